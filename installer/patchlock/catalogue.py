@@ -1,0 +1,139 @@
+"""Find the catalogue and read its TOML files, with every mistake of a file reported at once; writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from patchlock import declarations
+from patchlock.errors import CatalogueError, Problem, UnknownAppError, UnknownProfileError, UsageError, nearest
+from patchlock.model import App, Platform, Profile, RecordedIndex
+from patchlock.tables import Report, Table, line_index
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Catalogue:
+    """A folder with `profiles/`, `patches/` and `lockfiles/`."""
+
+    root: Path
+
+    def app_names(self) -> tuple[str, ...]:
+        """List the apps, sorted."""
+        return tuple(sorted(path.parent.name for path in self.root.glob("patches/*/app.toml")))
+
+    def profile_names(self) -> tuple[str, ...]:
+        """List the profiles, sorted."""
+        return tuple(sorted(path.stem for path in self.root.glob("profiles/*.toml")))
+
+    def app(self, name: str) -> App:
+        """Read one app.
+
+        Raises:
+            UnknownAppError: there is none of that name.
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        if name not in self.app_names():
+            raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, self.app_names()))
+        return _read(self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name))
+
+    def profile(self, name: str) -> Profile:
+        """Read one profile.
+
+        Raises:
+            UnknownProfileError: there is none of that name.
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        if name not in self.profile_names():
+            raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, self.profile_names()))
+        return _read(
+            self.root, f"profiles/{name}.toml", lambda table: declarations.profile(table, name, self.index_names())
+        )
+
+    def index_names(self) -> tuple[str, ...]:
+        """List the recorded indexes, sorted."""
+        return tuple(sorted(path.stem for path in self.root.glob("profiles/indexes/*.toml")))
+
+    def index(self, name: str) -> RecordedIndex:
+        """Read one recorded index.
+
+        Raises:
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: declarations.index(table, name))
+
+    def lock_path(self, app: App, profile: Profile, platform: Platform) -> Path:
+        """Name the lockfile of a pair: `<profile>.txt`, or one for each platform where a profile has several."""
+        suffix = f".{platform.name}" if len(profile.platforms) > 1 else ""
+        return self.root / "lockfiles" / app.name / f"{profile.name}{suffix}.txt"
+
+    def read_all(self) -> tuple[tuple[App, ...], tuple[Profile, ...]]:
+        """Read every app and profile.
+
+        Raises:
+            CatalogueError: carries all mistakes of all files.
+        """
+        problems: list[Problem] = []
+        apps: list[App] = []
+        profiles: list[Profile] = []
+        for name in self.app_names():
+            try:
+                apps.append(self.app(name))
+            except CatalogueError as error:
+                problems += error.problems
+        for name in self.profile_names():
+            try:
+                profiles.append(self.profile(name))
+            except CatalogueError as error:
+                problems += error.problems
+        if problems:
+            raise CatalogueError(problems)
+        return tuple(apps), tuple(profiles)
+
+
+def find(folder: Path | None) -> Catalogue:
+    """Open the catalogue that the user names, the checkout's, or the one in the wheel.
+
+    Raises:
+        UsageError: the named folder holds no catalogue.
+    """
+    if folder is not None:
+        if not (folder / "profiles").is_dir() or not (folder / "patches").is_dir():
+            raise UsageError(
+                "that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/"
+            )
+        return Catalogue(root=folder.resolve())
+    package = Path(str(importlib.resources.files("patchlock")))
+    bundled = package / "_catalogue"
+    return Catalogue(root=bundled if bundled.is_dir() else package.parent.parent)
+
+
+def _read(root: Path, file: str, build: Callable[[Table], T]) -> T:
+    report, values = _load(root / file, file)
+    if not report.problems:
+        table = Table(values, report)
+        built = build(table)
+        table.finish()
+        if not report.problems:
+            return built
+    raise CatalogueError(report.problems)
+
+
+def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
+    report = Report(file=file, lines={})
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        report.add("", f"it is not UTF-8 (byte {error.start})", "save it as UTF-8")
+        return report, {}
+    report.lines = line_index(text)
+    try:
+        return report, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        report.add("", f"it is not TOML: {error}")
+        return report, {}

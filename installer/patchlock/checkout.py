@@ -1,0 +1,290 @@
+"""Upstream's git repositories: fetch, read and commit, in a cache of ours; never touches a branch or a working tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from patchlock import mutex, process
+from patchlock.errors import CommandFailedError, UpstreamError
+from patchlock.model import App, CommitId, EmbeddedUpstream, FileChange, GitUpstream
+
+_SETTINGS = (
+    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
+    *("-c", "safe.directory=*", "-c", "core.fsmonitor=false"),
+)
+_NOBODY = {
+    "GIT_AUTHOR_NAME": "patchlock",
+    "GIT_AUTHOR_EMAIL": "patchlock@localhost",
+    "GIT_COMMITTER_NAME": "patchlock",
+    "GIT_COMMITTER_EMAIL": "patchlock@localhost",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """One commit of upstream in our cache."""
+
+    repository: Path
+    """A bare repository; its branches are `refs/remotes/origin/*`."""
+    commit: CommitId
+    date: str
+    """When it was committed: RFC 3339, UTC."""
+    directory: PurePosixPath
+    """The app's folder in the clone."""
+
+
+def git(
+    *arguments: str,
+    repository: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    allowed: Sequence[int] = (0,),
+    keep_open: Sequence[int] = (),
+) -> process.Completed:
+    """Run git in a repository, without the user's hooks, prompts and line-ending conversion.
+
+    Raises:
+        ProgramMissingError: git is not installed.
+        CommandFailedError: git says no.
+    """
+    clean = process.environment({"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", **(env or {})})
+    return process.run(
+        *("git", *_SETTINGS, *arguments),
+        cwd=repository,
+        env=clean,
+        stdin=stdin,
+        allowed=allowed,
+        keep_open=keep_open,
+    )
+
+
+def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revision: str | None) -> Snapshot:
+    """Bring the wanted commit of an app's upstream into the cache; asks the network only if it is not there yet.
+
+    Args:
+        app: the app.
+        catalogue: root of the catalogue, for an embedded upstream.
+        cache: our cache folder.
+        source: another place to take upstream from, a path or a URL.
+        revision: another commit than the catalogue's: an id, a branch or `HEAD` of the source.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+    """
+    repository = cache / "upstreams" / f"{app.name}.git"
+    with mutex.hold(cache / "upstreams" / f"{app.name}.lock", wait=600) as lock:
+        _init(repository, lock)
+        if isinstance(app.upstream, EmbeddedUpstream) and source is None:
+            commit = _embed(app, app.upstream, catalogue, repository, lock)
+            if revision not in {None, "HEAD", commit}:
+                raise UpstreamError(
+                    f"the embedded upstream of {app.name} has the one commit {commit[:12]}, not {revision}",
+                    remedy="leave --commit out",
+                )
+        else:
+            commit = _take(app, repository, source, revision, lock)
+    return Snapshot(repository=repository, commit=commit, date=_date(repository, commit), directory=app.directory)
+
+
+def _init(repository: Path, lock: int) -> None:
+    if (repository / "HEAD").is_file():
+        for stuck in repository.rglob("*.lock"):  # a killed git leaves these; we hold the only right to them
+            stuck.unlink(missing_ok=True)
+        return
+    if repository.exists():
+        shutil.rmtree(repository)
+    building = repository.with_suffix(".partial")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    git("init", "-q", "--bare", "--object-format=sha1", repository=building, keep_open=[lock])
+    building.replace(repository)
+
+
+def _embed(app: App, upstream: EmbeddedUpstream, catalogue: Path, repository: Path, lock: int) -> CommitId:
+    """Turn a folder of the catalogue into one commit, the same on every machine."""
+    folder = catalogue / upstream.folder
+    if not folder.is_dir():
+        raise UpstreamError("the embedded upstream is missing", where=str(upstream.folder))
+    files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    seconds = int(datetime.datetime.fromisoformat(upstream.date).timestamp())
+    stream = [
+        b"commit refs/remotes/origin/%s\ncommitter %s <upstream@localhost> %d +0000\ndata 8\nupstream\ndeleteall\n"
+        % (app.branch.encode(), app.name.encode(), seconds)
+    ]
+    for file in (f for f in files if "__pycache__" not in f):
+        data = (folder / file).read_bytes()
+        stream.append(b"M 100644 inline %s\ndata %d\n%s\n" % (file.encode(), len(data), data))
+    git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream), keep_open=[lock])
+    commit = CommitId(git("rev-parse", f"refs/remotes/origin/{app.branch}", repository=repository).text)
+    if commit != upstream.commit:
+        raise UpstreamError(
+            f"the embedded upstream has become commit {commit}, and the catalogue names {upstream.commit[:12]}",
+            where=str(app.origin),
+            remedy=f'undo the change in {upstream.folder}, or write commit = "{commit}"',
+        )
+    return commit
+
+
+def _take(app: App, repository: Path, source: str | None, revision: str | None, lock: int) -> CommitId:
+    wanted = revision or app.upstream.commit
+    if source is None and revision is None and _has(repository, wanted):
+        return CommitId(wanted)
+    place = source or (app.upstream.url if isinstance(app.upstream, GitUpstream) else "")
+    address = _address(place)
+    _fetch(app, repository, address, ("+refs/heads/*:refs/remotes/origin/*",), place, lock)
+    if not _has(repository, wanted) or revision is not None:
+        # Not on a branch: git servers give single commits too (protocol v2).
+        _fetch(app, repository, address, (f"+{wanted}:refs/patchlock/wanted",), place, lock, must=False)
+        for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
+            if found := _commit_id(repository, name):
+                return found
+        raise UpstreamError(
+            f"commit {wanted[:12]} of {app.name} is not in that upstream",
+            where=place,
+            remedy="give a clone that has it, or say which commit to take instead: --commit HEAD",
+        )
+    return CommitId(wanted)
+
+
+def _address(place: str) -> str:
+    """Make a local path absolute, as git runs elsewhere; leave URLs alone."""
+    path = Path(place).expanduser()
+    return str(path.resolve()) if path.exists() else place
+
+
+def _fetch(
+    app: App, repository: Path, address: str, refspecs: tuple[str, ...], place: str, lock: int, must: bool = True
+) -> None:
+    git("update-ref", "-d", "refs/patchlock/wanted", repository=repository)
+    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--", address, *refspecs)
+    try:
+        git(*arguments, repository=repository, keep_open=[lock])
+    except CommandFailedError as error:
+        if not must:
+            return
+        raise UpstreamError(
+            f"the upstream of {app.name} cannot be fetched",
+            where=place,
+            remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
+            evidence=error.evidence[:1],
+        ) from error
+
+
+def _has(repository: Path, commit: str) -> bool:
+    return _commit_id(repository, commit) is not None
+
+
+def _commit_id(repository: Path, name: str) -> CommitId | None:
+    done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
+
+
+def _date(repository: Path, commit: CommitId) -> str:
+    seconds = int(git("show", "-s", "--format=%ct", commit, repository=repository).text)
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- reading and committing -------------------------------------------------------------------------------------------
+
+
+def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[PurePosixPath, str]:
+    """List the regular files below a folder of a commit: path from that folder → blob id."""
+    name = f"{commit}:" if directory == PurePosixPath() else f"{commit}:{directory}"
+    try:
+        listed = git("ls-tree", "-r", "-z", name, repository=repository).stdout
+    except CommandFailedError as error:
+        raise UpstreamError(f"commit {commit[:12]} has no folder {directory}") from error
+    found = {}
+    for row in listed.split(b"\0"):
+        if row:
+            head, _, path = row.partition(b"\t")
+            mode, _, blob = head.split()
+            if mode in {b"100644", b"100755"}:
+                found[PurePosixPath(path.decode("utf-8", errors="surrogateescape"))] = blob.decode()
+    return found
+
+
+def blobs(repository: Path, ids: Iterable[str]) -> dict[str, bytes]:
+    """Read blobs in one go: id → bytes.
+
+    Raises:
+        UpstreamError: a blob is not there (an incomplete clone).
+    """
+    ids = tuple(dict.fromkeys(ids))
+    answer = git("cat-file", "--batch", repository=repository, stdin="".join(f"{i}\n" for i in ids).encode()).stdout
+    found: dict[str, bytes] = {}
+    position = 0
+    for blob in ids:
+        end = answer.index(b"\n", position)
+        head = answer[position:end].split()
+        if head[-1] == b"missing":
+            raise UpstreamError(f"the clone of upstream is incomplete: it lacks object {blob[:12]}")
+        size = int(head[2])
+        found[blob] = answer[end + 1 : end + 1 + size]
+        position = end + 2 + size
+    return found
+
+
+def read(snapshot: Snapshot, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """Read files of a snapshot, by path from the app's folder; those that it lacks are left out."""
+    listed = files(snapshot.repository, snapshot.commit, snapshot.directory)
+    wanted = {path: listed[path] for path in paths if path in listed}
+    content = blobs(snapshot.repository, wanted.values())
+    return {path: content[blob] for path, blob in wanted.items()}
+
+
+def commit(snapshot: Snapshot, changes: Iterable[FileChange], message: str, ref: str) -> CommitId:
+    """Write the patched tree as a commit on a private ref: the same content gives the same id everywhere.
+
+    Args:
+        snapshot: upstream's commit, which becomes the parent.
+        changes: files by path from the app's folder.
+        message: what was done, for a person.
+        ref: full name of the ref.
+    """
+    repository = snapshot.repository
+    parent = snapshot.commit
+    listing = git("ls-tree", "-r", "-z", parent, repository=repository).stdout
+    modes = {row.partition(b"\t")[2]: row[:6] for row in listing.split(b"\0") if row}
+    rows = []
+    for change in changes:
+        path = (snapshot.directory / change.path).as_posix().encode("utf-8", errors="surrogateescape")
+        blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=change.after).stdout.strip()
+        rows.append(b"%s %s\t%s\0" % (modes.get(path, b"100644"), blob, path))
+    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
+        env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        git("read-tree", parent, repository=repository, env=env)
+        git("update-index", "-z", "--index-info", repository=repository, env=env, stdin=b"".join(rows))
+        tree = git("write-tree", repository=repository, env=env).text
+    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text
+    dates = {"GIT_AUTHOR_DATE": f"{seconds} +0000", "GIT_COMMITTER_DATE": f"{seconds} +0000"}
+    made = git(
+        "commit-tree", tree, "-p", parent, repository=repository, env=_NOBODY | dates, stdin=message.encode()
+    ).text
+    git("update-ref", ref, made, repository=repository)
+    return CommitId(made)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, also where git made files read-only (Windows)."""
+
+    def writable(function: object, path: str, _error: BaseException) -> None:
+        os.chmod(path, 0o700)  # noqa: PTH101 - shutil hands a string
+        if callable(function):
+            function(path)
+
+    if not folder.exists():
+        return
+    import sys
+
+    if sys.version_info >= (3, 12):
+        shutil.rmtree(folder, onexc=writable)
+    else:
+        shutil.rmtree(folder, onerror=lambda f, p, e: writable(f, p, e[1]))

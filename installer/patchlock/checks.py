@@ -1,0 +1,239 @@
+"""Prove that an environment works: packages as locked, modules load, the device computes; each in a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.resources
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, assert_never
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock import process
+from patchlock.environments import interpreter
+from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
+from patchlock.lockfile import Lock
+from patchlock.model import Check, CommandCheck, ImportsCheck, OnnxSessionCheck, ServesCheck
+
+_TOLERANCE = 1e-5
+"""Largest difference from the exact result in float32 for the probe model."""
+_PATIENCE = 180
+"""Seconds for a check of ours; a first import may compile for a minute."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """What one check found."""
+
+    id: str
+    level: str
+    """What was proved, or would have been: `seen`, `loads` or `computes`; only the third may be called working."""
+    passed: bool
+    detail: str
+    """The evidence, or what is wrong."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where checks run."""
+
+    environment: Path
+    """The virtual environment."""
+    folder: Path
+    """The app's folder in the working tree."""
+    variables: Mapping[str, str]
+    """The whole environment of each child."""
+
+
+def verify(lock: Lock, checks: tuple[Check, ...], place: Place, tell: Callable[[str], None]) -> tuple[CheckResult, ...]:
+    """Run every check, the cheap ones first; a failed one does not stop the others.
+
+    Args:
+        lock: what must be installed.
+        checks: of the profile and of the app.
+        place: where they run.
+        tell: called with the id of each check before it runs.
+    """
+    # A check leaves nothing behind in the user's tree.
+    place = dataclasses.replace(place, variables={**place.variables, "PYTHONDONTWRITEBYTECODE": "1"})
+    tell("packages")
+    results = [_packages(lock, place)]
+    for check in checks:
+        tell(check.id)
+        results.append(_run(check, place))
+    return tuple(results)
+
+
+def require_passed(results: tuple[CheckResult, ...], app: str) -> None:
+    """Refuse an environment in which a check failed.
+
+    Raises:
+        VerifyError: names every failed check with its evidence.
+    """
+    failed = [result for result in results if not result.passed]
+    if failed:
+        raise VerifyError(
+            f"{len(failed)} of {len(results)} checks of {app} did not pass",
+            remedy="nothing was switched to it; correct the cause and run the same command again",
+            evidence=(f"{r.id} ({r.level}): {r.detail}" for r in failed),
+        )
+
+
+def _run(check: Check, place: Place) -> CheckResult:
+    try:
+        match check:
+            case ImportsCheck():
+                return _imports(check, place)
+            case OnnxSessionCheck():
+                return _onnx_session(check, place)
+            case CommandCheck():
+                return _command(check, place)
+            case ServesCheck():
+                return _serves(check, place)
+            case _:
+                assert_never(check)
+    except PatchlockError as error:
+        level = "loads" if isinstance(check, ImportsCheck) else "computes"
+        last = f": {error.evidence[-1].strip()}" if error.evidence else ""
+        return CheckResult(id=check.id, level=level, passed=False, detail=f"{error.what}{last}")
+
+
+def _packages(lock: Lock, place: Place) -> CheckResult:
+    """Compare the installed distributions with the lock, by their metadata folders."""
+    installed = dict(_installed(place.environment))
+    wanted = {package.name: package.version for package in lock.packages}
+    wrong = [f"{name} {version} is missing" for name, version in wanted.items() if name not in installed]
+    wrong += [f"{name} {version} is not in the lock" for name, version in installed.items() if name not in wanted]
+    wrong += [
+        f"{name} is {installed[name]}, the lock says {version}"
+        for name, version in wanted.items()
+        if name in installed and installed[name] != version
+    ]
+    detail = "; ".join(sorted(wrong)) or f"{len(wanted)} packages, as locked"
+    return CheckResult(id="packages", level="seen", passed=not wrong, detail=detail)
+
+
+def _installed(environment: Path) -> Iterator[tuple[NormalizedName, Version]]:
+    pattern = "Lib/site-packages/*.dist-info" if os.name == "nt" else "lib/python*/site-packages/*.dist-info"
+    for folder in environment.glob(pattern):
+        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
+        yield canonicalize_name(name), Version(version)
+
+
+def _imports(check: ImportsCheck, place: Place) -> CheckResult:
+    failed = _kernel("imports", place, json.dumps(check.present), json.dumps(check.absent))["failed"]
+    detail = "; ".join(failed) or ", ".join([*check.present, *(f"no {name}" for name in check.absent)])
+    return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
+
+
+def _onnx_session(check: OnnxSessionCheck, place: Place) -> CheckResult:
+    answer = _kernel("onnx_session", place, check.provider)
+    wrong = []
+    if answer["providers"] != [check.provider]:
+        wrong.append(f"it computed on {', '.join(answer['providers']) or 'nothing'}, not on {check.provider}")
+    if not answer["error"] <= _TOLERANCE:
+        wrong.append(f"the result is wrong by {answer['error']:g}")
+    evidence = f"{answer['nodes']} nodes on {check.provider}, ONNX Runtime {answer['version']}"
+    return CheckResult(id=check.id, level="computes", passed=not wrong, detail="; ".join(wrong) or evidence)
+
+
+def _command(check: CommandCheck, place: Place) -> CheckResult:
+    done = process.run(*check.command, env=place.variables, cwd=place.folder, timeout=check.timeout)
+    passed = check.prints in done.text
+    last = done.text.splitlines()[-1] if done.text else "it printed nothing"
+    detail = last if passed else f'its output does not have "{check.prints}"; its last line is: {last}'
+    return CheckResult(id=check.id, level="computes", passed=passed, detail=detail)
+
+
+def _serves(check: ServesCheck, place: Place) -> CheckResult:
+    port = _free_port()
+    command = tuple(word.replace("{port}", str(port)) for word in check.command)
+    with tempfile.TemporaryDirectory(prefix="patchlock-serve-", ignore_cleanup_errors=True) as name:
+        log = Path(name) / "log"
+        service = process.start(*command, env=place.variables, cwd=place.folder, log=log)
+        try:
+            answer = _ask(service, port, check)
+        finally:
+            _end(service)
+        if isinstance(answer, str):
+            passed = check.prints in answer
+            detail = f"GET {check.path} on 127.0.0.1:{port} answers {answer.strip()[:120]}"
+            return CheckResult(id=check.id, level="loads", passed=passed, detail=detail)
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+    detail = f"GET {check.path} {answer.why}" + (f"; its last lines: {' | '.join(last)}" if last else "")
+    return CheckResult(id=check.id, level="loads", passed=False, detail=detail)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Silence:
+    why: str
+
+
+def _ask(service: subprocess.Popen[bytes], port: int, check: ServesCheck) -> str | _Silence:
+    """Ask the service until it answers with 200 or its time is up; loopback only."""
+    import http.client
+
+    deadline = time.monotonic() + check.timeout
+    last = "did not answer"
+    while time.monotonic() < deadline:
+        if service.poll() is not None:
+            return _Silence(why=f"was not answered: the service ended with exit code {service.returncode}")
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            with contextlib.closing(connection):
+                connection.request("GET", check.path)
+                answer = connection.getresponse()
+                text = answer.read().decode("utf-8", errors="replace")
+            if answer.status == http.HTTPStatus.OK:
+                return text
+            last = f"answers with status {answer.status}"
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.1)
+    return _Silence(why=f"{last} within {check.timeout} seconds")
+
+
+def _end(service: subprocess.Popen[bytes]) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(service.pid, signal.SIGTERM)
+    else:
+        service.terminate()
+    try:
+        service.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        service.kill()
+        service.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _kernel(name: str, place: Place, *arguments: str) -> dict[str, Any]:
+    """Run one of our programs in the environment and read its answer, the last line that it prints."""
+    with importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / f"{name}.py") as script:
+        done = process.run(
+            *(str(interpreter(place.environment)), "-I", "-B", "-X", "utf8", str(script), *arguments),
+            env=place.variables,
+            cwd=place.folder,
+            timeout=_PATIENCE,
+        )
+    try:
+        answer: dict[str, Any] = json.loads(done.text.splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        raise CommandFailedError(f"{name} printed no answer", where=done.text[-200:]) from error
+    return answer

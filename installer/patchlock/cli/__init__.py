@@ -1,0 +1,127 @@
+"""The command line: commands by name, each read only when it is asked for, and the one place that catches errors."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from patchlock import __version__
+from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, UsageError, from_os, nearest
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "list": ("patchlock.cli.apps", "Show the apps, the profiles, and which pairs are locked."),
+    "plan": ("patchlock.cli.apps", "Show what install would do; change nothing."),
+    "install": ("patchlock.cli.installing", "Patch, lock-install and verify an app on this machine."),
+    "verify": ("patchlock.cli.installing", "Prove that an installed app still works."),
+    "run": ("patchlock.cli.installing", "Start an installed app."),
+    "rollback": ("patchlock.cli.installing", "Go back to the generation before this one."),
+    "prune": ("patchlock.cli.installing", "Remove generations that are not in use."),
+    "uninstall": ("patchlock.cli.installing", "Remove an app; keep your own files."),
+    "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, or check that they are fresh."),
+    "patch": ("patchlock.cli.patches", "Show what the patches of an app do to its source."),
+}
+"""Name → module that holds it (as a function of that name with `_command`), and what the overview says."""
+
+_OVERVIEW = """Patch, lock, install and verify AI applications on the hardware you really have.
+
+\b
+Example:
+  patchlock install demo --profile cpu
+  patchlock run demo
+"""
+
+
+class _Commands(click.Group):
+    """Finds commands in `COMMANDS`, so that `--help` reads none of their modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UsageError(
+                f'there is no command "{args[0]}"', remedy=f"{nearest(args[0], COMMANDS)} see `patchlock --help`"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_Commands,
+    help=_OVERVIEW,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="patchlock", message="%(prog)s %(version)s")
+def patchlock() -> None:
+    """Hold the commands together."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command line to its end; every expected failure becomes one message and its exit code.
+
+    Returns:
+        0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
+    """
+    from patchlock.cli.output import fail, fail_usage
+
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    arguments = list(arguments)
+    command = next((word for word in arguments if word in COMMANDS), "")
+    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    try:
+        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except PatchlockError as error:
+        return fail(error, command, as_json)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return USAGE_OR_BUG
+    except click.UsageError as error:
+        return fail_usage(error, command, as_json)
+    except BrokenPipeError:  # the reader of stdout has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return fail(from_os(error), command, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; the next `patchlock install` finishes or undoes what was begun", err=True)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the error boundary
+        return fail(_bug(error, arguments), command, as_json)
+
+
+def _bug(error: Exception, arguments: Sequence[str]) -> BugError:
+    """Write down what a report needs, and say where."""
+    import platform
+    import tempfile
+    import traceback
+
+    head = f"patchlock {__version__}, Python {platform.python_version()}, {platform.platform()}\n{list(arguments)}\n\n"
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="patchlock-bug-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(head + "".join(traceback.format_exception(error)))
+    return BugError(
+        f"patchlock met a mistake of its own: {type(error).__name__}: {error}",
+        where=file.name,
+        remedy="please report it with that file",
+    )

@@ -1,0 +1,149 @@
+"""`list` and `plan`: what there is, and what install would do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import options, output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue import Catalogue
+    from patchlock.model import App, Outcome, Platform, Profile
+    from patchlock.planning import Plan
+
+
+@click.command("list")
+@options.common
+def list_command(catalogue: Path | None, as_json: bool) -> None:
+    """Show the apps, the profiles, and which pairs are locked.
+
+    \b
+    Example:
+      patchlock list
+    """
+    opened = options.open_catalogue(catalogue)
+    apps, profiles = opened.read_all()
+    states = [
+        (app, profile, platform, _state(opened, app, profile, platform))
+        for app in apps
+        for profile in profiles
+        for platform in profile.platforms
+    ]
+    if as_json:
+        data = {
+            "apps": [{"name": a.name, "title": a.title, "license": a.license, "source": a.source} for a in apps],
+            "profiles": [{"name": p.name, "title": p.title, "python": str(p.python)} for p in profiles],
+            "pairs": [
+                {"app": a.name, "profile": p.name, "platform": t.name, "state": state, "why": why}
+                for a, p, t, (state, why) in states
+            ],
+        }
+        output.succeed("list", data)
+        return
+    click.echo("Apps")
+    click.echo(output.rows([(app.name, app.title) for app in apps]))
+    click.echo("\nProfiles")
+    click.echo(output.rows([(profile.name, profile.title) for profile in profiles]))
+    click.echo("\nLocks")
+    click.echo(
+        output.rows([(f"{a.name} × {p.name} × {t.name}", f"{s}: {w}" if w else s) for a, p, t, (s, w) in states])
+    )
+
+
+def _state(catalogue: Catalogue, app: App, profile: Profile, platform: Platform) -> tuple[str, str]:
+    for refused in app.refusals:
+        if refused.profile == profile.name and (not refused.platforms or platform.name in refused.platforms):
+            return "refused", refused.why
+    if catalogue.lock_path(app, profile, platform).is_file():
+        return "locked", ""
+    return "not locked", f"patchlock lock {app.name} --profile {profile.name}"
+
+
+@click.command("plan")
+@options.pair
+@options.upstream
+@options.common
+def plan_command(
+    app: str, profile: str | None, source: str | None, revision: str | None, catalogue: Path | None, as_json: bool
+) -> int:
+    """Show what install would do, with the diff of every patch; change nothing.
+
+    \b
+    Example:
+      patchlock plan demo --profile cpu
+    """
+    from patchlock import environments, gathering, planning
+    from patchlock.model import BLOCKING
+
+    request = options.request(catalogue, app, profile, source=source, revision=revision)
+    made = gathering.plan(request)
+    installed = environments.current(request.installation)
+    nothing = gathering.up_to_date(request) is not None
+    blocked = bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)
+    if as_json:
+        data = {
+            "app": made.app.name,
+            "profile": made.profile.name,
+            "platform": made.platform.name,
+            "python": str(made.profile.python),
+            "commit": made.commit,
+            "installed": installed.id if installed else None,
+            "up_to_date": nothing,
+            "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
+            "failures": list(made.patched.failures),
+            "packages": [
+                {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
+                for p in made.lock.packages
+            ],
+            "folder": str(request.installation.folder),
+            "diff": planning.diff(made.patched.changes),
+        }
+        output.succeed("plan", data, ok=not blocked)
+    else:
+        click.echo(planning.diff(made.patched.changes), nl=False)
+        click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
+        click.echo(output.rows(_summary(made, str(request.installation.folder), nothing, options.itself())))
+        for failure in made.patched.failures:
+            click.echo(f"does not hold: {failure}", err=True)
+    return 1 if blocked else 0
+
+
+def _summary(made: Plan, folder: str, nothing: bool, itself: str) -> list[tuple[str, str]]:
+    return [
+        ("upstream", f"commit {made.commit[:12]}"),
+        ("patches", outcome_lines(made.patched.outcomes) or "none"),
+        ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
+        ("folder", folder),
+        ("install", "nothing to do" if nothing else f"{itself} install {made.app.name} --profile {made.profile.name}"),
+    ]
+
+
+def outcome_lines(outcomes: tuple[Outcome, ...]) -> str:
+    """Write outcomes in columns, one line each."""
+    width = max((len(o.patch) for o in outcomes), default=0)
+    kinds = max((len(o.kind.value) for o in outcomes), default=0)
+    return "\n".join(
+        f"{o.patch:<{width}}  {o.kind.value:<{kinds}}  {_place(o)}{f' ({o.detail})' if o.detail else ''}".rstrip()
+        for o in outcomes
+    )
+
+
+def _place(outcome: Outcome) -> str:
+    lines = ",".join(str(site.line) for site in outcome.sites)
+    return f"{outcome.path}:{lines}" if lines and outcome.path else str(outcome.path or "")
+
+
+def outcome_data(outcome: Outcome) -> dict[str, object]:
+    """Write an outcome for JSON."""
+    return {
+        "patch": outcome.patch,
+        "op": outcome.op,
+        "outcome": outcome.kind.value,
+        "path": str(outcome.path) if outcome.path else None,
+        "sites": [dataclasses.asdict(site) for site in outcome.sites],
+        "detail": outcome.detail,
+    }

@@ -1,0 +1,236 @@
+"""`install`, `verify`, `run`, `rollback`, `prune` and `uninstall`: everything that works on an installation."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import options, output
+
+if TYPE_CHECKING:
+    from patchlock.environments import Receipt
+    from patchlock.gathering import Request
+    from patchlock.install import Report
+
+
+@click.command("install")
+@options.pair
+@options.upstream
+@click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
+@options.common
+def install_command(
+    app: str,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    reinstall: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> None:
+    """Patch the app's source, install its lock and prove that it works.
+
+    \b
+    Example:
+      patchlock install demo --profile cpu
+      patchlock install tts-service --source ~/clones/second-brain
+    """
+    from patchlock import gathering
+    from patchlock.cli import launcher
+
+    request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
+    receipt = gathering.up_to_date(request)
+    launcher.write(request.home)
+    if receipt is not None:
+        if as_json:
+            output.succeed("install", _report(request, receipt))
+        else:
+            click.echo(f"{app} is installed on {request.profile.name} and up to date: nothing to do")
+        return
+    from patchlock import install
+
+    report = install.install(request, output.progress(as_json))
+    if as_json:
+        output.succeed("install", _report(request, report.receipt, report))
+    else:
+        click.echo(_summary(request, report))
+
+
+def _summary(request: Request, report: Report) -> str:
+    from patchlock.cli.apps import outcome_lines
+
+    receipt, app, itself = report.receipt, request.app.name, options.itself()
+    pairs = [
+        ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
+        ("patches", outcome_lines(report.outcomes) or "none"),
+        ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
+        ("verified", "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks)),
+        ("folder", str(request.installation.source / request.app.directory)),
+        ("run", f"{itself} run {app}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
+        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {app}"),
+    ]
+    if report.merged:
+        pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
+    head = f"{app} is installed and verified on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
+    return f"\n{head}\n{output.rows(pairs)}"
+
+
+def _report(request: Request, receipt: Receipt, report: Report | None = None) -> dict[str, object]:
+    from patchlock.cli.apps import outcome_data
+
+    return {
+        "changed": report is not None,
+        "folder": str(request.installation.folder),
+        "receipt": _receipt(receipt),
+        "outcomes": [outcome_data(outcome) for outcome in report.outcomes] if report else [],
+        "merged": list(report.merged) if report else [],
+        "seconds": round(report.seconds, 3) if report else 0.0,
+    }
+
+
+def _receipt(receipt: Receipt) -> dict[str, object]:
+    return {field.name: getattr(receipt, field.name) for field in dataclasses.fields(receipt)} | {
+        "environment": dict(receipt.environment),
+        "patched": dict(receipt.patched),
+        "checks": [dataclasses.asdict(check) for check in receipt.checks],
+    }
+
+
+@click.command("verify")
+@options.pair
+@options.common
+def verify_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> int:
+    """Prove that an installed app still works: packages, imports, and a computation on the device.
+
+    \b
+    Example:
+      patchlock verify demo
+    """
+    from patchlock import environments, gathering, install, planning
+
+    request = options.request(catalogue, app, profile)
+    receipt = environments.require_current(request.installation, app)
+    folder = environments.generation(request.installation, receipt.id)
+    lock, _ = gathering.read_lock(request)
+    progress = output.progress(as_json)
+    with progress.stage("verify"):
+        results = install.verify(request, lock, folder, progress)
+        passed = all(result.passed for result in results)
+        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
+    source = request.installation.source
+    drifted = [
+        file
+        for file, digest in receipt.patched.items()
+        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest
+    ]
+    if as_json:
+        data = {"generation": receipt.id, "checks": [dataclasses.asdict(r) for r in results], "drifted": drifted}
+        output.succeed("verify", data, ok=passed)
+        return 0 if passed else 1
+    for result in results:
+        mark = "ok    " if result.passed else "FAILED"
+        click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+    for file in drifted:
+        click.echo(f"note    {file} differs from our patched file: you edited it")
+    if not passed:
+        click.echo(f"to build it afresh: {options.itself()} install {app} --reinstall", err=True)
+    return 0 if passed else 1
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True})
+@options.pair
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@options.common
+def run_command(
+    app: str, profile: str | None, arguments: tuple[str, ...], catalogue: Path | None, as_json: bool
+) -> int:
+    """Start an installed app; what follows `--` goes to it.
+
+    \b
+    Example:
+      patchlock run demo
+      patchlock run demo -- --text "hello"
+    """
+    from patchlock import environments, install, process
+
+    request = options.request(catalogue, app, profile)
+    receipt = environments.require_current(request.installation, app)
+    place = install.place(request, environments.generation(request.installation, receipt.id))
+    command = (*request.app.launch.command, *arguments)
+    if as_json:
+        output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
+    return process.replace(*command, env=place.variables, cwd=place.folder)
+
+
+@click.command("rollback")
+@options.pair
+@options.common
+def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> None:
+    """Go back to the generation made before the one in use, environment and source together.
+
+    \b
+    Example:
+      patchlock rollback demo
+    """
+    from patchlock import upkeep
+
+    request = options.request(catalogue, app, profile)
+    receipt = upkeep.rollback(request, output.progress(as_json))
+    if as_json:
+        output.succeed("rollback", {"receipt": _receipt(receipt)})
+    else:
+        click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
+        click.echo(f"forward again: {options.itself()} install {app} --profile {request.profile.name}")
+
+
+@click.command("prune")
+@options.pair
+@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@options.common
+def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path | None, as_json: bool) -> None:
+    """Remove every generation but the one in use, and say how much room that frees.
+
+    \b
+    Example:
+      patchlock prune demo --dry-run
+    """
+    from patchlock import upkeep
+
+    request = options.request(catalogue, app, profile)
+    freed = upkeep.prune(request, output.progress(as_json), dry_run=dry_run)
+    if as_json:
+        removed = [{"generation": name, "bytes": count} for name, count in freed]
+        output.succeed("prune", {"removed": removed, "dry_run": dry_run})
+        return
+    for name, count in freed:
+        click.echo(f"{'would free' if dry_run else 'freed'} {count / 1e6:.1f} MB: generation {name}")
+    if not freed:
+        click.echo("there is only the generation in use: nothing to remove")
+
+
+@click.command("uninstall")
+@options.pair
+@click.option("--purge", is_flag=True, help="Remove your own files in the app's folder too.")
+@options.common
+def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Path | None, as_json: bool) -> None:
+    """Remove an installed app; models, outputs and edits of yours stay unless --purge.
+
+    \b
+    Example:
+      patchlock uninstall demo
+    """
+    from patchlock import upkeep
+
+    request = options.request(catalogue, app, profile)
+    kept = upkeep.uninstall(request, output.progress(as_json), purge=purge)
+    if as_json:
+        output.succeed("uninstall", {"kept": list(kept), "folder": str(request.installation.folder)})
+        return
+    click.echo(f"{app} is removed from {request.profile.name}")
+    if kept:
+        click.echo(f"kept, because it is yours ({len(kept)} files): {request.installation.source}")
+        for path in kept[:5]:
+            click.echo(f"  {path}")
+        click.echo(f"remove it too: {options.itself()} uninstall {app} --profile {request.profile.name} --purge")

@@ -1,0 +1,118 @@
+"""The options that commands share, and how they become a request."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from patchlock.catalogue import Catalogue
+    from patchlock.gathering import Request
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def common(function: F) -> F:
+    """Add what every command has: --catalogue and --json."""
+    function = click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")(function)
+    return click.option(
+        "--catalogue",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="PATCHLOCK_CATALOGUE",
+        help="Folder with profiles/, patches/ and lockfiles/ (default: the one patchlock came with).",
+    )(function)
+
+
+def pair(function: F) -> F:
+    """Add the app and its profile."""
+    function = click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")(
+        function
+    )
+    return click.argument("app")(function)
+
+
+def upstream(function: F) -> F:
+    """Add where upstream is taken from."""
+    function = click.option(
+        "--commit", "revision", metavar="REV", help="Another commit than the catalogue's, or HEAD of the source."
+    )(function)
+    return click.option(
+        "--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork."
+    )(function)
+
+
+def home() -> Path:
+    """Name the folder of all installations: PATCHLOCK_HOME, or the platform's place for user data."""
+    import platformdirs
+
+    named = os.environ.get("PATCHLOCK_HOME")
+    return Path(named).expanduser().absolute() if named else platformdirs.user_data_path("patchlock", appauthor=False)
+
+
+def cache() -> Path:
+    """Name our cache: PATCHLOCK_CACHE_DIR, or the platform's place for caches."""
+    import platformdirs
+
+    named = os.environ.get("PATCHLOCK_CACHE_DIR")
+    return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("patchlock", appauthor=False)
+
+
+def open_catalogue(folder: Path | None) -> Catalogue:
+    """Open the catalogue that the user names, or the one patchlock came with."""
+    from patchlock import catalogue
+
+    return catalogue.find(folder)
+
+
+def request(
+    catalogue: Path | None,
+    app: str,
+    profile: str | None,
+    *,
+    source: str | None = None,
+    revision: str | None = None,
+    reinstall: bool = False,
+) -> Request:
+    """Turn the options of a command into a request.
+
+    Raises:
+        UnknownAppError: there is no such app.
+        UnknownProfileError: there is no such profile.
+        NoProfileFitsError: no profile fits this machine, or the named one does not.
+        CatalogueError: the app's or a profile's file has mistakes.
+    """
+    from patchlock import probes, selection
+    from patchlock.gathering import Request
+
+    opened = open_catalogue(catalogue)
+    wanted = opened.app(app)
+    if profile is not None:
+        profiles = [opened.profile(profile)]
+    else:
+        profiles = [opened.profile(name) for name in opened.profile_names()]
+    chosen = selection.choose(profiles, probes.probe(), profile)
+    return Request(
+        app=wanted,
+        profile=chosen.profile,
+        platform=chosen.platform,
+        catalogue=opened,
+        home=home(),
+        cache=cache(),
+        source=source,
+        revision=revision,
+        reinstall=reinstall,
+    )
+
+
+def itself() -> str:
+    """Name patchlock in a form that can be pasted: by its name where that is on PATH, else by the launcher's path."""
+    launcher = os.environ.get("PATCHLOCK_COMMAND", "")
+    if shutil.which("patchlock") or not launcher:
+        return "patchlock"
+    return shlex.quote(launcher)

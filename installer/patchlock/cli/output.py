@@ -1,0 +1,156 @@
+"""What a person or a program sees: results on stdout, progress and errors on stderr, one JSON envelope with --json."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.errors import CatalogueError, PatchlockError, UsageError
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+ENVELOPE = 1
+"""Version of the JSON envelope; raised when a key changes its meaning."""
+
+
+def succeed(command: str, data: object, *, ok: bool = True) -> None:
+    """Print the envelope of a command that did its work."""
+    click.echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": None}, indent=2))
+
+
+def fail(error: PatchlockError, command: str, as_json: bool) -> int:
+    """Print an expected failure, and give its exit code."""
+    if as_json:
+        details: dict[str, object] = {
+            "code": error.code,
+            "what": error.what,
+            "where": error.where,
+            "remedy": error.remedy,
+            "evidence": list(error.evidence),
+        }
+        if isinstance(error, CatalogueError):
+            details["problems"] = [
+                {"file": p.file, "line": p.line, "key": p.key, "what": p.what, "remedy": p.remedy}
+                for p in error.problems
+            ]
+        envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": details}
+        click.echo(json.dumps(envelope, indent=2))
+    else:
+        click.echo(f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {error}", err=True)
+    return error.exit_code
+
+
+def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
+    """Print a mistake on the command line, and give its exit code."""
+    path = error.ctx.command_path if error.ctx else "patchlock"
+    message = error.format_message().rstrip(".").replace("\n", " ")
+    message = message[:1].lower() + message[1:]
+    return fail(UsageError(message, remedy=f"see `{path} --help`"), command, as_json)
+
+
+def _styled(text: str, colour: str, stream: object) -> str:
+    return click.style(text, fg=colour, bold=True) if coloured(stream) else text
+
+
+def coloured(stream: object) -> bool:
+    """Say whether colour is welcome: a terminal, no NO_COLOR; FORCE_COLOR wins. Source: no-color.org."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return is_terminal(stream)
+
+
+def is_terminal(stream: object) -> bool:
+    """Say whether a person is looking at this stream."""
+    return bool(getattr(stream, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
+
+
+class Silent:
+    """Tells nothing, for --json."""
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:  # noqa: ARG002 - the interface
+        """Run a stage."""
+        yield
+
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+
+class Plain:
+    """Tells each stage in one line when it ends; for pipes, logs and plain terminals."""
+
+    def __init__(self) -> None:
+        self._said = ""
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run a stage, then write its line."""
+        self._said = ""
+        started = time.monotonic()
+        yield
+        click.echo(f"{name:<12} {self._said} ({time.monotonic() - started:.1f} s)", err=True)
+
+    def say(self, text: str) -> None:
+        """Remember the last words of the stage."""
+        self._said = text
+
+
+class Live:
+    """Tells the running stage with a spinner, and each ended one in one line; for terminals."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False)
+        self._said = ""
+        self._name = ""
+        self._status: Status | None = None
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Run a stage under a spinner, then write its line."""
+        from rich.markup import escape
+
+        self._said, self._name = "", name
+        started = time.monotonic()
+        with self._console.status(f"{name:<12}") as self._status:
+            yield
+        took = f"{time.monotonic() - started:.1f} s"
+        self._console.print(f"[green]✓[/] {name:<12} {escape(self._said)} [dim]{took}[/]", soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Show what the stage is at."""
+        from rich.markup import escape
+
+        self._said = text
+        if self._status is not None:
+            self._status.update(f"{self._name:<12} {escape(text)}")
+
+
+def progress(as_json: bool) -> Silent | Plain | Live:
+    """Choose how to tell what goes on."""
+    if as_json:
+        return Silent()
+    return Live() if is_terminal(sys.stderr) else Plain()
+
+
+def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> str:
+    """Lay out names and values in two columns; a value of several lines stays in its column."""
+    pairs = list(pairs.items()) if isinstance(pairs, Mapping) else pairs
+    width = max((len(name) for name, _ in pairs), default=0)
+    lines = []
+    for name, value in pairs:
+        first, *others = value.split("\n")
+        lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
+        lines += [f"{' ' * (indent + width)}  {other}".rstrip() for other in others]
+    return "\n".join(lines)

@@ -1,0 +1,332 @@
+"""Turn the tables of the catalogue's files into values, noting every mistake; reads no file."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import TypeVar
+from urllib.parse import quote
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from patchlock.ensures import ENSURES
+from patchlock.errors import nearest
+from patchlock.model import (
+    App,
+    Check,
+    CommandCheck,
+    CommitId,
+    Constraint,
+    EmbeddedUpstream,
+    Ensure,
+    Expect,
+    GitUpstream,
+    ImportsCheck,
+    Launch,
+    OnnxSessionCheck,
+    Patch,
+    Profile,
+    RecordedIndex,
+    RecordedWheel,
+    RefusedPair,
+    ServesCheck,
+    Sha256,
+    Upstream,
+)
+from patchlock.ops import OPS
+from patchlock.platforms import PLATFORMS
+from patchlock.tables import Table, requirement, specifiers, version
+
+T = TypeVar("T")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+CHECKS: Mapping[str, type[Check]] = {
+    "imports": ImportsCheck,
+    "onnx-session": OnnxSessionCheck,
+    "command": CommandCheck,
+    "serves": ServesCheck,
+}
+"""`kind` of a `[[check]]` → dataclass whose fields are its keys."""
+
+
+# --- apps -------------------------------------------------------------------------------------------------------------
+
+
+def app(root: Table, name: str) -> App:
+    """Read an app's file."""
+    table = root.table("app")
+    upstream = root.table("upstream")
+    patches = tuple(patch for t in root.tables("patch") if (patch := _patch(t)) is not None)
+    _check_patches(root, patches)
+    read = App(
+        name=_name(table, name),
+        title=table.text("title"),
+        license=table.text("license"),
+        source=table.text("source"),
+        upstream=_upstream(upstream, name),
+        branch=upstream.text("branch", "main"),
+        directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
+        requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
+        python=table.parse("python", specifiers, SpecifierSet()),
+        source_builds=tuple(canonicalize_name(build) for build in table.texts("source-builds", ())),
+        constraints=_constraints(root),
+        patches=patches,
+        launch=_launch(root.table("launch")),
+        checks=_checks(root),
+        refusals=_refusals(root),
+        origin=table.origin(),
+    )
+    upstream.finish()
+    table.finish()
+    return read
+
+
+def _name(table: Table, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        table.problem("", f'the name "{name}" must be lower-case words joined by "-"')
+    return name
+
+
+def _relative(text: str) -> PurePosixPath:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\\" in text:
+        raise ValueError(f'"{text}" must be a POSIX path inside the clone')
+    return path
+
+
+def _upstream(table: Table, app: str) -> Upstream:
+    commit = table.parse("commit", _commit, CommitId(""))
+    if table.has("embedded"):
+        folder = table.parse("embedded", _relative, PurePosixPath())
+        date = table.parse("date", _date, "")
+        return EmbeddedUpstream(folder=PurePosixPath("patches") / app / folder, commit=commit, date=date)
+    return GitUpstream(url=table.text("url"), commit=commit)
+
+
+def _date(text: str) -> str:
+    try:
+        datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError as error:
+        raise ValueError(f'"{text}" must be a time such as "2026-01-31T00:00:00Z"') from error
+    return text
+
+
+def _commit(text: str) -> CommitId:
+    if not _COMMIT.fullmatch(text):
+        raise ValueError(f'"{text}" must be a commit id of 40 hexadecimal digits')
+    return CommitId(text)
+
+
+def _launch(table: Table) -> Launch:
+    launch = Launch(
+        command=table.texts("command"), environment=table.mapping("environment"), says=table.text("says", "")
+    )
+    if table.has("command") and not launch.command:
+        table.problem("command", "it is empty")
+    table.finish()
+    return launch
+
+
+def _refusals(root: Table) -> tuple[RefusedPair, ...]:
+    found = []
+    for table in root.tables("refused"):
+        platforms = table.texts("platforms", ())
+        for name in platforms:
+            if name not in PLATFORMS:
+                table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
+        found.append(
+            RefusedPair(
+                profile=table.text("profile"),
+                platforms=platforms,
+                why=table.text("why"),
+                source=table.text("source"),
+            )
+        )
+        table.finish()
+    return tuple(found)
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+
+def _patch(table: Table) -> Patch | None:
+    op_name = table.text("op")
+    op = _named(table, "op", op_name, OPS)
+    ensures = tuple(ensure for t in table.tables("ensure") if (ensure := _ensure(t)) is not None)
+    if not table.has("ensure"):
+        table.problem("ensure", "a patch must say what holds afterwards", "add an [[patch.ensure]] table")
+    rest = {
+        "id": table.text("id"),
+        "why": table.text("why"),
+        "source": table.text("source"),
+        "paths": table.texts("paths"),
+        "literal": table.texts("literal", ()),
+        "profiles": table.texts("profiles", ()),
+        "after": table.texts("after", ()),
+        "expect": _expect(table.table("expect", required=False)),
+    }
+    if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
+        table.finish()
+    if op is None:
+        return None
+    return Patch(**rest, op_name=op_name, op=op, ensures=ensures, origin=table.origin())  # type: ignore[arg-type]
+
+
+def _ensure(table: Table) -> Ensure | None:
+    name = table.text("check")
+    ensure = _named(table, "check", name, ENSURES)
+    if ensure is not None or name in ENSURES:
+        table.finish()
+    return ensure
+
+
+def _named(table: Table, key: str, name: str, kinds: Mapping[str, type[T]]) -> T | None:
+    if not name:
+        return None
+    if name not in kinds:
+        table.problem(key, f'there is no {key} "{name}"', nearest(name, kinds))
+        return None
+    return table.record(kinds[name])
+
+
+def _expect(table: Table) -> Expect:
+    expect = Expect(sites=table.integer("sites", 0), exact=table.boolean("exact", False))
+    table.finish()
+    return expect
+
+
+def _check_patches(root: Table, patches: Iterable[Patch]) -> None:
+    seen: dict[str, Patch] = {}
+    patches = tuple(patches)
+    ids = {patch.id for patch in patches}
+    for number, patch in enumerate(patches):
+        if patch.id in seen:
+            root.problem(f"patch[{number}].id", f'the id "{patch.id}" is taken by the patch at {seen[patch.id].origin}')
+        for other in patch.after:
+            if other not in ids:
+                root.problem(f"patch[{number}].after", f'there is no patch "{other}"', nearest(other, ids))
+            elif other not in seen:
+                root.problem(f"patch[{number}].after", f'the patch "{other}" stands later', "write it first")
+        seen[patch.id] = patch
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
+    """Read a profile's file.
+
+    Args:
+        root: the whole file.
+        name: the profile's name.
+        indexes: names of the recorded indexes that there are.
+    """
+    table = root.table("profile")
+    platforms = table.texts("platforms")
+    for platform in platforms:
+        if platform not in PLATFORMS:
+            table.problem("platforms", f'there is no platform "{platform}"', nearest(platform, PLATFORMS))
+    used = table.texts("indexes", ())
+    for recorded in used:
+        if recorded not in indexes:
+            table.problem("indexes", f'there is no recorded index "{recorded}"', nearest(recorded, indexes))
+    read = Profile(
+        name=_name(table, name),
+        title=table.text("title"),
+        source=table.text("source"),
+        python=table.parse("python", _minor_version, Version("3.11")),
+        platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
+        specificity=table.integer("specificity"),
+        indexes=used,
+        constraints=_constraints(root),
+        environment=root.mapping("environment"),
+        checks=_checks(root),
+        origin=table.origin(),
+    )
+    table.finish()
+    return read
+
+
+def _minor_version(text: str) -> Version:
+    parsed = version(text)
+    if len(parsed.release) != 2:
+        raise ValueError(f'"{text}" must be a Python version of two numbers, such as "3.11"')
+    return parsed
+
+
+def _constraints(root: Table) -> tuple[Constraint, ...]:
+    found = []
+    for table in root.tables("constraint"):
+        found.append(
+            Constraint(
+                requirement=table.parse("requirement", requirement, Requirement("nothing")),
+                why=table.text("why"),
+                source=table.text("source"),
+                origin=table.origin(),
+            )
+        )
+        table.finish()
+    return tuple(found)
+
+
+def _checks(root: Table) -> tuple[Check, ...]:
+    found = []
+    for table in root.tables("check"):
+        kind = table.text("kind")
+        check = _named(table, "kind", kind, CHECKS)
+        if kind in CHECKS:
+            table.finish()
+        if check is not None:
+            found.append(check)
+    return tuple(found)
+
+
+def index(root: Table, name: str) -> RecordedIndex:
+    """Read a recorded index."""
+    table = root.table("index")
+    url = table.text("url")
+    origin = table.origin()
+    table.finish()
+    wheels = []
+    for row in root.tables("wheel"):
+        filename = row.text("filename")
+        try:
+            distribution, wheel_version, _, _ = parse_wheel_filename(filename)
+        except InvalidWheelFilename:
+            row.problem("filename", f'"{filename}" is not the name of a wheel')
+            distribution, wheel_version = canonicalize_name("nothing"), Version("0")
+        wheels.append(
+            RecordedWheel(
+                name=distribution,
+                version=wheel_version,
+                filename=filename,
+                url=row.text("url", f"{url}/{quote(filename)}"),
+                sha256=row.parse("sha256", _sha256, Sha256("")),
+                requires=tuple(_requires(row)),
+                source=row.text("source"),
+            )
+        )
+        row.finish()
+    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin)
+
+
+def _requires(row: Table) -> Iterable[Requirement]:
+    for text in row.texts("requires", ()):
+        try:
+            yield requirement(text)
+        except ValueError as error:
+            row.problem("requires", str(error))
+
+
+def _sha256(text: str) -> Sha256:
+    if not _SHA256.fullmatch(text):
+        raise ValueError(f'"{text}" must be a sha256 of 64 hexadecimal digits')
+    return Sha256(text)

@@ -1,0 +1,23 @@
+"""What must hold after patching: every check that an `ensure` may name, listed by hand; shares no code with ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from patchlock.ensures import python, requirements, text
+from patchlock.model import Ensure
+
+ENSURES: Mapping[str, type[Ensure]] = {
+    # requirements.py
+    "requirement": requirements.HasRequirement,
+    "no-requirement": requirements.NoRequirement,
+    # python.py
+    "imports-without": python.ImportsWithout,
+    "no-call": python.NoCall,
+    "calls": python.Calls,
+    "no-string": python.NoString,
+    # text.py
+    "contains": text.Contains,
+    "lacks": text.Lacks,
+}
+"""Name in the catalogue → dataclass whose fields are the check's keys."""

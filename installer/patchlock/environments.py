@@ -1,0 +1,266 @@
+"""Generations: virtual environments that live side by side, each complete if and only if its receipt is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from patchlock import process, uv
+from patchlock.checkout import remove_tree
+from patchlock.errors import HashMismatchError, NotInstalledError
+from patchlock.model import CommitId, Sha256
+
+RECEIPT = "receipt.toml"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Installation:
+    """The folder of one app on one profile."""
+
+    folder: Path
+    """`<home>/<app>@<profile>`."""
+
+    @property
+    def source(self) -> Path:
+        """The working tree: upstream, our commit, and whatever the user keeps there."""
+        return self.folder / "source"
+
+    @property
+    def environments(self) -> Path:
+        """Where generations live."""
+        return self.folder / "environments"
+
+    @property
+    def lock(self) -> Path:
+        """Held while patchlock works here."""
+        return self.folder / "lock"
+
+    @property
+    def journal(self) -> Path:
+        """What a running install is at; gone when it ended well."""
+        return self.folder / "journal"
+
+    @property
+    def pointer(self) -> Path:
+        """One line: the generation in use."""
+        return self.folder / "current"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CheckRecord:
+    """One check as it was passed when the generation was made."""
+
+    id: str
+    level: str
+    """`seen`, `loads` or `computes`."""
+    detail: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Receipt:
+    """The proof that a generation is complete; written last."""
+
+    id: str
+    app: str
+    profile: str
+    platform: str
+    python: str
+    """Full version of the interpreter."""
+    upstream: CommitId
+    applied: CommitId
+    """The patched commit that this generation belongs to."""
+    inputs: Sha256
+    """Digest of all that the generation was made from; equal inputs need no second install."""
+    lock: Sha256
+    """Of the lockfile's bytes."""
+    packages: int
+    made: str
+    """RFC 3339, UTC."""
+    sequence: int
+    """Generations of one installation are numbered from 1 in the order in which they were made."""
+    environment: Mapping[str, str]
+    """The profile's variables."""
+    patched: Mapping[str, Sha256]
+    """File from the root of the clone → sha256 of its patched bytes."""
+    checks: tuple[CheckRecord, ...]
+
+
+def generation(installation: Installation, name: str) -> Path:
+    """Name the folder of a generation."""
+    return installation.environments / name
+
+
+def create(folder: Path, python: Version, *, lock: int) -> None:
+    """Make an empty virtual environment; an unfinished one in its place is removed first.
+
+    Raises:
+        CommandFailedError: no such Python can be found or fetched.
+    """
+    remove_tree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    uv.run(
+        *("venv", "-q", "--no-project", "--python", str(python), str(folder)),
+        cwd=folder.parent,
+        installing=True,
+        keep_open=[lock],
+    )
+
+
+def sync(folder: Path, lockfile: Path, source_builds: tuple[str, ...], *, lock: int) -> None:
+    """Fill an environment with exactly what a lock names, every byte checked against its sha256.
+
+    Raises:
+        HashMismatchError: an index gave other bytes; nothing of them was installed.
+        NetworkError: an index does not answer.
+        DiskFullError: there is not enough room.
+    """
+    try:
+        uv.run(
+            *("pip", "sync", "-q", "--require-hashes", "--python", str(interpreter(folder)), "--only-binary", ":all:"),
+            *(option for name in source_builds for option in ("--no-binary", name)),
+            str(lockfile),
+            cwd=folder,
+            installing=True,
+            keep_open=[lock],
+        )
+    except HashMismatchError as error:
+        raise HashMismatchError(error.what, where=f"{lockfile}: {error.where}", remedy=error.remedy) from error
+
+
+def interpreter(folder: Path) -> Path:
+    """Name the Python of an environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Make the variables for a process that runs in an environment: isolated, with the profile's and the app's.
+
+    Args:
+        folder: the environment.
+        profile: the profile's variables, which win.
+        defaults: the app's, which a variable of the user wins over.
+    """
+    env = process.environment()
+    env = dict(defaults) | env | dict(profile)
+    scripts = interpreter(folder).parent
+    env["VIRTUAL_ENV"] = str(folder)
+    env["PATH"] = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
+    return env
+
+
+def python_version(folder: Path) -> str:
+    """Read the version of an environment's interpreter from its `pyvenv.cfg`."""
+    for line in (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "version_info":
+            return value.strip()
+    return ""
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------------
+
+
+def write_receipt(folder: Path, receipt: Receipt) -> None:
+    """Declare a generation complete."""
+    values = dataclasses.asdict(receipt)
+    checks = values.pop("checks")
+    tables = {name: values.pop(name) for name in ("environment", "patched")}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
+    for check in checks:
+        lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
+    _write(folder / RECEIPT, "\n".join(lines) + "\n")
+
+
+def read_receipt(folder: Path) -> Receipt | None:
+    """Read the receipt of a generation; None where it is incomplete."""
+    try:
+        values: dict[str, Any] = tomllib.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+        checks = tuple(CheckRecord(**check) for check in values.pop("checks", ()))
+        return Receipt(**values, checks=checks)
+    except (FileNotFoundError, NotADirectoryError, tomllib.TOMLDecodeError, TypeError):
+        return None
+
+
+def receipts(installation: Installation) -> tuple[Receipt, ...]:
+    """List the complete generations, the newest first."""
+    if not installation.environments.is_dir():
+        return ()
+    found = (read_receipt(folder) for folder in installation.environments.iterdir())
+    return tuple(sorted((r for r in found if r is not None), key=lambda r: -r.sequence))
+
+
+def current(installation: Installation) -> Receipt | None:
+    """Read the receipt of the generation in use; None where nothing is installed."""
+    try:
+        name = installation.pointer.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return None
+    return read_receipt(generation(installation, name)) if name else None
+
+
+def require_current(installation: Installation, app: str) -> Receipt:
+    """Read the receipt of the generation in use.
+
+    Raises:
+        NotInstalledError: there is none.
+    """
+    receipt = current(installation)
+    if receipt is None:
+        raise NotInstalledError(
+            f"{app} is not installed", where=str(installation.folder), remedy=f"run `patchlock install {app}`"
+        )
+    return receipt
+
+
+def switch(installation: Installation, name: str) -> None:
+    """Make a complete generation the one in use, in one step."""
+    _write(installation.pointer, f"{name}\n")
+
+
+def incomplete(installation: Installation) -> tuple[Path, ...]:
+    """List what killed installs left: generations without a receipt, and clones that were not finished."""
+    left = [p for p in (installation.source.with_name("source.partial"),) if p.exists()]
+    if installation.environments.is_dir():
+        left += [p for p in sorted(installation.environments.iterdir()) if read_receipt(p) is None]
+    return tuple(left)
+
+
+def size(folder: Path) -> int:
+    """Add up the bytes of a folder that no other folder shares (files with more than one link count once more)."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for file in files:
+            status = os.lstat(os.path.join(root, file))  # noqa: PTH118 - thousands of files
+            total += status.st_size if status.st_nlink == 1 else 0
+    return total
+
+
+def free_bytes(folder: Path) -> int:
+    """Ask how much room there is where a folder is or will be."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def write_journal(installation: Installation, stage: str) -> None:
+    """Note what is being done, for a person who looks after a crash."""
+    _write(installation.journal, f"{stage}\n")

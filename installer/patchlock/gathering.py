@@ -1,0 +1,210 @@
+"""What is asked for, and all that can be known about it before anything is touched; writes nothing but the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from pathlib import Path, PurePosixPath
+
+from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning
+from patchlock.catalogue import Catalogue
+from patchlock.environments import Installation, Receipt
+from patchlock.errors import LockMissingError, LockStaleError
+from patchlock.lockfile import Lock
+from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
+from patchlock.planning import Plan
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One app on one profile, with all that the user chose."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    catalogue: Catalogue
+    home: Path
+    cache: Path
+    source: str | None = None
+    """Another place to take upstream from, a path or a URL."""
+    revision: str | None = None
+    """Another commit than the catalogue's."""
+    reinstall: bool = False
+
+    @property
+    def installation(self) -> Installation:
+        """The folder of this app on this profile."""
+        return Installation(folder=self.home / f"{self.app.name}@{self.profile.name}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Upstream:
+    """Upstream's files as the wanted commit has them, patched."""
+
+    snapshot: checkout.Snapshot
+    requirements: dict[PurePosixPath, bytes]
+    """The patched requirement files and all that they include."""
+    raw: dict[PurePosixPath, bytes]
+    """The same files before patching."""
+    patched: Patched
+
+
+def read_upstream(request: Request) -> Upstream:
+    """Fetch the wanted commit, if need be, and apply the patches to its files in memory.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+        RequirementsError: a requirement file cannot be read.
+    """
+    app = request.app
+    snapshot = checkout.fetch(
+        app,
+        catalogue=request.catalogue.root,
+        cache=request.cache,
+        source=request.source,
+        revision=request.revision,
+    )
+    wanted = patching.for_profile(app.patches, request.profile.name)
+    listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    texts = {path for path in listed if path.suffix in {".txt", ".in"}}
+    paths = {*patching.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
+    contents = checkout.read(snapshot, sorted(paths))
+    patched = patching.apply(wanted, contents)
+    after = contents | {change.path: change.after for change in patched.changes}
+    included = locking.included(app.requirement_files, after)
+    return Upstream(
+        snapshot=snapshot,
+        requirements={path: after[path] for path in included},
+        raw={path: contents[path] for path in included if path in contents},
+        patched=patched,
+    )
+
+
+def read_lock(request: Request) -> tuple[Lock, bytes]:
+    """Read the lock of a pair, and its bytes.
+
+    Raises:
+        LockMissingError: there is none.
+        LockFormatError: it is none of ours.
+    """
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    name = path.relative_to(request.catalogue.root).as_posix()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise LockMissingError(
+            f"there is no lock for {request.app.name} on {request.profile.name} on {request.platform.name}",
+            where=name,
+            remedy=f"make it on a connected machine: `{_lock_command(request)}`",
+        ) from error
+    return lockfile.parse(data.decode("utf-8", errors="replace"), name), data
+
+
+def _lock_command(request: Request) -> str:
+    return f"patchlock lock {request.app.name} --profile {request.profile.name}"
+
+
+def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256]:
+    """Digest the files that a lock depends on; upstream's only where they can be read without a network."""
+    root = request.catalogue.root
+    app, profile = request.app, request.profile
+    files = [app.origin.file, profile.origin.file, *(f"profiles/indexes/{name}.toml" for name in profile.indexes)]
+    inputs = {file: planning.sha256((root / file).read_bytes()) for file in files}
+    if upstream is not None:
+        inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in upstream.raw.items()}
+    elif isinstance(app.upstream, EmbeddedUpstream):
+        folder = root / app.upstream.folder / app.directory
+        for path in app.requirement_files:
+            with contextlib.suppress(FileNotFoundError):
+                inputs[f"upstream:{path}"] = planning.sha256((folder / path).read_bytes())
+    return inputs
+
+
+def order(request: Request, upstream: Upstream, as_of: str) -> locking.Order:
+    """Gather what a lock is resolved from."""
+    return locking.Order(
+        app=request.app,
+        profile=request.profile,
+        platform=request.platform,
+        indexes=tuple(request.catalogue.index(name) for name in request.profile.indexes),
+        commit=upstream.snapshot.commit,
+        as_of=as_of,
+        requirements=upstream.requirements,
+        inputs=lock_inputs(request, upstream),
+    )
+
+
+def plan(request: Request) -> Plan:
+    """Work out what an install would do; writes nothing but the cache.
+
+    Raises:
+        RefusedError: the catalogue says that the pair cannot be.
+        LockMissingError: there is no lock.
+        LockStaleError: the lock was made from something else.
+        PatchError: a patch cannot do what it says.
+    """
+    planning.require_possible(request.app, request.profile, request.platform)
+    lock, data = read_lock(request)
+    upstream = read_upstream(request)
+    require_fresh(request, lock, upstream)
+    return Plan(
+        app=request.app,
+        profile=request.profile,
+        platform=request.platform,
+        commit=upstream.snapshot.commit,
+        patched=upstream.patched,
+        lock=lock,
+        inputs=inputs_digest(request, data),
+    )
+
+
+def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
+    """Compare what the lock was resolved from with what it would be resolved from now, word by word."""
+    if locking.question(order(request, upstream, lock.provenance.as_of)) == lock.provenance.resolver_input:
+        return
+    reasons = lockfile.stale(
+        lock,
+        commit=upstream.snapshot.commit,
+        python=str(request.profile.python),
+        inputs=lock_inputs(request, upstream),
+    )
+    why = "; ".join(reasons) or "patchlock asks uv another question than the version that made it"
+    raise LockStaleError(
+        f"the lock of {request.app.name} on {request.profile.name} is stale: {why}",
+        where=request.catalogue.lock_path(request.app, request.profile, request.platform)
+        .relative_to(request.catalogue.root)
+        .as_posix(),
+        remedy=f"run `{_lock_command(request)}`",
+    )
+
+
+def inputs_digest(request: Request, lock: bytes) -> Sha256:
+    """Digest all that a generation is made from; equal inputs need no second install."""
+    root = request.catalogue.root
+    return planning.inputs_digest(
+        {
+            "patchlock": __version__,
+            "app": (root / request.app.origin.file).read_bytes(),
+            "profile": (root / request.profile.origin.file).read_bytes(),
+            "lock": lock,
+            "commit": request.revision or request.app.upstream.commit,
+        }
+    )
+
+
+def up_to_date(request: Request) -> Receipt | None:
+    """Say whether the generation in use is exactly what is asked for, by digests alone: no git, no uv, no network."""
+    receipt = environments.current(request.installation)
+    if receipt is None or request.reinstall or request.revision is not None or request.installation.journal.exists():
+        return None
+    with contextlib.suppress(FileNotFoundError):
+        data = request.catalogue.lock_path(request.app, request.profile, request.platform).read_bytes()
+        folder = environments.generation(request.installation, receipt.id)
+        source = request.installation.source
+        fresh = (
+            receipt.inputs == inputs_digest(request, data)
+            and environments.interpreter(folder).exists()
+            and all(planning.sha256((source / f).read_bytes()) == digest for f, digest in receipt.patched.items())
+        )
+        return receipt if fresh else None
+    return None

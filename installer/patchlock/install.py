@@ -1,0 +1,219 @@
+"""The transaction: source, environment, checks, receipt, switch. Killed anywhere, the old generation still stands."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import time
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from patchlock import checkout, checks, environments, mutex, patching, planning, worktree
+from patchlock.environments import CheckRecord, Installation, Receipt
+from patchlock.errors import DiskFullError
+from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
+from patchlock.lockfile import Lock
+from patchlock.model import CommitId, Outcome, Sha256
+
+_LEAST_ROOM = 300_000_000
+"""Bytes that must be free before anything is touched: a clone, and an environment of small packages."""
+
+
+class Progress(Protocol):
+    """Tells a person what is going on."""
+
+    def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Announce a stage, and its end."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Say what the running stage is at, in a few words; the last one stands for its result."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """What an install did."""
+
+    receipt: Receipt
+    outcomes: tuple[Outcome, ...]
+    merged: tuple[str, ...]
+    """Files where the user's edits were kept by merging."""
+    seconds: float
+
+
+def install(request: Request, progress: Progress) -> Report:
+    """Install an app, or finish or update an install; see `gathering.up_to_date` for when there is nothing to do.
+
+    Raises:
+        PatchlockError: one of its kinds; the generation in use is as it was.
+    """
+    started = time.monotonic()
+    planning.require_possible(request.app, request.profile, request.platform)
+    with progress.stage("preflight"):
+        _preflight(request)
+        lock, data = read_lock(request)
+        progress.say(f"{request.profile.name} on {request.platform.name}, Python {request.profile.python}")
+    with working(request.installation, progress) as held:
+        with progress.stage("source"):
+            job = _prepare(request, lock, data, held)
+            counted = planning.counted(job.upstream.patched.outcomes)
+            progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
+        receipt, merged = _bring_up(job, progress)
+    return Report(
+        receipt=receipt,
+        outcomes=job.upstream.patched.outcomes,
+        merged=tuple(str(path) for path in merged),
+        seconds=time.monotonic() - started,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Job:
+    """An install that knows all it needs and has not touched the environment or the working tree yet."""
+
+    request: Request
+    upstream: Upstream
+    lock: Lock
+    lock_digest: Sha256
+    applied: CommitId
+    ref: str
+    """Of the patched commit, in our cache."""
+    inputs: Sha256
+    held: int
+    """Descriptor of the installation's lock."""
+
+
+def _prepare(request: Request, lock: Lock, data: bytes, held: int) -> _Job:
+    upstream = read_upstream(request)
+    patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+    require_fresh(request, lock, upstream)
+    ref = f"refs/patchlock/{request.profile.name}"
+    message = planning.commit_message(request.app, request.profile, upstream.patched.outcomes)
+    return _Job(
+        request=request,
+        upstream=upstream,
+        lock=lock,
+        lock_digest=planning.sha256(data),
+        applied=checkout.commit(upstream.snapshot, upstream.patched.changes, message, ref),
+        ref=ref,
+        inputs=inputs_digest(request, data),
+        held=held,
+    )
+
+
+def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...]]:
+    """Build the generation, move the working tree, prove that it works, and only then switch."""
+    request, installation = job.request, job.request.installation
+    before = environments.current(installation)
+    name = _name(request, planning.generation_id(job.lock_digest, job.applied, job.inputs))
+    folder = environments.generation(installation, name)
+    receipt = environments.read_receipt(folder)
+    with progress.stage("environment"):
+        progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
+        if receipt is None:
+            environments.create(folder, request.profile.python, lock=job.held)
+            path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+            environments.sync(folder, path, request.app.source_builds, lock=job.held)
+    with progress.stage("patch"):
+        moved = _move_source(job)
+        kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
+        progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
+    try:
+        if receipt is None:
+            with progress.stage("verify"):
+                results = verify(request, job.lock, folder, progress)
+                checks.require_passed(results, request.app.name)
+                progress.say(f"{len(results)} checks passed")
+            receipt = _receipt(job, name, results)
+            environments.write_receipt(folder, receipt)
+    except BaseException:
+        if before is not None:  # the old environment gets the source that it was made for
+            worktree.move(installation.source, before.applied)
+        raise
+    worktree.keep(installation.source, name, job.applied)
+    environments.switch(installation, name)
+    return receipt, moved.merged
+
+
+def _move_source(job: _Job) -> worktree.Moved:
+    source = job.request.installation.source
+    if source.exists():
+        worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
+    else:
+        worktree.populate(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
+    return worktree.move(source, job.applied)
+
+
+def _name(request: Request, digest: str) -> str:
+    """Name the generation: by its digest, or with a number where the same one is to be built afresh."""
+    if not request.reinstall:
+        current = environments.current(request.installation)
+        if current is not None and current.id.partition("-")[0] == digest:
+            return current.id
+        return digest
+    taken = {receipt.id for receipt in environments.receipts(request.installation)}
+    return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
+
+
+def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...]) -> Receipt:
+    request = job.request
+    made = environments.receipts(request.installation)
+    return Receipt(
+        id=name,
+        app=request.app.name,
+        profile=request.profile.name,
+        platform=request.platform.name,
+        python=environments.python_version(environments.generation(request.installation, name)),
+        upstream=job.upstream.snapshot.commit,
+        applied=job.applied,
+        inputs=job.inputs,
+        lock=job.lock_digest,
+        packages=len(job.lock.packages),
+        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sequence=1 + max((receipt.sequence for receipt in made), default=0),
+        environment=request.profile.environment,
+        patched=planning.patched_digests(job.upstream.patched.changes, request.app.directory),
+        checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
+    )
+
+
+@contextlib.contextmanager
+def working(installation: Installation, progress: Progress) -> Iterator[int]:
+    """Hold the installation, and clean up what a killed predecessor left."""
+    waiting = lambda: progress.say("waiting for another patchlock on this installation")  # noqa: E731
+    with mutex.hold(installation.lock, wait=300, waiting=waiting) as held:
+        for left in environments.incomplete(installation):
+            checkout.remove_tree(left)
+        environments.write_journal(installation, "an install is running, or was killed; the next one finishes it")
+        yield held
+        installation.journal.unlink(missing_ok=True)
+
+
+def _preflight(request: Request) -> None:
+    checkout.git("--version", repository=request.catalogue.root)
+    free = environments.free_bytes(request.home)
+    if free < _LEAST_ROOM:
+        raise DiskFullError(
+            f"there are {free // 1_000_000} MB free, and {_LEAST_ROOM // 1_000_000} MB are needed",
+            where=str(request.home),
+            remedy="free some room, or choose another folder with PATCHLOCK_HOME, and run the same command again",
+        )
+
+
+def place(request: Request, folder: Path) -> checks.Place:
+    """Say where the app runs: its environment, its folder, its variables."""
+    app = request.app
+    return checks.Place(
+        environment=folder,
+        folder=request.installation.source / app.directory,
+        variables=environments.launch_environment(folder, request.profile.environment, app.launch.environment),
+    )
+
+
+def verify(request: Request, lock: Lock, folder: Path, progress: Progress) -> tuple[checks.CheckResult, ...]:
+    """Run all checks of the profile and the app in a generation."""
+    wanted = (*request.profile.checks, *request.app.checks)
+    return checks.verify(lock, wanted, place(request, folder), progress.say)

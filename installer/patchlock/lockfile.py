@@ -1,0 +1,202 @@
+"""The lockfile as values: read it, write it, say why it is stale; pure, no I/O.
+
+A lockfile is a hash-pinned requirement file that pip, uv and pip-sync take as it is: one line, one file, one sha256 for
+each distribution, and no index address. A block of TOML in comments at its top (in the manner of PEP 723) says what it
+was made from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock.errors import LockFormatError
+from patchlock.model import CommitId, Sha256
+
+FORMAT = 1
+"""Raised when the meaning of a lockfile changes."""
+
+_LINE = re.compile(
+    r"(?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)| @ (?P<url>\S+))"
+    r" --hash=sha256:(?P<sha256>[0-9a-f]{64})(?: # (?P<why>.*))?"
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LockedPackage:
+    """One distribution of a lock: exactly one file."""
+
+    name: NormalizedName
+    version: Version
+    url: str
+    """Only for files that live outside the default index; otherwise ""."""
+    sha256: Sha256
+    why: str
+    """Who asked for it, where, and which file was chosen."""
+
+    def __str__(self) -> str:
+        pin = f"{self.name} @ {self.url}" if self.url else f"{self.name}=={self.version}"
+        return f"{pin} --hash=sha256:{self.sha256}" + (f" # {self.why}" if self.why else "")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """What a lock was made from."""
+
+    app: str
+    profile: str
+    platform: str
+    python: str
+    """Major and minor version."""
+    commit: CommitId
+    as_of: str
+    """Files uploaded later were not considered: an RFC 3339 time in UTC, or "" for no bound."""
+    uv: str
+    """Version of uv that resolved."""
+    patches: tuple[str, ...]
+    """Ids of the patches whose result was resolved, in order."""
+    inputs: Mapping[str, Sha256]
+    """Catalogue file, or `upstream:<file>`, → sha256 of its bytes."""
+    resolver_input: Sha256
+    """Digest of all that uv was given: patched requirements, constraints, indexes, options."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Lock:
+    """A lockfile."""
+
+    provenance: Provenance
+    packages: tuple[LockedPackage, ...]
+    """Sorted by name; names are unique."""
+
+
+def render(lock: Lock) -> str:
+    """Write a lock as text; the same lock gives the same text."""
+    p = lock.provenance
+    head = {
+        "format": FORMAT,
+        "app": p.app,
+        "profile": p.profile,
+        "platform": p.platform,
+        "python": p.python,
+        "commit": p.commit,
+        "as-of": p.as_of,
+        "uv": p.uv,
+        "patches": list(p.patches),
+        "resolver-input": p.resolver_input,
+    }
+    block = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
+    block += ["", "[inputs]", *(f"{json.dumps(file)} = {json.dumps(p.inputs[file])}" for file in sorted(p.inputs))]
+    lines = [
+        "# /// patchlock",
+        *(f"# {line}".rstrip() for line in block),
+        "# ///",
+        f"# Written by `patchlock lock {p.app} --profile {p.profile}`; any installer takes it:",
+        "# `pip install --require-hashes -r`, `uv pip sync --require-hashes`, `pip-sync`.",
+        *(str(package) for package in lock.packages),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def parse(text: str, file: str) -> Lock:
+    """Read a lock.
+
+    Args:
+        text: the whole file.
+        file: its name, for messages.
+
+    Raises:
+        LockFormatError: it is not a lock that patchlock wrote.
+    """
+    lines = text.splitlines()
+    if not lines or lines[0] != "# /// patchlock" or "# ///" not in lines:
+        raise _malformed(file, 1, "it has no patchlock block at its top")
+    end = lines.index("# ///")
+    try:
+        head = tomllib.loads("\n".join(line[2:] for line in lines[1:end]))
+        provenance = _provenance(head)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise _malformed(file, 1, f"its patchlock block cannot be read: {error}") from error
+    if head.get("format") != FORMAT:
+        raise _malformed(file, 1, f"it has format {head.get('format')}, and this patchlock reads format {FORMAT}")
+    packages = []
+    for number, line in enumerate(lines[end + 1 :], start=end + 2):
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        if found is None:
+            raise _malformed(file, number, "a line must be one distribution with exactly one sha256")
+        packages.append(_package(found))
+    return Lock(provenance=provenance, packages=tuple(packages))
+
+
+def _provenance(head: Mapping[str, Any]) -> Provenance:
+    return Provenance(
+        app=head["app"],
+        profile=head["profile"],
+        platform=head["platform"],
+        python=head["python"],
+        commit=CommitId(head["commit"]),
+        as_of=head["as-of"],
+        uv=head["uv"],
+        patches=tuple(head["patches"]),
+        inputs={file: Sha256(digest) for file, digest in head["inputs"].items()},
+        resolver_input=Sha256(head["resolver-input"]),
+    )
+
+
+def _package(found: re.Match[str]) -> LockedPackage:
+    url = found["url"] or ""
+    version = found["version"]
+    if url:  # a wheel's version stands in its file name
+        version = url.rpartition("/")[2].replace("%2B", "+").split("-")[1]
+    return LockedPackage(
+        name=canonicalize_name(found["name"]),
+        version=Version(version),
+        url=url,
+        sha256=Sha256(found["sha256"]),
+        why=found["why"] or "",
+    )
+
+
+def _malformed(file: str, line: int, what: str) -> LockFormatError:
+    return LockFormatError(
+        what, where=f"{file}:{line}", remedy="a lock is never written by hand: run `patchlock lock` for its app"
+    )
+
+
+def stale(lock: Lock, *, commit: CommitId, python: str, inputs: Mapping[str, Sha256]) -> tuple[str, ...]:
+    """Say every reason why a lock is out of date; empty when it is fresh.
+
+    Args:
+        lock: the lock as it stands.
+        commit: the upstream commit that the catalogue names now.
+        python: the Python that the profile names now.
+        inputs: file → sha256 as they are now; an `upstream:` file that cannot be read here is left out.
+    """
+    p = lock.provenance
+    reasons = []
+    if p.commit != commit:
+        reasons.append(f"upstream is at commit {commit[:12]}, the lock was made for {p.commit[:12]}")
+    if p.python != python:
+        reasons.append(f"the profile names Python {python}, the lock was made for {p.python}")
+    for file in sorted(p.inputs.keys() | inputs.keys()):
+        if file not in inputs:
+            if not file.startswith("upstream:"):
+                reasons.append(f"{file} is no longer used")
+        elif file not in p.inputs:
+            reasons.append(f"{file} was not used when the lock was made")
+        elif p.inputs[file] != inputs[file]:
+            reasons.append(f"{_named(file)} has changed since the lock was made")
+    return tuple(reasons)
+
+
+def _named(file: str) -> str:
+    return f"upstream's {file.removeprefix('upstream:')}" if file.startswith("upstream:") else file

@@ -1,0 +1,393 @@
+"""All the values that flow through patchlock, frozen and already parsed; holds no behaviour beyond naming."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Literal, NewType, Protocol
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.sources import Edit, SourceText
+
+CommitId = NewType("CommitId", str)
+"""40 lower-case hexadecimal digits."""
+Sha256 = NewType("Sha256", str)
+"""64 lower-case hexadecimal digits."""
+Os = Literal["linux", "windows", "macos"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where in the catalogue something was written, for messages and for `# via` comments."""
+
+    file: str
+    """POSIX path from the catalogue's root."""
+    line: int
+    """1-based line of the table or key."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+# --- machines ---------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Platform:
+    """One kind of operating system and processor that wheels are made for."""
+
+    name: str
+    """As in lockfile names: `linux-x86_64`."""
+    os: Os
+    machine: str
+    """As the platform names its processor: `x86_64`, `aarch64`, `amd64`, `arm64`."""
+    uv: str
+    """What `uv pip compile --python-platform` calls it."""
+    tags: tuple[str, ...]
+    """Platform tags of wheels that run here, best first (PEP 425)."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Host:
+    """This machine as observed."""
+
+    os: str
+    machine: str
+    """Lower-case processor name as the platform reports it."""
+    libc: str
+    """`glibc 2.36`, `musl`, or "" where there is none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """A profile fits a host."""
+
+    profile: Profile
+    platform: Platform
+    specificity: int
+    """How narrow the profile is; the narrowest that fits is chosen."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """A profile does not fit a host, with every reason why."""
+
+    profile: Profile
+    reasons: tuple[str, ...]
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+
+class OutcomeKind(enum.Enum):
+    """What became of one patch in one file. Silence is not an outcome."""
+
+    NEEDED = "needed"
+    ALREADY_OURS = "already ours"
+    FIXED_UPSTREAM = "fixed upstream"
+    PARTLY_FIXED = "partly fixed"
+    GONE = "gone"
+    MOVED = "moved"
+    NEW_SITES = "new sites"
+    AMBIGUOUS = "ambiguous"
+    REQUIRED_AT_IMPORT = "required at import"
+    UNPARSABLE = "unparsable upstream"
+    DRIFTED = "drifted by the user"
+
+
+BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE})
+"""Outcomes with which a patch is not applied, so that nothing may be installed."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Site:
+    """One place in a file."""
+
+    line: int
+    """1-based."""
+    text: str
+    """The line or expression as it stands there, for a message."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A place that an op found and will not touch."""
+
+    line: int
+    kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE]
+    why: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Located:
+    """What an op found in one file."""
+
+    edits: tuple[Edit, ...] = ()
+    """Not overlapping, in any order."""
+    sites: tuple[Site, ...] = ()
+    """Places that need the patch; one or more edits each."""
+    settled: tuple[Site, ...] = ()
+    """Places that are already as the patch wants them."""
+    refusals: tuple[Refusal, ...] = ()
+
+
+class Op(Protocol):
+    """The work of one kind of patch. An op is a frozen dataclass; its fields are the keys of the patch's table."""
+
+    def locate(self, source: SourceText) -> Located:
+        """Find where a file needs the patch, and how to edit it. Pure; never raises for what upstream wrote."""
+        ...
+
+
+class Ensure(Protocol):
+    """What must hold in a patched file; shares no code with the ops."""
+
+    def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Say what does not hold, one clause each; an empty tuple is a pass."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Expect:
+    """How many places the author of a patch saw; 0 means "any number"."""
+
+    sites: int = 0
+    exact: bool = False
+    """Another number than `sites` is ambiguous, not merely reported as new sites."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Patch:
+    """One declared change with an id and a why; its `op` does the work."""
+
+    id: str
+    why: str
+    source: str
+    """URL or document that shows the trouble."""
+    paths: tuple[str, ...]
+    """Globs over POSIX paths from the app's folder (`**` crosses folders)."""
+    literal: tuple[str, ...]
+    """A file without any of these (ASCII, any encoding) is never parsed; empty: every file of `paths` is."""
+    profiles: tuple[str, ...]
+    """Only for these profiles; empty: for all."""
+    op_name: str
+    op: Op
+    ensures: tuple[Ensure, ...]
+    expect: Expect
+    after: tuple[str, ...]
+    """Ids of patches of the same app that go first."""
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What became of one patch in one file, or in the whole app where no file is named."""
+
+    patch: str
+    op: str
+    kind: OutcomeKind
+    path: PurePosixPath | None
+    sites: tuple[Site, ...]
+    detail: str
+    """A clause for a person; "" where the kind says it all."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class FileChange:
+    """One file before and after all patches."""
+
+    path: PurePosixPath
+    before: bytes
+    after: bytes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Patched:
+    """The result of all patches over all sources."""
+
+    changes: tuple[FileChange, ...]
+    """Sorted by path; only files whose bytes differ."""
+    outcomes: tuple[Outcome, ...]
+    """In the order of the patches, then by path; at least one for each patch."""
+    failures: tuple[str, ...] = ()
+    """`<patch>: <path>: <what does not hold>`, for each `ensure` that failed; such a patch was left out."""
+
+
+# --- catalogue --------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Constraint:
+    """A bound, an addition, an exclusion or a cut-off exception, each with its reason."""
+
+    requirement: Requirement
+    why: str
+    source: str
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ImportsCheck:
+    """Modules that must import in the environment, and modules that must not be there."""
+
+    id: str
+    present: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class OnnxSessionCheck:
+    """A tiny ONNX model must compute the right numbers on this provider, proved by ONNX Runtime's own profile."""
+
+    id: str
+    provider: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class CommandCheck:
+    """A command of the app must end with exit code 0 and print a text."""
+
+    id: str
+    command: tuple[str, ...]
+    prints: str
+    """Must occur in stdout; "" asks for nothing."""
+    timeout: int
+    """Seconds."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ServesCheck:
+    """A service of the app must answer with status 200 on the loopback address."""
+
+    id: str
+    command: tuple[str, ...]
+    """`{port}` is replaced by a free port."""
+    path: str
+    prints: str
+    """Must occur in the answer; "" asks for nothing."""
+    timeout: int
+    """Seconds until the first answer."""
+
+
+Check = ImportsCheck | OnnxSessionCheck | CommandCheck | ServesCheck
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedWheel:
+    """One wheel of an index, as the index answered."""
+
+    name: NormalizedName
+    version: Version
+    filename: str
+    url: str
+    sha256: Sha256
+    requires: tuple[Requirement, ...]
+    """From the wheel's METADATA; without specifiers where the source had none."""
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedIndex:
+    """An index answer kept in the catalogue, so that uv can lock from it offline."""
+
+    name: str
+    url: str
+    wheels: tuple[RecordedWheel, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Profile:
+    """A kind of machine that we support."""
+
+    name: str
+    title: str
+    source: str
+    python: Version
+    """Major and minor only."""
+    platforms: tuple[Platform, ...]
+    specificity: int
+    indexes: tuple[str, ...]
+    constraints: tuple[Constraint, ...]
+    environment: Mapping[str, str]
+    """Variables for every process that runs in the environment."""
+    checks: tuple[Check, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class EmbeddedUpstream:
+    """A miniature upstream that lives in the catalogue and becomes a git clone at install."""
+
+    folder: PurePosixPath
+    """From the catalogue's root."""
+    commit: CommitId
+    """Of the clone that is made from the folder."""
+    date: str
+    """When that commit says it was made: RFC 3339, UTC; also the default cut-off of locks."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class GitUpstream:
+    """A public repository."""
+
+    url: str
+    commit: CommitId
+
+
+Upstream = EmbeddedUpstream | GitUpstream
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Launch:
+    """How the app is started, from its folder in the clone."""
+
+    command: tuple[str, ...]
+    """The first word is looked up in the environment first."""
+    environment: Mapping[str, str]
+    """Defaults; a variable that the user has set wins."""
+    says: str
+    """What a person does next, or ""."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedPair:
+    """A pair that cannot be, and why."""
+
+    profile: str
+    platforms: tuple[str, ...]
+    """Empty: all platforms of the profile."""
+    why: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class App:
+    """An upstream application that we patch."""
+
+    name: str
+    title: str
+    license: str
+    source: str
+    upstream: Upstream
+    branch: str
+    directory: PurePosixPath
+    """The app's folder in the clone, `.` for the root."""
+    requirement_files: tuple[PurePosixPath, ...]
+    """From the app's folder."""
+    python: SpecifierSet
+    """Python versions that the app's code and pins allow."""
+    source_builds: tuple[NormalizedName, ...]
+    """Distributions that may be built from an sdist; everything else must be a wheel."""
+    constraints: tuple[Constraint, ...]
+    patches: tuple[Patch, ...]
+    launch: Launch
+    checks: tuple[Check, ...]
+    refusals: tuple[RefusedPair, ...]
+    origin: Origin

@@ -1,0 +1,69 @@
+"""One patchlock at a time for one folder: a lock that the kernel gives back when its holder and his children end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from patchlock.errors import BusyError
+
+
+@contextlib.contextmanager
+def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None) -> Iterator[int]:
+    """Hold the lock of a folder.
+
+    A killed holder leaves nothing stuck. Children that inherit the descriptor keep the lock until they end too, so
+    that nobody builds where an orphan still writes.
+
+    Args:
+        path: the lock's file; made if need be, never removed.
+        wait: seconds to wait for another holder.
+        waiting: called once, when there is another holder.
+
+    Yields:
+        The file descriptor, for `process.run(keep_open=…)`.
+
+    Raises:
+        BusyError: another holder did not end in time.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        deadline = time.monotonic() + wait
+        told = False
+        while not _try(descriptor):
+            if not told:
+                waiting()
+                told = True
+            if time.monotonic() > deadline:
+                raise BusyError(
+                    "another patchlock works on the same installation",
+                    where=str(path.parent),
+                    remedy="wait for it to end and run the same command again",
+                )
+            time.sleep(0.05)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _try(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,23 @@
+"""The vocabulary of patches: every op that a `[[patch]]` table may name, listed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from patchlock.model import Op
+from patchlock.ops import python, requirements, text
+
+OPS: Mapping[str, type[Op]] = {
+    # requirements.py
+    "set-requirement": requirements.SetRequirement,
+    "drop-requirement": requirements.DropRequirement,
+    "add-requirement": requirements.AddRequirement,
+    "rename-requirement": requirements.RenameRequirement,
+    # python.py
+    "optional-import": python.OptionalImport,
+    "neutralise-call": python.NeutraliseCall,
+    "replace-expression": python.ReplaceExpression,
+    # text.py
+    "replace-text": text.ReplaceText,
+}
+"""Name in the catalogue → dataclass whose fields are the op's keys. See docs/add-an-op.md."""

@@ -1,0 +1,117 @@
+"""What an install will do, as values: which generation, from which inputs, with which result; pure, no I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from patchlock.errors import RefusedError
+from patchlock.lockfile import Lock
+from patchlock.model import (
+    App,
+    CommitId,
+    FileChange,
+    Outcome,
+    OutcomeKind,
+    Patched,
+    Platform,
+    Profile,
+    Sha256,
+)
+from patchlock.sources import Undecodable, decode
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """All that an install needs to know before it touches anything."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    commit: CommitId
+    patched: Patched
+    lock: Lock
+    inputs: Sha256
+    """Digest of all that the generation would be made from."""
+
+
+def sha256(data: bytes) -> Sha256:
+    """Digest bytes."""
+    return Sha256(hashlib.sha256(data).hexdigest())
+
+
+def inputs_digest(parts: Mapping[str, bytes | str]) -> Sha256:
+    """Digest named inputs; each name and length is part of it, so that nothing can move between two inputs."""
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        part = parts[name]
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    return Sha256(digest.hexdigest())
+
+
+def generation_id(lock: Sha256, applied: CommitId, inputs: Sha256) -> str:
+    """Name a generation after what it is made of: 12 hexadecimal digits."""
+    return inputs_digest({"lock": lock, "applied": applied, "inputs": inputs})[:12]
+
+
+def require_possible(app: App, profile: Profile, platform: Platform) -> None:
+    """Stop where the catalogue says that a pair cannot be.
+
+    Raises:
+        RefusedError: with the catalogue's reason and its source.
+    """
+    for refused in app.refusals:
+        if refused.profile == profile.name and (not refused.platforms or platform.name in refused.platforms):
+            raise RefusedError(
+                f"{app.name} cannot run on {profile.name} on {platform.name}: {refused.why}", where=refused.source
+            )
+
+
+def commit_message(app: App, profile: Profile, outcomes: Iterable[Outcome]) -> str:
+    """Say in the patched commit what was done, the same way on every machine."""
+    lines = [f"patchlock: {app.name} for {profile.name}", ""]
+    for outcome in outcomes:
+        place = f" {outcome.path}" if outcome.path else ""
+        lines.append(f"{outcome.patch}: {outcome.kind.value}{place}")
+    return "\n".join(lines) + "\n"
+
+
+def diff(changes: Iterable[FileChange], *, before: str = "upstream", after: str = "patched") -> str:
+    """Show changes as a unified diff; a file that is not UTF-8 is shown decoded, and says so."""
+    return "".join(_diff(change, before, after) for change in changes)
+
+
+def _diff(change: FileChange, before: str, after: str) -> str:
+    old, new = (decode(change.path, data) for data in (change.before, change.after))
+    if isinstance(old, Undecodable) or isinstance(new, Undecodable):
+        return f"Binary files {before}/{change.path} and {after}/{change.path} differ\n"
+    lines = difflib.unified_diff(
+        _lines(old.text),
+        _lines(new.text),
+        f"{before}/{change.path}" + (f"\t({old.encoding})" if old.encoding != "utf-8" else ""),
+        f"{after}/{change.path}",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Split for display: a CRLF file is shown with LF, as it keeps its endings anyway."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").splitlines(keepends=True)
+
+
+def counted(outcomes: Iterable[Outcome]) -> str:
+    """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first."""
+    first: dict[str, OutcomeKind] = {}
+    for outcome in outcomes:
+        first.setdefault(outcome.patch, outcome.kind)
+    kinds = [kind for kind in OutcomeKind if kind in first.values()]
+    return ", ".join(f"{list(first.values()).count(kind)} {kind.value}" for kind in kinds) or "none"
+
+
+def patched_digests(changes: Iterable[FileChange], directory: PurePosixPath) -> dict[str, Sha256]:
+    """Digest the patched files, by path from the root of the clone."""
+    return {str(directory / change.path): sha256(change.after) for change in changes}

@@ -1,0 +1,169 @@
+"""Run programs: the only place that starts one. Always a list, never a shell; stdin closed; environment explicit."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
+
+_NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX")
+_GIT_NOT_INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG")
+
+_NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
+
+_GET = {
+    "git": {
+        "linux": "sudo apt-get install git",
+        "darwin": "xcode-select --install",
+        "win32": "winget install --id Git.Git",
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Completed:
+    """A program that ended with exit code 0, or with one that the caller allowed."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        """Standard output as text, without its trailing newline."""
+        return self.stdout.decode("utf-8", errors="replace").rstrip("\r\n")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Make the environment for a child: the user's, without what would let other Pythons or clones leak in.
+
+    Args:
+        extra: variables that win over the user's.
+    """
+    env = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED and k not in _GIT_NOT_INHERITED}
+    env |= {"PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1"}
+    return env | dict(extra or {})
+
+
+def run(
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = None,
+    allowed: Sequence[int] = (0,),
+    keep_open: Sequence[int] = (),
+) -> Completed:
+    """Run a program to its end.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        stdin: all of its standard input.
+        timeout: seconds; None waits for ever.
+        allowed: exit codes that are not a failure.
+        keep_open: file descriptors that the child inherits (the installation's lock).
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        DiskFullError: the program said so.
+        CommandFailedError: it ended otherwise than allowed, or not in time; carries its last lines.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing(argv[0])
+    extra = {"pass_fds": tuple(keep_open)} if os.name == "posix" else {}
+    try:
+        done = subprocess.run(  # type: ignore[call-overload]
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            **extra,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailedError(
+            f"{Path(argv[0]).name} did not end within {timeout:g} seconds", where=shlex.join(argv)
+        ) from error
+    completed = Completed(
+        returncode=done.returncode, stdout=done.stdout, stderr=done.stderr.decode("utf-8", errors="replace")
+    )
+    if done.returncode in allowed:
+        return completed
+    raise failure(argv, completed)
+
+
+def replace(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
+    """Become a program (POSIX), or run it in this terminal to its end (Windows).
+
+    Returns:
+        The exit code, where this process still exists.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing(argv[0])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        os.chdir(cwd)
+        os.execve(program, [program, *argv[1:]], dict(env))  # noqa: S606 - the user's own app, by its full path
+    return subprocess.call([program, *argv[1:]], env=dict(env), cwd=cwd)
+
+
+def start(*argv: str, env: Mapping[str, str], cwd: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start a service whose output goes to a file; the caller ends it.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing(argv[0])
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def missing(program: str) -> ProgramMissingError:
+    """Say that a program is not installed, and how to get it here."""
+    name = Path(program).name
+    command = _GET.get(name, {}).get(sys.platform, "")
+    remedy = f"install it: {command}" if command else "install it and make sure that it is on PATH"
+    return ProgramMissingError(f"{name} is not installed", remedy=remedy)
+
+
+def failure(argv: Sequence[str], completed: Completed) -> PatchlockError:
+    """Turn a failed program into an error with its last lines."""
+    output = completed.stderr.strip() or completed.text.strip()
+    last = output.splitlines()[-12:]
+    name = Path(argv[0]).name
+    if any(text in output for text in _NO_SPACE):
+        return DiskFullError(
+            f"the disk is full while {name} was writing",
+            where=last[-1].strip(),
+            remedy="free some room and run the same command again",
+        )
+    return CommandFailedError(
+        f"{name} failed with exit code {completed.returncode}", where=shlex.join(argv), evidence=last
+    )

@@ -1,0 +1,269 @@
+"""Read a TOML table key by key into values, noting every mistake with its file, line and key; does no I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from patchlock.errors import Problem, nearest
+from patchlock.model import Origin
+
+T = TypeVar("T")
+
+_HEADER = re.compile(r"^\s*(\[{1,2})\s*([^\[\]]+?)\s*\]{1,2}\s*(#.*)?$")
+_KEY = re.compile(r"^\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=")
+
+
+def line_index(text: str) -> dict[str, int]:
+    """Find the line of each table and key of a TOML text, as `patch[0].op` → 1-based line.
+
+    Good enough for messages: keys of inline tables are found under the key that holds them.
+    """
+    lines: dict[str, int] = {}
+    counts: dict[str, int] = {}
+    prefix, open_string = "", ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if open_string:
+            if open_string in line:
+                open_string = ""
+            continue
+        if header := _HEADER.match(line):
+            name = header[2].replace('"', "").replace(" ", "")
+            if header[1] == "[[":
+                counts[name] = counts.get(name, -1) + 1
+                name = f"{name}[{counts[name]}]"
+            elif (parent := name.split(".")[0]) in counts:
+                name = name.replace(parent, f"{parent}[{counts[parent]}]", 1)
+            prefix = name
+            lines.setdefault(prefix, number)
+        elif key := _KEY.match(line):
+            lines.setdefault(f"{prefix}.{key[1].strip(chr(34))}".lstrip("."), number)
+            for quotes in ('"""', "'''"):
+                if line.count(quotes) == 1:
+                    open_string = quotes
+    return lines
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class Report:
+    """Collects the mistakes of one file while it is read."""
+
+    file: str
+    lines: Mapping[str, int]
+    problems: list[Problem] = dataclasses.field(default_factory=list)
+
+    def line(self, key: str) -> int:
+        """Find the line of a key, or of the nearest table around it; 0 where there is none."""
+        while key:
+            if key in self.lines:
+                return self.lines[key]
+            key = key.rpartition(".")[0] if "." in key else key.partition("[")[0] if "[" in key else ""
+        return 0
+
+    def add(self, key: str, what: str, remedy: str = "") -> None:
+        """Note a mistake."""
+        self.problems.append(Problem(file=self.file, line=self.line(key), key=key, what=what, remedy=remedy))
+
+
+class Table:
+    """A TOML table that is being read; every key must be asked for, and `finish` reports those that were not.
+
+    A reader that finds a mistake notes it and returns a harmless value of the right type, so that all mistakes of a
+    file are found in one go; whoever reads a file must look at `Report.problems` before using any value.
+    """
+
+    def __init__(self, values: Mapping[str, Any], report: Report, key: str = "") -> None:
+        self._values = values
+        self._asked: set[str] = set()
+        self._report = report
+        self._key = key
+
+    def path(self, key: str = "") -> str:
+        """Name a key of this table from the root of the file."""
+        return f"{self._key}.{key}".strip(".")
+
+    def origin(self) -> Origin:
+        """Say where this table stands."""
+        return Origin(file=self._report.file, line=self._report.line(self._key) or 1)
+
+    def problem(self, key: str, what: str, remedy: str = "") -> None:
+        """Note a mistake at a key of this table."""
+        self._report.add(self.path(key), what, remedy)
+
+    def has(self, key: str) -> bool:
+        """Say whether the key is there."""
+        return key in self._values
+
+    def known(self, keys: Iterable[str]) -> None:
+        """Accept keys that another reader of the same table asks for."""
+        self._asked.update(keys)
+
+    def finish(self) -> None:
+        """Report every key that nobody asked for, with the nearest known one."""
+        for key in self._values:
+            if key not in self._asked:
+                self.problem(key, f'the key "{key}" is unknown', nearest(key, self._asked))
+
+    def _get(self, key: str, kind: type, named: str, default: T | None, empty: T) -> Any:
+        self._asked.add(key)
+        value = self._values.get(key)
+        if value is None:
+            if default is None:
+                self.problem(key, f'the key "{key}" is missing', f"write {key} = {named}")
+            return empty if default is None else default
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            self.problem(key, f"it is {_kind(value)}, and must be {named}")
+            return empty
+        return value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Read a text."""
+        value: str = self._get(key, str, "a text", default, "")
+        if value == "" and default is None and isinstance(self._values.get(key), str):
+            self.problem(key, "it is empty")
+        return value
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Read a whole number."""
+        value: int = self._get(key, int, "a whole number", default, 0)
+        return value
+
+    def boolean(self, key: str, default: bool | None = None) -> bool:
+        """Read true or false."""
+        value: bool = self._get(key, bool, "true or false", default, False)
+        return value
+
+    def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
+        """Read a list of texts."""
+        value = self._get(key, list, "a list of texts", default, ())
+        if not all(isinstance(item, str) for item in value):
+            self.problem(key, "it must be a list of texts")
+            return ()
+        return tuple(value)
+
+    def mapping(self, key: str) -> Mapping[str, str]:
+        """Read a table of texts; a missing one is empty."""
+        value = self._get(key, dict, "a table of texts", {}, {})
+        if not all(isinstance(item, str) for item in value.values()):
+            self.problem(key, "it must be a table of texts")
+            return {}
+        return dict(value)
+
+    def table(self, key: str, required: bool = True) -> Table:
+        """Read a table within this one."""
+        value = self._get(key, dict, "a table", None if required else {}, {})
+        return Table(value, self._report, self.path(key))
+
+    def tables(self, key: str) -> tuple[Table, ...]:
+        """Read a list of tables; a missing one is empty."""
+        value = self._get(key, list, "a list of tables", (), ())
+        if not all(isinstance(item, dict) for item in value):
+            self.problem(key, "it must be a list of tables")
+            return ()
+        return tuple(Table(item, self._report, f"{self.path(key)}[{i}]") for i, item in enumerate(value))
+
+    def parse(self, key: str, parser: Callable[[str], T], fallback: T, default: str | None = None) -> T:
+        """Read a text and parse it; a ValueError of the parser is the mistake."""
+        known = len(self._report.problems)
+        value = self.text(key, default)
+        if len(self._report.problems) > known:
+            return fallback
+        try:
+            return parser(value)
+        except ValueError as error:
+            self.problem(key, str(error))
+            return fallback
+
+    def record(self, cls: type[T]) -> T | None:
+        """Read a frozen dataclass whose fields are keys of this table; None if a mistake was noted."""
+        known = len(self._report.problems)
+        hints = get_type_hints(cls)
+        values = {
+            field.name: self._field(
+                field.name.replace("_", "-"),
+                hints[field.name],
+                None if field.default is dataclasses.MISSING else field.default,
+            )
+            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+        }
+        if len(self._report.problems) > known:
+            return None
+        try:
+            return cls(**values)
+        except ValueError as error:
+            self.problem("", str(error))
+            return None
+
+    def _field(self, key: str, hint: Any, default: Any) -> Any:
+        if hint is str:
+            return self.text(key, default)
+        if hint is int:
+            return self.integer(key, default)
+        if hint is bool:
+            return self.boolean(key, default)
+        if typing.get_origin(hint) is tuple:
+            return self.texts(key, default)
+        if typing.get_origin(hint) is Mapping:
+            return self.mapping(key)
+        if isinstance(hint, types.UnionType) and not self.has(key):
+            return default
+        parser, fallback = _PARSERS[hint]
+        return self.parse(key, parser, fallback, None if default is None else str(default))
+
+
+def _kind(value: object) -> str:
+    names = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
+    return names.get(type(value), "something else")
+
+
+def requirement(text: str) -> Requirement:
+    """Parse a requirement (PEP 508).
+
+    Raises:
+        ValueError: it is none, in one clause.
+    """
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f'"{text}" is not a requirement: {str(error).splitlines()[0]}') from error
+
+
+def specifiers(text: str) -> SpecifierSet:
+    """Parse version specifiers.
+
+    Raises:
+        ValueError: they are none, in one clause.
+    """
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier as error:
+        raise ValueError(f'"{text}" is not a version specifier such as ">=1.2,<2"') from error
+
+
+def version(text: str) -> Version:
+    """Parse a version.
+
+    Raises:
+        ValueError: it is none, in one clause.
+    """
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise ValueError(f'"{text}" is not a version') from error
+
+
+_PARSERS: Mapping[Any, tuple[Callable[[str], Any], Any]] = {
+    SpecifierSet: (specifiers, SpecifierSet()),
+    Requirement: (requirement, Requirement("nothing")),
+    Version: (version, Version("0")),
+    NormalizedName: (canonicalize_name, canonicalize_name("nothing")),
+}

@@ -1,0 +1,79 @@
+"""Going back, cleaning up and removing: what works on generations that are already there."""
+
+from __future__ import annotations
+
+from patchlock import checkout, environments, worktree
+from patchlock.environments import Receipt
+from patchlock.errors import NotInstalledError
+from patchlock.gathering import Request
+from patchlock.install import Progress, working
+
+
+def rollback(request: Request, progress: Progress) -> Receipt:
+    """Go back to the generation made before the one in use, environment and source together.
+
+    Raises:
+        NotInstalledError: there is no earlier one.
+        SourceConflictError: the user's edits stand in the way; nothing was changed.
+    """
+    installation = request.installation
+    now = environments.require_current(installation, request.app.name)
+    earlier = [r for r in environments.receipts(installation) if r.sequence < now.sequence]
+    if not earlier:
+        raise NotInstalledError(
+            f"{request.app.name} has no earlier generation",
+            where=str(installation.folder),
+            remedy="nothing was changed",
+        )
+    with working(installation, progress):
+        worktree.move(installation.source, earlier[0].applied)
+        environments.switch(installation, earlier[0].id)
+    return earlier[0]
+
+
+def prune(request: Request, progress: Progress, *, dry_run: bool) -> tuple[tuple[str, int], ...]:
+    """Remove every generation but the one in use.
+
+    Returns:
+        Id and bytes freed, of each.
+    """
+    installation = request.installation
+    now = environments.require_current(installation, request.app.name)
+    others = [r.id for r in environments.receipts(installation) if r.id != now.id]
+    freed = tuple((name, environments.size(environments.generation(installation, name))) for name in others)
+    if not dry_run:
+        with working(installation, progress):
+            for name in others:
+                folder = environments.generation(installation, name)
+                (folder / environments.RECEIPT).unlink(missing_ok=True)
+                checkout.remove_tree(folder)
+                worktree.forget(installation.source, name)
+    return freed
+
+
+def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str, ...]:
+    """Remove an installation; the user's files in the working tree stay unless told otherwise.
+
+    Args:
+        request: which one.
+        progress: told what goes on.
+        purge: remove the user's files too.
+
+    Returns:
+        The user's files that were kept, by path from the clone's root.
+
+    Raises:
+        NotInstalledError: there is nothing to remove.
+    """
+    installation = request.installation
+    if not installation.folder.exists():
+        environments.require_current(installation, request.app.name)
+    with working(installation, progress):
+        mine = worktree.users_files(installation.source) if installation.source.exists() and not purge else ()
+        installation.pointer.unlink(missing_ok=True)
+        checkout.remove_tree(installation.environments)
+        if not mine:
+            checkout.remove_tree(installation.source)
+    if not mine:
+        checkout.remove_tree(installation.folder)
+    return tuple(str(path) for path in mine)

@@ -1,0 +1,114 @@
+"""Drive uv: find it, give it a clean environment, and name its failures; knows nothing of apps or locks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from patchlock import process
+from patchlock.errors import (
+    CommandFailedError,
+    HashMismatchError,
+    NetworkError,
+    PatchlockError,
+    ProgramMissingError,
+    UnsatisfiableError,
+)
+
+_OF_THE_MACHINE = (
+    *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_NATIVE_TLS"),
+    *("UV_SYSTEM_CERTS", "UV_INSECURE_HOST", "UV_OFFLINE", "UV_LINK_MODE", "UV_KEYRING_PROVIDER"),
+    *("UV_CONCURRENT_DOWNLOADS", "UV_CONCURRENT_INSTALLS", "UV_PYTHON_INSTALL_MIRROR", "UV_PYTHON_INSTALL_DIR"),
+    *("UV_PYTHON_DOWNLOADS", "UV_PYTHON_CACHE_DIR"),
+)
+"""Where bytes come from and how fast: may never change what they are."""
+_OF_INSTALLING = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
+"""More places to take bytes from; harmless where every file is pinned by hash, and not while resolving."""
+_CREDENTIALS = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)")
+
+_UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "Request failed after")
+_OFFLINE = ("the network was disabled", "network connectivity is disabled", "--offline")
+_UNSOLVED = ("No solution found", "unsatisfiable")
+
+
+def find() -> Path:
+    """Find the uv that patchlock was installed with.
+
+    Raises:
+        ProgramMissingError: it is not there.
+    """
+    import uv
+
+    try:
+        return Path(uv.find_uv_bin())
+    except FileNotFoundError as error:
+        raise ProgramMissingError("uv is not installed beside patchlock", remedy="install patchlock again") from error
+
+
+def version() -> str:
+    """Name the version of uv, from the metadata of its distribution."""
+    import importlib.metadata
+
+    return importlib.metadata.version("uv")
+
+
+def _environment(installing: bool) -> dict[str, str]:
+    kept = _OF_THE_MACHINE + (_OF_INSTALLING if installing else ())
+    env = {
+        name: value
+        for name, value in process.environment().items()
+        if not name.startswith("UV_") or name in kept or _CREDENTIALS.fullmatch(name)
+    }
+    return env | {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+
+
+def run(*arguments: str, cwd: Path, installing: bool, keep_open: Sequence[int] = ()) -> process.Completed:
+    """Run uv in a folder of ours, with the user's index, proxy and cache, and none of his other settings.
+
+    Args:
+        arguments: as on uv's command line.
+        cwd: a folder without a project.
+        installing: whether files are pinned by hash, so that further sources are welcome.
+        keep_open: see `process.run`.
+
+    Raises:
+        UnsatisfiableError: there is no solution; carries uv's explanation.
+        NetworkError: an index does not answer.
+        HashMismatchError: a file is not the one that was promised.
+        DiskFullError: there is not enough room.
+        CommandFailedError: anything else.
+    """
+    try:
+        return process.run(str(find()), *arguments, env=_environment(installing), cwd=cwd, keep_open=keep_open)
+    except CommandFailedError as error:
+        raise named(error) from error
+
+
+def named(error: CommandFailedError) -> PatchlockError:
+    """Give a failure of uv its name; uv's words are shown, and only matched by the few that have long been stable."""
+    words = "\n".join(error.evidence)
+    if "Hash mismatch" in words:
+        found = re.search(r"Hash mismatch for `([^`]+)`", words)
+        return HashMismatchError(
+            f"{found[1] if found else 'a file'} is not the file that the lock names, and nothing of it was installed",
+            where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
+            remedy="the index or a cache has other bytes: run `uv cache clean` and try again; if it stays so, tell us",
+        )
+    if any(text in words for text in _OFFLINE):
+        return NetworkError(
+            "a package is not in the cache and the network is switched off",
+            where="UV_OFFLINE" if os.environ.get("UV_OFFLINE") else "uv",
+            remedy="allow the network, or run the same command once on a connected machine",
+        )
+    if any(text in words for text in _UNSOLVED):
+        return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
+    if any(text in words for text in _UNREACHABLE):
+        address = re.search(r"https?://[^/\s`)]+", words)
+        return NetworkError(
+            "the package index does not answer",
+            where=address[0] if address else "the package index",
+            remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
+        )
+    return error

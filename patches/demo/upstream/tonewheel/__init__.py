@@ -1,0 +1,1 @@
+"""A text goes in, a hummed tune comes out."""
