@@ -11,9 +11,9 @@ import numpy as np
 from tonewheel import settings
 
 # Colours of the spectrogram from silence to full scale.
-COLOURS = np.array(
-    [(8, 7, 26), (38, 16, 84), (94, 22, 118), (163, 36, 108), (224, 74, 74), (250, 142, 48), (252, 210, 90), (255, 253, 220)]
-)
+DARK = [(8, 7, 26), (38, 16, 84), (94, 22, 118), (163, 36, 108)]
+BRIGHT = [(224, 74, 74), (250, 142, 48), (252, 210, 90), (255, 253, 220)]
+COLOURS = np.array(DARK + BRIGHT)
 
 
 def write_wav(path: Path, waveform: np.ndarray) -> Path:
