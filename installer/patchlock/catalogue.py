@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +41,9 @@ class Catalogue:
         """
         if name not in self.app_names():
             raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, self.app_names()))
-        return _read(self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name))
+        return _read(
+            self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name, self.profile_names())
+        )
 
     def profile(self, name: str) -> Profile:
         """Read one profile.
@@ -125,15 +128,15 @@ def _read(root: Path, file: str, build: Callable[[Table], T]) -> T:
 
 
 def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
-    report = Report(file=file, lines={})
+    data = path.read_bytes()
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
+        return Report(file=file, lines=line_index(text)), tomllib.loads(text)
     except UnicodeDecodeError as error:
-        report.add("", f"it is not UTF-8 (byte {error.start})", "save it as UTF-8")
-        return report, {}
-    report.lines = line_index(text)
-    try:
-        return report, tomllib.loads(text)
+        line = data[: error.start].count(b"\n") + 1
+        problem = Problem(file=file, line=line, key="", what="it is not UTF-8", remedy="save it as UTF-8")
     except tomllib.TOMLDecodeError as error:
-        report.add("", f"it is not TOML: {error}")
-        return report, {}
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else 0
+        problem = Problem(file=file, line=line, key="", what=f"it is not TOML: {error}", remedy="")
+    return Report(file=file, lines={}, problems=[problem]), {}

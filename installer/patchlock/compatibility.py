@@ -46,12 +46,12 @@ def best_wheel(filenames: Iterable[str], platform: Platform, profile: Profile) -
     """
     ranks = wheel_rank(platform, profile.python)
     ranked = []
-    for filename in filenames:
+    for filename in sorted(filenames):
         _, _, build, tags = parse_wheel_filename(filename)
         fitting = [ranks[tag] for tag in tags if tag in ranks]
         if fitting:
-            ranked.append((min(fitting), tuple(-part if isinstance(part, int) else 0 for part in build[:1]), filename))
-    return min(ranked)[2] if ranked else None
+            ranked.append((-min(fitting), build, filename))  # no build number is the empty tuple, which sorts first
+    return max(ranked, key=lambda found: found[:2])[2] if ranked else None
 
 
 def unused(wanted: Iterable[NormalizedName], packages: Iterable[LockedPackage]) -> tuple[NormalizedName, ...]:

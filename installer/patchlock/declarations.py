@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TypeVar
 from urllib.parse import quote
@@ -29,6 +30,7 @@ from patchlock.model import (
     ImportsCheck,
     Launch,
     OnnxSessionCheck,
+    Origin,
     Patch,
     Profile,
     RecordedIndex,
@@ -40,7 +42,7 @@ from patchlock.model import (
 )
 from patchlock.ops import OPS
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, requirement, specifiers, version
+from patchlock.tables import Table, distribution, requirement, specifiers, version
 
 T = TypeVar("T")
 
@@ -60,12 +62,17 @@ CHECKS: Mapping[str, type[Check]] = {
 # --- apps -------------------------------------------------------------------------------------------------------------
 
 
-def app(root: Table, name: str) -> App:
-    """Read an app's file."""
+def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
+    """Read an app's file.
+
+    Args:
+        root: the whole file.
+        name: the app's name.
+        profiles: names of the profiles that there are; None accepts any.
+    """
     table = root.table("app")
     upstream = root.table("upstream")
-    patches = tuple(patch for t in root.tables("patch") if (patch := _patch(t)) is not None)
-    _check_patches(root, patches)
+    patches = _patches(root, profiles)
     read = App(
         name=_name(table, name),
         title=table.text("title"),
@@ -76,12 +83,12 @@ def app(root: Table, name: str) -> App:
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
         python=table.parse("python", specifiers, SpecifierSet()),
-        source_builds=tuple(canonicalize_name(build) for build in table.texts("source-builds", ())),
+        source_builds=_each(table, "source-builds", distribution),
         constraints=_constraints(root),
         patches=patches,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
-        refusals=_refusals(root),
+        refusals=_refusals(root, profiles),
         origin=table.origin(),
     )
     upstream.finish()
@@ -135,16 +142,34 @@ def _launch(table: Table) -> Launch:
     return launch
 
 
-def _refusals(root: Table) -> tuple[RefusedPair, ...]:
+def _each(table: Table, key: str, parser: Callable[[str], T]) -> tuple[T, ...]:
+    found = []
+    for text in table.texts(key, ()):
+        try:
+            found.append(parser(text))
+        except ValueError as error:
+            table.problem(key, str(error))
+    return tuple(found)
+
+
+def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tuple[str, ...] | None) -> None:
+    for name in names:
+        if name and profiles is not None and name not in profiles:
+            table.problem(key, f'there is no profile "{name}"', nearest(name, profiles))
+
+
+def _refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
     found = []
     for table in root.tables("refused"):
+        profile = table.text("profile")
+        _check_profiles(table, "profile", [profile], profiles)
         platforms = table.texts("platforms", ())
         for name in platforms:
             if name not in PLATFORMS:
                 table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
         found.append(
             RefusedPair(
-                profile=table.text("profile"),
+                profile=profile,
                 platforms=platforms,
                 why=table.text("why"),
                 source=table.text("source"),
@@ -157,27 +182,55 @@ def _refusals(root: Table) -> tuple[RefusedPair, ...]:
 # --- patches ----------------------------------------------------------------------------------------------------------
 
 
-def _patch(table: Table) -> Patch | None:
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Declared:
+    """A patch as far as it could be read."""
+
+    table: Table
+    id: str
+    after: tuple[str, ...]
+    patch: Patch | None
+
+
+def _patches(root: Table, profiles: tuple[str, ...] | None) -> tuple[Patch, ...]:
+    declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
+    _check_order(declared)
+    return tuple(one.patch for one in declared if one.patch is not None)
+
+
+def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     op_name = table.text("op")
     op = _named(table, "op", op_name, OPS)
-    ensures = tuple(ensure for t in table.tables("ensure") if (ensure := _ensure(t)) is not None)
-    if not table.has("ensure"):
+    listed = table.tables("ensure")
+    ensures = tuple(ensure for t in listed if (ensure := _ensure(t)) is not None)
+    if not listed:
         table.problem("ensure", "a patch must say what holds afterwards", "add an [[patch.ensure]] table")
-    rest = {
-        "id": table.text("id"),
-        "why": table.text("why"),
-        "source": table.text("source"),
-        "paths": table.texts("paths"),
-        "literal": table.texts("literal", ()),
-        "profiles": table.texts("profiles", ()),
-        "after": table.texts("after", ()),
-        "expect": _expect(table.table("expect", required=False)),
-    }
+    patch_id, why, source = table.text("id"), table.text("why"), table.text("source")
+    paths, literal = table.texts("paths"), table.texts("literal", ())
+    if table.has("paths") and not paths:
+        table.problem("paths", "it is empty")
+    wanted, after = table.texts("profiles", ()), table.texts("after", ())
+    _check_profiles(table, "profiles", wanted, profiles)
+    expect = _expect(table.table("expect", required=False))
     if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
         table.finish()
-    if op is None:
-        return None
-    return Patch(**rest, op_name=op_name, op=op, ensures=ensures, origin=table.origin())  # type: ignore[arg-type]
+    patch = None
+    if op is not None:
+        patch = Patch(
+            id=patch_id,
+            why=why,
+            source=source,
+            paths=paths,
+            literal=literal,
+            profiles=wanted,
+            op_name=op_name,
+            op=op,
+            ensures=ensures,
+            expect=expect,
+            after=after,
+            origin=table.origin(),
+        )
+    return _Declared(table=table, id=patch_id, after=after, patch=patch)
 
 
 def _ensure(table: Table) -> Ensure | None:
@@ -203,19 +256,20 @@ def _expect(table: Table) -> Expect:
     return expect
 
 
-def _check_patches(root: Table, patches: Iterable[Patch]) -> None:
-    seen: dict[str, Patch] = {}
-    patches = tuple(patches)
-    ids = {patch.id for patch in patches}
-    for number, patch in enumerate(patches):
-        if patch.id in seen:
-            root.problem(f"patch[{number}].id", f'the id "{patch.id}" is taken by the patch at {seen[patch.id].origin}')
-        for other in patch.after:
+def _check_order(declared: Iterable[_Declared]) -> None:
+    declared = tuple(declared)
+    ids = {one.id for one in declared if one.id}
+    seen: dict[str, Origin] = {}
+    for one in declared:
+        if one.id in seen:
+            one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')
+        for other in one.after:
             if other not in ids:
-                root.problem(f"patch[{number}].after", f'there is no patch "{other}"', nearest(other, ids))
+                one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
             elif other not in seen:
-                root.problem(f"patch[{number}].after", f'the patch "{other}" stands later', "write it first")
-        seen[patch.id] = patch
+                one.table.problem("after", f'the patch "{other}" stands later', "write it first")
+        if one.id:
+            seen[one.id] = one.table.origin()
 
 
 # --- profiles ---------------------------------------------------------------------------------------------------------
@@ -285,8 +339,16 @@ def _checks(root: Table) -> tuple[Check, ...]:
         if kind in CHECKS:
             table.finish()
         if check is not None:
+            _check_filled(table, check)
             found.append(check)
     return tuple(found)
+
+
+def _check_filled(table: Table, check: Check) -> None:
+    if not check.id:
+        table.problem("id", "it is empty")
+    if isinstance(check, CommandCheck | ServesCheck) and not check.command:
+        table.problem("command", "it is empty")
 
 
 def index(root: Table, name: str) -> RecordedIndex:
@@ -299,31 +361,23 @@ def index(root: Table, name: str) -> RecordedIndex:
     for row in root.tables("wheel"):
         filename = row.text("filename")
         try:
-            distribution, wheel_version, _, _ = parse_wheel_filename(filename)
+            name_of_wheel, wheel_version, _, _ = parse_wheel_filename(filename)
         except InvalidWheelFilename:
             row.problem("filename", f'"{filename}" is not the name of a wheel')
-            distribution, wheel_version = canonicalize_name("nothing"), Version("0")
+            name_of_wheel, wheel_version = canonicalize_name("nothing"), Version("0")
         wheels.append(
             RecordedWheel(
-                name=distribution,
+                name=name_of_wheel,
                 version=wheel_version,
                 filename=filename,
                 url=row.text("url", f"{url}/{quote(filename)}"),
                 sha256=row.parse("sha256", _sha256, Sha256("")),
-                requires=tuple(_requires(row)),
+                requires=_each(row, "requires", requirement),
                 source=row.text("source"),
             )
         )
         row.finish()
     return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin)
-
-
-def _requires(row: Table) -> Iterable[Requirement]:
-    for text in row.texts("requires", ()):
-        try:
-            yield requirement(text)
-        except ValueError as error:
-            row.problem("requires", str(error))
 
 
 def _sha256(text: str) -> Sha256:

@@ -13,9 +13,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
-from packaging.utils import NormalizedName, canonicalize_name
-from packaging.version import Version
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import LockFormatError
 from patchlock.model import CommitId, Sha256
@@ -92,8 +93,8 @@ def render(lock: Lock) -> str:
         "patches": list(p.patches),
         "resolver-input": p.resolver_input,
     }
-    block = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
-    block += ["", "[inputs]", *(f"{json.dumps(file)} = {json.dumps(p.inputs[file])}" for file in sorted(p.inputs))]
+    block = [f"{key} = {_toml(value)}" for key, value in head.items()]
+    block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
     lines = [
         "# /// patchlock",
         *(f"# {line}".rstrip() for line in block),
@@ -103,6 +104,11 @@ def render(lock: Lock) -> str:
         *(str(package) for package in lock.packages),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Write a value as TOML, which is as JSON but for two things: no escaped surrogates, no bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def parse(text: str, file: str) -> Lock:
@@ -115,17 +121,22 @@ def parse(text: str, file: str) -> Lock:
     Raises:
         LockFormatError: it is not a lock that patchlock wrote.
     """
-    lines = text.splitlines()
-    if not lines or lines[0] != "# /// patchlock" or "# ///" not in lines:
+    lines = text.replace("\r\n", "\n").split("\n")
+    if lines[0] != "# /// patchlock" or "# ///" not in lines:
         raise _malformed(file, 1, "it has no patchlock block at its top")
     end = lines.index("# ///")
     try:
         head = tomllib.loads("\n".join(line[2:] for line in lines[1:end]))
-        provenance = _provenance(head)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise _malformed(file, 1, f"its patchlock block cannot be read: {error}") from error
     if head.get("format") != FORMAT:
         raise _malformed(file, 1, f"it has format {head.get('format')}, and this patchlock reads format {FORMAT}")
+    try:
+        provenance = _provenance(head)
+    except KeyError as error:
+        raise _malformed(file, 1, f'its patchlock block lacks the key "{error.args[0]}"') from error
+    except (TypeError, AttributeError) as error:
+        raise _malformed(file, 1, "its patchlock block has a value of the wrong kind") from error
     packages = []
     for number, line in enumerate(lines[end + 1 :], start=end + 2):
         if not line or line.startswith("#"):
@@ -133,7 +144,10 @@ def parse(text: str, file: str) -> Lock:
         found = _LINE.fullmatch(line)
         if found is None:
             raise _malformed(file, number, "a line must be one distribution with exactly one sha256")
-        packages.append(_package(found))
+        try:
+            packages.append(_package(found))
+        except (InvalidVersion, InvalidWheelFilename) as error:
+            raise _malformed(file, number, f"{found['name']} has no version: {error}") from error
     return Lock(provenance=provenance, packages=tuple(packages))
 
 
@@ -154,12 +168,9 @@ def _provenance(head: Mapping[str, Any]) -> Provenance:
 
 def _package(found: re.Match[str]) -> LockedPackage:
     url = found["url"] or ""
-    version = found["version"]
-    if url:  # a wheel's version stands in its file name
-        version = url.rpartition("/")[2].replace("%2B", "+").split("-")[1]
     return LockedPackage(
         name=canonicalize_name(found["name"]),
-        version=Version(version),
+        version=parse_wheel_filename(unquote(url.rpartition("/")[2]))[1] if url else Version(found["version"]),
         url=url,
         sha256=Sha256(found["sha256"]),
         why=found["why"] or "",

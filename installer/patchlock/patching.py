@@ -43,21 +43,21 @@ def apply(patches: Iterable[Patch], contents: Mapping[PurePosixPath, bytes]) -> 
         patches: those that the profile wants; see `for_profile`.
         contents: files by path from the app's folder; see `candidates`.
     """
-    patches = tuple(patches)
     current = dict(contents)
     outcomes: list[Outcome] = []
     failures: list[str] = []
+    kept: list[tuple[Patch, list[PurePosixPath]]] = []
     for patch in patches:
         result = _apply_one(patch, current)
         outcomes += result.outcomes
         failures += result.failures
         current |= result.written
-    failed = {failure.partition(":")[0] for failure in failures}
+        if not result.failures and not any(outcome.kind in BLOCKING for outcome in result.outcomes):
+            kept.append((patch, [outcome.path for outcome in result.outcomes if outcome.path]))
     failures += [
         f"{patch.id}: {path}: {problem}, after all patches"
-        for patch in patches
-        if patch.id not in failed
-        for path in sorted({o.path for o in outcomes if o.patch == patch.id and o.path and o.kind not in BLOCKING})
+        for patch, paths in kept
+        for path in paths
         for ensure in patch.ensures
         for problem in ensure.problems(path, current[path])
     ]
@@ -115,6 +115,7 @@ def _apply_one(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> _Result
         located[path] = (source, patch.op.locate(source))
     found = sum(len(where.sites) for _, where in located.values())
     outcomes += [o for path, (_, where) in located.items() if (o := _judge(patch, path, where, found)) is not None]
+    outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
     if not outcomes:
         nothing = "nothing there needs it" if named else f"no file matches {', '.join(patch.paths)}"
         return _Result(outcomes=(_outcome(patch, OutcomeKind.GONE, None, (), nothing),))

@@ -64,6 +64,11 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
     Raises:
         RefusedError: with the catalogue's reason and its source.
     """
+    if not app.python.contains(f"{profile.python}.0"):
+        raise RefusedError(
+            f"{app.name} cannot run on {profile.name}: it needs Python {app.python}, the profile has {profile.python}",
+            where=str(app.origin),
+        )
     for refused in app.refusals:
         if refused.profile == profile.name and (not refused.platforms or platform.name in refused.platforms):
             raise RefusedError(
@@ -100,7 +105,8 @@ def _diff(change: FileChange, before: str, after: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """Split for display: a CRLF file is shown with LF, as it keeps its endings anyway."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").splitlines(keepends=True)
+    *lines, last = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # a form feed ends no line
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def counted(outcomes: Iterable[Outcome]) -> str:

@@ -14,7 +14,12 @@ from pathlib import Path
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
 
 _NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX")
-_GIT_NOT_INHERITED = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG")
+# `git rev-parse --local-env-vars`, but for GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS: these hold the user's settings.
+_GIT_NOT_INHERITED = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG"),
+    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE"),
+    *("GIT_INTERNAL_SUPER_PREFIX", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE"),
+)
 
 _NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
 

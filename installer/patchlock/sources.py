@@ -108,10 +108,10 @@ def splice(source: SourceText, edits: tuple[Edit, ...]) -> SourceText:
     """Apply edits to a file; everything outside their ranges stays byte for byte.
 
     Raises:
-        ValueError: two edits overlap, which is a mistake of the op that made them.
+        ValueError: two edits overlap or one ends behind the file, which is a mistake of the op that made them.
     """
     text = source.text
-    end = len(text) + 1
+    end = len(text)
     for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
         if edit.end > end or edit.start > edit.end:
             raise ValueError(f"edits overlap in {source.path} at character {edit.start}")

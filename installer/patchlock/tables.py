@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, get_type_hints
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import Problem, nearest
@@ -19,38 +18,64 @@ from patchlock.model import Origin
 
 T = TypeVar("T")
 
-_HEADER = re.compile(r"^\s*(\[{1,2})\s*([^\[\]]+?)\s*\]{1,2}\s*(#.*)?$")
-_KEY = re.compile(r"^\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=")
+_QUIET = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|'
+    r"'''.*?'''|"
+    r'"(?:\\.|[^"\\\n])*"|'
+    r"'[^'\n]*'|#[^\n]*",
+    re.DOTALL,
+)
+"""A string or a comment, whichever begins first."""
+_NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_NAMES = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
+_HEADER = re.compile(rf"\s*(\[\[?)\s*{_NAMES}\s*\]\]?\s*")
+_KEY = re.compile(rf"\s*{_NAMES}\s*=")
 
 
 def line_index(text: str) -> dict[str, int]:
-    """Find the line of each table and key of a TOML text, as `patch[0].op` → 1-based line.
+    """Find the line of each table and key of a TOML text, as `patch[0].ensure[1].check` → 1-based line.
 
     Good enough for messages: keys of inline tables are found under the key that holds them.
     """
     lines: dict[str, int] = {}
     counts: dict[str, int] = {}
-    prefix, open_string = "", ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if open_string:
-            if open_string in line:
-                open_string = ""
-            continue
-        if header := _HEADER.match(line):
-            name = header[2].replace('"', "").replace(" ", "")
+    prefix: list[str] = []
+    depth = 0  # brackets that a value has open
+    for number, line in enumerate(_QUIET.sub(_quieted, text).split("\n"), start=1):
+        if depth == 0 and (header := _HEADER.fullmatch(line)):
+            prefix = []
+            *parents, last = _names(header[2])
+            for parent in parents:
+                table = ".".join([*prefix, parent])
+                prefix.append(f"{parent}[{counts[table]}]" if table in counts else parent)
+                lines.setdefault(".".join(prefix), number)
             if header[1] == "[[":
-                counts[name] = counts.get(name, -1) + 1
-                name = f"{name}[{counts[name]}]"
-            elif (parent := name.split(".")[0]) in counts:
-                name = name.replace(parent, f"{parent}[{counts[parent]}]", 1)
-            prefix = name
-            lines.setdefault(prefix, number)
-        elif key := _KEY.match(line):
-            lines.setdefault(f"{prefix}.{key[1].strip(chr(34))}".lstrip("."), number)
-            for quotes in ('"""', "'''"):
-                if line.count(quotes) == 1:
-                    open_string = quotes
+                table = ".".join([*prefix, last])
+                counts[table] = counts.get(table, -1) + 1
+                last = f"{last}[{counts[table]}]"
+            prefix.append(last)
+            lines.setdefault(".".join(prefix), number)
+            continue
+        if depth == 0 and (key := _KEY.match(line)):
+            names = _names(key[1])
+            for end in range(1, len(names) + 1):
+                lines.setdefault(".".join([*prefix, *names[:end]]), number)
+        depth += sum(map(line.count, "[{")) - sum(map(line.count, "]}"))
     return lines
+
+
+def _quieted(found: re.Match[str]) -> str:
+    """Keep the lines and the names of keys, and nothing else that could look like structure."""
+    text = found[0]
+    if text.startswith("#"):
+        return ""
+    if text.startswith(('"""', "'''")):
+        return '""' + "\n" * text.count("\n")
+    return re.sub(r"[\[\]{}=]", "_", text)
+
+
+def _names(dotted: str) -> list[str]:
+    return [name.strip("\"'") for name in re.findall(_NAME, dotted)]
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
@@ -66,7 +91,7 @@ class Report:
         while key:
             if key in self.lines:
                 return self.lines[key]
-            key = key.rpartition(".")[0] if "." in key else key.partition("[")[0] if "[" in key else ""
+            key = key.rpartition("[" if key.endswith("]") else ".")[0]
         return 0
 
     def add(self, key: str, what: str, remedy: str = "") -> None:
@@ -175,8 +200,9 @@ class Table:
         """Read a text and parse it; a ValueError of the parser is the mistake."""
         known = len(self._report.problems)
         value = self.text(key, default)
-        if len(self._report.problems) > known:
-            return fallback
+        return fallback if len(self._report.problems) > known else self._parsed(key, value, parser, fallback)
+
+    def _parsed(self, key: str, value: str, parser: Callable[[str], T], fallback: T) -> T:
         try:
             return parser(value)
         except ValueError as error:
@@ -184,7 +210,10 @@ class Table:
             return fallback
 
     def record(self, cls: type[T]) -> T | None:
-        """Read a frozen dataclass whose fields are keys of this table; None if a mistake was noted."""
+        """Read a frozen dataclass whose fields are keys of this table; None if a mistake was noted.
+
+        Whether a text may be empty is for the dataclass to say, with a ValueError.
+        """
         known = len(self._report.problems)
         hints = get_type_hints(cls)
         values = {
@@ -205,7 +234,7 @@ class Table:
 
     def _field(self, key: str, hint: Any, default: Any) -> Any:
         if hint is str:
-            return self.text(key, default)
+            return self._get(key, str, "a text", default, "")
         if hint is int:
             return self.integer(key, default)
         if hint is bool:
@@ -214,10 +243,10 @@ class Table:
             return self.texts(key, default)
         if typing.get_origin(hint) is Mapping:
             return self.mapping(key)
-        if isinstance(hint, types.UnionType) and not self.has(key):
-            return default
         parser, fallback = _PARSERS[hint]
-        return self.parse(key, parser, fallback, None if default is None else str(default))
+        known = len(self._report.problems)
+        value: str = self._get(key, str, "a text", None if default is None else str(default), "")
+        return fallback if len(self._report.problems) > known else self._parsed(key, value, parser, fallback)
 
 
 def _kind(value: object) -> str:
@@ -235,6 +264,18 @@ def requirement(text: str) -> Requirement:
         return Requirement(text)
     except InvalidRequirement as error:
         raise ValueError(f'"{text}" is not a requirement: {str(error).splitlines()[0]}') from error
+
+
+def distribution(text: str) -> NormalizedName:
+    """Parse and normalise the name of a distribution.
+
+    Raises:
+        ValueError: it is none, in one clause.
+    """
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName as error:
+        raise ValueError(f'"{text}" is not the name of a distribution') from error
 
 
 def specifiers(text: str) -> SpecifierSet:
@@ -265,5 +306,5 @@ _PARSERS: Mapping[Any, tuple[Callable[[str], Any], Any]] = {
     SpecifierSet: (specifiers, SpecifierSet()),
     Requirement: (requirement, Requirement("nothing")),
     Version: (version, Version("0")),
-    NormalizedName: (canonicalize_name, canonicalize_name("nothing")),
+    NormalizedName: (distribution, canonicalize_name("nothing")),
 }

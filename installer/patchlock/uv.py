@@ -101,6 +101,7 @@ def named(error: CommandFailedError) -> PatchlockError:
             "a package is not in the cache and the network is switched off",
             where="UV_OFFLINE" if os.environ.get("UV_OFFLINE") else "uv",
             remedy="allow the network, or run the same command once on a connected machine",
+            evidence=error.evidence,
         )
     if any(text in words for text in _UNSOLVED):
         return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)

@@ -14,14 +14,26 @@ from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.apps", "Show the apps, the profiles, and which pairs are locked."),
-    "plan": ("patchlock.cli.apps", "Show what install would do; change nothing."),
-    "install": ("patchlock.cli.installing", "Patch, lock-install and verify an app on this machine."),
-    "verify": ("patchlock.cli.installing", "Prove that an installed app still works."),
-    "run": ("patchlock.cli.installing", "Start an installed app."),
-    "rollback": ("patchlock.cli.installing", "Go back to the generation before this one."),
-    "prune": ("patchlock.cli.installing", "Remove generations that are not in use."),
-    "uninstall": ("patchlock.cli.installing", "Remove an app; keep your own files."),
-    "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, or check that they are fresh."),
+    "plan": ("patchlock.cli.apps", "Show what install would do, with the diff of every patch; change nothing."),
+    "install": ("patchlock.cli.installing", "Patch the app's source, install its lock and prove that it works."),
+    "verify": (
+        "patchlock.cli.installing",
+        "Prove that an installed app still works: packages, imports, a computation on the device.",
+    ),
+    "run": ("patchlock.cli.installing", "Start an installed app; what follows `--` goes to it."),
+    "rollback": (
+        "patchlock.cli.installing",
+        "Go back to the generation made before the one in use, environment and source together.",
+    ),
+    "prune": (
+        "patchlock.cli.installing",
+        "Remove every generation but the one in use, and say how much room that frees.",
+    ),
+    "uninstall": (
+        "patchlock.cli.installing",
+        "Remove an installed app; models, outputs and edits of yours stay unless --purge.",
+    ),
+    "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, one for each profile and platform, or check them."),
     "patch": ("patchlock.cli.patches", "Show what the patches of an app do to its source."),
 }
 """Name → module that holds it (as a function of that name with `_command`), and what the overview says."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import options, output
+from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
@@ -106,7 +106,9 @@ def plan_command(
     else:
         click.echo(planning.diff(made.patched.changes), nl=False)
         click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
-        click.echo(output.rows(_summary(made, str(request.installation.folder), nothing, options.itself())))
+        click.echo(
+            output.rows(_summary(made, str(request.installation.folder), nothing, launcher.itself(options.home())))
+        )
         for failure in made.patched.failures:
             click.echo(f"does not hold: {failure}", err=True)
     return 1 if blocked else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import options, output
+from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.environments import Receipt
@@ -38,7 +38,6 @@ def install_command(
       patchlock install tts-service --source ~/clones/second-brain
     """
     from patchlock import gathering
-    from patchlock.cli import launcher
 
     request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
     receipt = gathering.up_to_date(request)
@@ -61,7 +60,7 @@ def install_command(
 def _summary(request: Request, report: Report) -> str:
     from patchlock.cli.apps import outcome_lines
 
-    receipt, app, itself = report.receipt, request.app.name, options.itself()
+    receipt, app, itself = report.receipt, request.app.name, launcher.itself(options.home())
     pairs = [
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_lines(report.outcomes) or "none"),
@@ -102,7 +101,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @options.pair
 @options.common
 def verify_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> int:
-    """Prove that an installed app still works: packages, imports, and a computation on the device.
+    """Prove that an installed app still works: packages, imports, a computation on the device.
 
     \b
     Example:
@@ -135,7 +134,7 @@ def verify_command(app: str, profile: str | None, catalogue: Path | None, as_jso
     for file in drifted:
         click.echo(f"note    {file} differs from our patched file: you edited it")
     if not passed:
-        click.echo(f"to build it afresh: {options.itself()} install {app} --reinstall", err=True)
+        click.echo(f"to build it afresh: {launcher.itself(options.home())} install {app} --reinstall", err=True)
     return 0 if passed else 1
 
 
@@ -182,7 +181,7 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
         output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
         click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
-        click.echo(f"forward again: {options.itself()} install {app} --profile {request.profile.name}")
+        click.echo(f"forward again: {launcher.itself(options.home())} install {app} --profile {request.profile.name}")
 
 
 @click.command("prune")
@@ -233,4 +232,6 @@ def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Pat
         click.echo(f"kept, because it is yours ({len(kept)} files): {request.installation.source}")
         for path in kept[:5]:
             click.echo(f"  {path}")
-        click.echo(f"remove it too: {options.itself()} uninstall {app} --profile {request.profile.name} --purge")
+        click.echo(
+            f"remove it too: {launcher.itself(options.home())} uninstall {app} --profile {request.profile.name} --purge"
+        )

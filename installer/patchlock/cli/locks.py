@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import options, output
+from patchlock.cli import launcher, options, output
 from patchlock.errors import PatchlockError, UnknownProfileError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def lock_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Make the lockfiles of apps, one for each profile and platform, or check that they are fresh.
+    """Make the lockfiles of apps, one for each profile and platform, or check them.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def lock_command(
         )
         if check and not passed:
             stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good})
-            click.echo(f"to renew: {options.itself()} lock {' '.join(stale)}", err=True)
+            click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
     return 0 if passed else 1
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -108,11 +106,3 @@ def request(
         revision=revision,
         reinstall=reinstall,
     )
-
-
-def itself() -> str:
-    """Name patchlock in a form that can be pasted: by its name where that is on PATH, else by the launcher's path."""
-    launcher = os.environ.get("PATCHLOCK_COMMAND", "")
-    if shutil.which("patchlock") or not launcher:
-        return "patchlock"
-    return shlex.quote(launcher)

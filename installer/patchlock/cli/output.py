@@ -44,7 +44,10 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
         envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": details}
         click.echo(json.dumps(envelope, indent=2))
     else:
-        click.echo(f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {error}", err=True)
+        from patchlock.cli import launcher, options
+
+        sentence = str(error).replace("`patchlock ", f"`{launcher.itself(options.home())} ")
+        click.echo(f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True)
     return error.exit_code
 
 

@@ -159,8 +159,8 @@ class _Visitor(ast.NodeVisitor):
         self.problems.add((line, what))
 
     def _check_handler(self, line: int, handler: ast.ExceptHandler, names: set[str]) -> None:
-        bound = {*self._bound, *_bound_by(handler)}
         flags = _bound_by(handler)
+        bound = self._bound | flags
         unbound = sorted(n for n in names - bound if not all(asked & flags for asked in self._reads.get(n, [])))
         if unbound:
             listed = ", ".join(unbound)

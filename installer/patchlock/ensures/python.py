@@ -28,6 +28,10 @@ class ImportsWithout:
 
     package: str
 
+    def __post_init__(self) -> None:
+        if not self.package.isidentifier():
+            raise ValueError(f"`{self.package}` is not the name of a top-level package")
+
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each import that would fail, or leave a name unbound."""
         tree = _tree(path, data)
@@ -52,6 +56,9 @@ class NoCall:
 
     callee: str
     mentions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self.callee)
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each call."""
@@ -83,6 +90,9 @@ class Calls:
     """
 
     callee: str
+
+    def __post_init__(self) -> None:
+        _check_name(self.callee.removeprefix("*."))
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Say that there is none."""
@@ -122,6 +132,11 @@ class NoString:
             if isinstance(node, ast.expr) and id(node) not in ignored and _string(node) == self.value
         ]
         return tuple(f"line {line}: it has the string {self.value!r}" for line in sorted(lines))
+
+
+def _check_name(callee: str) -> None:
+    if not all(part.isidentifier() for part in callee.split(".")):
+        raise ValueError(f"`{callee}` is not the dotted name of a function")
 
 
 def _tree(path: PurePosixPath, data: bytes) -> ast.Module | str:

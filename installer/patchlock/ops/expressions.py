@@ -87,7 +87,8 @@ def _search(module: Module, rule: Rule, places: Iterable[Place]) -> _Found:
         settled = rule.settled.match(node) if is_inside and rule.settled else None
         if settled is not None and isinstance(node, ast.expr) and (captures is not None or not rule.is_call):
             found.settled.append(node)
-            stack.extend([*_captured(place, settled.values())][::-1])
+            everywhere = [again for capture in settled.values() for again in (capture, *capture.repeats)]
+            stack.extend([*_captured(place, everywhere)][::-1])
         elif captures is not None and isinstance(node, ast.expr):
             found.add(_replaced(module, rule, place, node, captures))
         else:

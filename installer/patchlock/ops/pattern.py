@@ -37,6 +37,8 @@ class Capture:
     """One for `$name`; any number, in source order, for `$*name`."""
     container: ast.expr | None = None
     """For `$*name`: the call or the display whose arguments or elements the nodes are."""
+    repeats: tuple[Capture, ...] = ()
+    """Where the metavariable occurs again: the same code in other places."""
 
     def ranges(self, module: Module) -> tuple[tuple[int, int], ...]:
         """Give the source ranges; neighbouring arguments share one, with what stands between them."""
@@ -236,7 +238,11 @@ def _is_expression(node: ast.AST) -> TypeGuard[ast.expr]:
 
 def _bind(name: str, capture: Capture, captures: dict[str, Capture]) -> bool:
     """Remember what a metavariable stands for; where it stands for something already, compare."""
-    known = captures.setdefault(name, capture)
+    known = captures.get(name)
+    if known is None:
+        captures[name] = capture
+        return True
+    captures[name] = dataclasses.replace(known, repeats=(*known.repeats, capture))
     return len(known.nodes) == len(capture.nodes) and all(
         same(a, b) for a, b in zip(known.nodes, capture.nodes, strict=True)
     )
