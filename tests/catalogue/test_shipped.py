@@ -1,0 +1,109 @@
+"""Every file of the catalogue that we ship: it reads, its facts have sources, its locks are fresh and well formed."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import ROOT, Patchlock
+
+from patchlock import checkout, gathering, lockfile, patching
+from patchlock.catalogue import Catalogue
+from patchlock.gathering import Request
+from patchlock.model import App, EmbeddedUpstream, OutcomeKind, Platform, Profile
+
+CATALOGUE = Catalogue(root=ROOT)
+APPS, PROFILES = CATALOGUE.read_all()
+PAIRS = [
+    pytest.param(app, profile, platform, id=f"{app.name}-{profile.name}-{platform.name}")
+    for app in APPS
+    for profile in PROFILES
+    for platform in profile.platforms
+    if not any(r.profile == profile.name and (not r.platforms or platform.name in r.platforms) for r in app.refusals)
+]
+LOCKS = sorted(path for path in (ROOT / "lockfiles").glob("*/*.txt"))
+
+
+def _request(app: App, profile: Profile, platform: Platform, tmp_path: object) -> Request:
+    return Request(
+        app=app,
+        profile=profile,
+        platform=platform,
+        catalogue=CATALOGUE,
+        home=tmp_path / "home",
+        cache=tmp_path / "cache",
+    )
+
+
+@pytest.mark.parametrize(("app", "profile", "platform"), PAIRS)
+def test_pair_has_a_fresh_lock(app: App, profile: Profile, platform: Platform, tmp_path: object) -> None:
+    request = _request(app, profile, platform, tmp_path)
+    lock, _ = gathering.read_lock(request)
+    inputs = gathering.lock_inputs(request, None)
+    assert lockfile.stale(lock, commit=app.upstream.commit, python=str(profile.python), inputs=inputs) == ()
+    assert lock.provenance.as_of
+    assert lock.packages == tuple(sorted(lock.packages, key=lambda package: package.name))
+    assert len({package.name for package in lock.packages}) == len(lock.packages)
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_lock_names_no_index_and_belongs_to_a_pair(path: object) -> None:
+    text = path.read_text()
+    assert "://" not in text.replace("https://download.pytorch.org/", "")
+    assert lockfile.render(lockfile.parse(text, path.name)) == text
+    assert path in {CATALOGUE.lock_path(*pair.values) for pair in PAIRS}
+
+
+@pytest.mark.parametrize(
+    "app", [app for app in APPS if isinstance(app.upstream, EmbeddedUpstream)], ids=lambda a: a.name
+)
+def test_embedded_upstream_is_the_commit_that_is_named(app: App, tmp_path: object) -> None:
+    made = checkout.fetch(app, catalogue=ROOT, cache=tmp_path, source=None, revision=None)
+    assert made.commit == app.upstream.commit
+
+
+@pytest.mark.parametrize(
+    "app", [app for app in APPS if isinstance(app.upstream, EmbeddedUpstream)], ids=lambda a: a.name
+)
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+def test_every_patch_of_an_embedded_upstream_is_needed(app: App, profile: Profile, tmp_path: object) -> None:
+    upstream = gathering.read_upstream(_request(app, profile, profile.platforms[0], tmp_path))
+    assert upstream.patched.failures == ()
+    assert {outcome.kind for outcome in upstream.patched.outcomes} == {OutcomeKind.NEEDED}
+    wanted = [patch.id for patch in patching.for_profile(app.patches, profile.name)]
+    assert [outcome.patch for outcome in upstream.patched.outcomes] == wanted
+
+
+@pytest.mark.parametrize("name", CATALOGUE.index_names())
+def test_recorded_index_names_each_file_once(name: str) -> None:
+    index = CATALOGUE.index(name)
+    assert len(index.wheels) > 100
+    assert len({wheel.filename for wheel in index.wheels}) == len(index.wheels)
+    assert all(wheel.url.startswith("https://") and wheel.source for wheel in index.wheels)
+
+
+@pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
+def test_every_fact_has_a_source(app: App) -> None:
+    sources = [app.source, *(p.source for p in app.patches), *(r.source for r in app.refusals)]
+    assert all(re.match(r"https://|patches/", source) for source in sources)
+
+
+def test_no_file_names_a_machine_or_a_package_registry() -> None:
+    hosts = ["py" + "pi.org", "python" + "hosted.org", "deb." + "debian.org", "npm" + "js.org"]
+    import subprocess
+
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False).stdout.split(b"\0")
+    files = [ROOT / name.decode() for name in tracked if name]
+    for path in files:
+        text = path.read_bytes().decode("utf-8", errors="replace") if path.is_file() else ""
+        assert not [host for host in hosts if host in text], path
+
+
+@pytest.mark.upstream
+@pytest.mark.parametrize(
+    "app", [app for app in APPS if not isinstance(app.upstream, EmbeddedUpstream)], ids=lambda a: a.name
+)
+def test_patches_hold_on_the_real_upstream(app: App, patchlock: Patchlock, upstreams: dict[str, str]) -> None:
+    done = patchlock("patch", "status", app.name, "--profile", "cpu", "--source", upstreams[app.upstream.url])
+    assert done.returncode == 0, done.stdout
+    assert "gone" not in done.stdout

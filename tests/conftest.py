@@ -1,0 +1,125 @@
+"""Guards for every test: no network, no home folder of the user, no settings of his; and the marks that opt in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import miniature
+import pytest
+import uv
+
+ROOT = Path(__file__).parent.parent
+_REAL_UV_CACHE = (
+    os.environ.get("UV_CACHE_DIR")
+    or subprocess.run([uv.find_uv_bin(), "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
+)
+
+_UPSTREAMS = os.environ.get("PATCHLOCK_UPSTREAMS", "")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what this machine cannot run, and say why."""
+    reasons = {
+        "upstream": "" if _UPSTREAMS else "PATCHLOCK_UPSTREAMS names no folder of clones",
+        "wine": "" if os.environ.get("PATCHLOCK_WINE") else "PATCHLOCK_WINE names no Windows Python",
+        "aarch64": "" if os.environ.get("PATCHLOCK_AARCH64") else "PATCHLOCK_AARCH64 names no emulated system",
+        "gpu": "" if os.environ.get("PATCHLOCK_GPU") else "PATCHLOCK_GPU is not set",
+        "online": "PATCHLOCK_OFFLINE is set" if os.environ.get("PATCHLOCK_OFFLINE") else "",
+    }
+    for item in items:
+        for mark, reason in reasons.items():
+            if reason and item.get_closest_marker(mark):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def guards(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a home of its own, and no network unless it is marked `online`."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in list(os.environ):
+        if name.startswith(("XDG_", "PATCHLOCK_", "UV_", "PIP_", "GIT_")) and name not in {
+            "PIP_CERT",
+            "GIT_SSL_CAINFO",
+        }:
+            monkeypatch.delenv(name)
+    for name in ("NO_COLOR", "FORCE_COLOR", "VIRTUAL_ENV", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path / "installed"))
+    monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    if request.node.get_closest_marker("online"):
+        monkeypatch.setenv("UV_CACHE_DIR", _REAL_UV_CACHE)
+        return
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    real = socket.socket.connect
+
+    def connect(self: socket.socket, address: object) -> None:
+        if isinstance(address, tuple) and address[0] not in {"127.0.0.1", "::1", "localhost"}:
+            pytest.fail(f"this test is not marked online, and asks {address}")
+        real(self, address)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> miniature.World:
+    """Give the test a catalogue and an index of its own, and point the environment to them."""
+    made = miniature.build(tmp_path / "world")
+    for name, value in made.env.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@pytest.fixture
+def upstreams() -> dict[str, str]:
+    """Find real clones in the folder that PATCHLOCK_UPSTREAMS names: address of `origin`, or of GitHub by name → path."""
+    found = {}
+    for head in Path(_UPSTREAMS).glob("**/HEAD"):
+        name = next((part for part in head.parent.parts if "+" in part), head.parent.parent.name)
+        found[f"https://github.com/{name.replace('+', '/')}.git"] = str(head.parent)
+    return found
+
+
+@pytest.fixture
+def patchlock(tmp_path: Path) -> Patchlock:
+    """Run the command line in a process of its own, as a user does."""
+    return Patchlock(tmp_path)
+
+
+class Patchlock:
+    """Runs `patchlock` and gives back what it printed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.command = [sys.executable, "-m", "patchlock"]
+
+    def env(self, extra: dict[str, str] | None = None) -> dict[str, str]:
+        """Name the variables of the process."""
+        return {
+            **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+            "PYTHONPATH": str(ROOT / "installer"),
+            "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "patchlock-tests-bytecode"),
+            **(extra or {}),
+        }
+
+    def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        return subprocess.run(
+            [*self.command, *arguments],
+            cwd=self.folder,
+            env=self.env(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+            timeout=300,
+        )

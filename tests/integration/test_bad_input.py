@@ -1,0 +1,307 @@
+"""Bad input gets one clear sentence and the documented exit code, and leaves nothing half-done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+
+@pytest.fixture
+def locked(world: World, patchlock: Patchlock) -> World:
+    """Give the world its locks."""
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0, done.stderr
+    return world
+
+
+def _nothing_installed(folder: Path) -> bool:
+    home = folder / "installed"
+    return not list(home.glob("*/current")) and not list(home.glob("*/environments/*/receipt.toml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("install", "mni"), 1, 'error[unknown-app]: there is no app "mni"; did you mean "mini"?'),
+        (
+            ("install", "mini", "--profile", "tny"),
+            1,
+            'error[unknown-profile]: there is no profile "tny"; did you mean "tiny"?',
+        ),
+        (("lock", "zzz"), 1, 'error[unknown-app]: there is no app "zzz"; known: mini'),
+        (("instal",), 2, 'error[usage]: there is no command "instal"; did you mean "install"? see `patchlock --help`'),
+        (
+            ("install", "mini", "--profil", "x"),
+            2,
+            "error[usage]: no such option '--profil'. Did you mean '--profile'?; see `patchlock install --help`",
+        ),
+        (("install",), 2, "error[usage]: missing argument 'APP'; see `patchlock install --help`"),
+        (
+            ("lock", "--as-of", "yesterday"),
+            2,
+            (
+                'error[usage]: --as-of "yesterday" is neither commit, now nor a time with its zone; '
+                "write 2026-01-31T00:00:00Z"
+            ),
+        ),
+    ],
+    ids=["app", "profile", "app-of-lock", "command", "option", "argument", "time"],
+)
+def test_unknown_word(world: World, patchlock: Patchlock, words: tuple[str, ...], code: int, sentence: str) -> None:
+    done = patchlock(*words)
+    assert (done.returncode, done.stderr.strip(), done.stdout) == (code, sentence, "")
+
+
+def test_unknown_key_and_op_are_named_with_the_nearest(world: World, patchlock: Patchlock) -> None:
+    world.app.write_text(
+        world.app.read_text()
+        .replace("license =", "licence =")
+        .replace('op = "set-requirement"', 'op = "set-requiremnt"')
+    )
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "error[catalogue]: the catalogue has 3 mistakes",
+        '  patches/mini/app.toml:21: patch[0].op: there is no op "set-requiremnt"; did you mean "set-requirement"?',
+        '  patches/mini/app.toml:1: app.license: the key "license" is missing; write license = a text',
+        '  patches/mini/app.toml:3: app.licence: the key "licence" is unknown; did you mean "license"?',
+    ]
+
+
+def test_catalogue_elsewhere_that_is_none(patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("list", "--catalogue", str(tmp_path))
+    assert done.returncode == 2
+    sentence = f"error[usage]: that folder holds no catalogue ({tmp_path}); it needs profiles/ and patches/"
+    assert done.stderr.strip() == sentence
+
+
+def test_missing_lock(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "error[lock-missing]: there is no lock for mini on tiny on " in done.stderr
+    assert "`patchlock lock mini --profile tiny`" in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
+def test_stale_lock_is_not_installed(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    text = locked.app.read_text()
+    locked.app.write_text(text.replace('specifier = "==1.0"', 'specifier = "==2.0"'))
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "error[lock-stale]: the lock of mini on tiny is stale: patches/mini/app.toml has changed" in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
+def test_lock_that_was_edited_by_hand(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    for path in (locked.catalogue / "lockfiles" / "mini").iterdir():
+        path.write_text(path.read_text() + "delta==1.0\n")
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "a line must be one distribution with exactly one sha256 (lockfiles/mini/tiny." in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
+def test_wrong_hash_installs_nothing(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    for path in (locked.catalogue / "lockfiles" / "mini").iterdir():
+        lines = path.read_text().splitlines()
+        lines[-2] = lines[-2][: lines[-2].index("sha256:") + 7] + "0" * 64
+        path.write_text("\n".join(lines) + "\n")
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    assert line.startswith("error[hash-mismatch]: ")
+    assert "is not the file that the lock names, and nothing of it was installed" in line
+    assert _nothing_installed(tmp_path)
+
+
+# --- requirement files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "alpha==9.0\nbeta>=1\n".encode("utf-16"),
+        b"\xef\xbb\xbfalpha==9.0\r\nbeta>=1",
+        "# caf\xe9\nalpha==9.0\nbeta>=1\n".encode("latin-1"),
+    ],
+    ids=["utf-16", "bom-crlf", "latin-1"],
+)
+def test_odd_encodings_of_requirements_just_work(
+    world: World, patchlock: Patchlock, tmp_path: Path, data: bytes
+) -> None:
+    (world.upstream / "requirements.txt").write_bytes(data)
+    world.name_commit(tmp_path)
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    patched = (tmp_path / "installed" / "mini@tiny" / "source" / "requirements.txt").read_bytes()
+    nine, one = ("9.0".encode("utf-16-le"), "1.0".encode("utf-16-le")) if b"\0" in data else (b"9.0", b"1.0")
+    assert patched == data.replace(nine, one)
+
+
+def test_broken_requirement_line(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>>1\n")
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini")
+    assert done.returncode == 1
+    assert "failed     requirements.txt:2: " in done.stdout
+    assert "correct the line upstream, or add a patch with the op replace-text" in done.stdout
+    assert not list((world.catalogue / "lockfiles").glob("*/*"))
+
+
+def test_requirement_file_that_is_not_there(world: World, patchlock: Patchlock) -> None:
+    world.app.write_text(world.app.read_text().replace('["requirements.txt"]', '["needs.txt"]'))
+    done = patchlock("plan", "mini")
+    assert done.returncode == 1
+
+
+# --- the world --------------------------------------------------------------------------------------------------------
+
+
+def _as_git_upstream(world: World, url: str) -> None:
+    text = world.app.read_text().replace('embedded = "upstream"', f'url = "{url}"')
+    world.app.write_text(text.replace('date = "2026-01-01T00:00:00Z"\n', ""))
+
+
+def test_unreachable_upstream(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "cache")
+    _as_git_upstream(locked, "http://127.0.0.1:9/nobody/there.git")
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert (
+        "error[upstream]: the upstream of mini cannot be fetched (http://127.0.0.1:9/nobody/there.git); check the address "
+        "and the connection, or take it from elsewhere: --source PATH-OR-URL"
+    ) in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
+def test_source_without_the_commit(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "cache")
+    _as_git_upstream(locked, "http://127.0.0.1:9/nobody/there.git")
+    subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
+    done = patchlock("install", "mini", "--source", str(tmp_path / "other"))
+    assert done.returncode == 1
+    assert "give a clone that has it, or say which commit to take instead: --commit HEAD" in done.stderr
+
+
+def test_no_git(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    done = patchlock("install", "mini", env={"PATH": str(tmp_path / "bin")})
+    assert done.returncode == 1
+    assert "error[program-missing]: git is not installed; install it" in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
+def test_no_network(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_OFFLINE": "0", "UV_HTTP_RETRIES": "0"}
+    done = patchlock("install", "mini", env={**nowhere, "UV_CACHE_DIR": str(tmp_path / "empty")})
+    assert done.returncode == 1
+    assert (
+        "error[network]: the package index does not answer (http://127.0.0.1:9); check the connection or the proxy, "
+        "then run the same command again: finished downloads are kept"
+    ) in done.stderr
+    assert _nothing_installed(tmp_path)
+    assert patchlock("install", "mini").returncode == 0
+
+
+def test_no_network_while_locking(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    nowhere = {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_OFFLINE": "0", "UV_HTTP_RETRIES": "0"}
+    done = patchlock("lock", "mini", "--json", env={**nowhere, "UV_CACHE_DIR": str(tmp_path / "empty")})
+    assert done.returncode == 1
+    assert {pair["code"] for pair in json.loads(done.stdout)["data"]["pairs"]} == {"network"}
+    assert not list((world.catalogue / "lockfiles").glob("*/*"))
+
+
+def _may_mount() -> bool:
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return False
+    probe = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "x", "/mnt"], capture_output=True, check=False)
+    return probe.returncode == 0
+
+
+@pytest.mark.skipif(not _may_mount(), reason="this machine lets nobody mount a small disk")
+@pytest.mark.parametrize(
+    ("size", "sentence"),
+    [("16m", " MB free, and 300 MB are needed"), ("310m", "the disk is full while")],
+    ids=["seen-before", "met-on-the-way"],
+)
+def test_full_disk(locked: World, patchlock: Patchlock, tmp_path: Path, size: str, sentence: str) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    fill = f"head -c $(($(df --output=avail -B1 {small} | tail -n 1) - 65536)) /dev/zero > {small}/filler"
+    # The second disk passes the preflight and is filled while the source is being read.
+    steps = [f"mount -t tmpfs -o size={size} small {small}"]
+    command = " ".join([*patchlock.command, "install", "mini"])
+    if size == "310m":
+        steps.append(f"(sleep 0.01; while [ ! -e {small}/mini@tiny/journal ]; do :; done; {fill}) &")
+    done = subprocess.run(
+        [
+            "unshare",
+            "-rm",
+            "sh",
+            "-c",
+            "; ".join(steps).replace("&;", "&") + f"\n{command}; code=$?; find {small} -name receipt.toml; exit $code",
+        ],
+        env=patchlock.env({"PATCHLOCK_HOME": str(small)}),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "error[disk-full]: " in done.stderr
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def test_json_is_one_envelope_also_for_errors(locked: World, patchlock: Patchlock) -> None:
+    good = json.loads(patchlock("install", "mini", "--json").stdout)
+    assert (good["patchlock"], good["command"], good["ok"], good["error"]) == (1, "install", True, None)
+    assert good["data"]["receipt"]["checks"][-1]["detail"] == "computed on cpu"
+    done = patchlock("install", "mni", "--json")
+    bad = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, bad["ok"], bad["data"]) == (1, "", False, None)
+    assert bad["error"]["code"] == "unknown-app"
+    usage = json.loads(patchlock("install", "--json").stdout)
+    assert usage["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize("words", [("install", "mini"), ("plan", "mini"), ("list",), ("--help",), ("install", "x")])
+def test_piped_output_has_no_control_characters(locked: World, patchlock: Patchlock, words: tuple[str, ...]) -> None:
+    done = patchlock(*words)
+    assert all(character >= " " or character == "\n" for character in done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+    ids=["terminal", "no-color", "dumb"],
+)
+def test_colour_in_a_terminal(patchlock: Patchlock, world: World, env: dict[str, str], coloured: bool) -> None:
+    pty = pytest.importorskip("pty")
+    main, other = pty.openpty()
+    done = subprocess.run(
+        [*patchlock.command, "install", "mni"],
+        env=patchlock.env({"TERM": "xterm", **env}),
+        stdin=subprocess.DEVNULL,
+        stdout=other,
+        stderr=other,
+        check=False,
+    )
+    os.close(other)
+    seen = os.read(main, 4096).decode()
+    os.close(main)
+    assert done.returncode == 1
+    assert ("\x1b[" in seen) is coloured
+    assert "there is no app" in seen

@@ -1,0 +1,115 @@
+"""SIGKILL at fifty moments spread over an install: nothing half-built is ever called installed, and the next completes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
+MOMENTS = 50
+
+
+@pytest.fixture
+def took(world: World, patchlock: Patchlock, tmp_path: Path) -> float:
+    """Lock the world, and measure one whole install in seconds."""
+    assert patchlock("lock", "mini").returncode == 0
+    started = time.monotonic()
+    assert patchlock("install", "mini").returncode == 0
+    duration = time.monotonic() - started
+    shutil.rmtree(tmp_path / "installed")
+    shutil.rmtree(tmp_path / "cache")
+    return duration
+
+
+def _kill_after(patchlock: Patchlock, seconds: float, group: bool) -> None:
+    running = subprocess.Popen(
+        [*patchlock.command, "install", "mini"],
+        env=patchlock.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        (os.killpg if group else os.kill)(running.pid, signal.SIGKILL)
+    running.wait()
+
+
+def _assert_honest(home: Path) -> None:
+    """Whatever is called installed has its receipt."""
+    for pointer in home.glob("*/current"):
+        generation = pointer.parent / "environments" / pointer.read_text().strip()
+        assert (generation / "receipt.toml").is_file()
+
+
+@pytest.mark.parametrize("group", [True, False], ids=["with-its-children", "alone"])
+@pytest.mark.parametrize("part", range(5))
+def test_killed_install_is_completed_by_the_next(
+    took: float, patchlock: Patchlock, tmp_path: Path, part: int, group: bool
+) -> None:
+    for moment in range(part, MOMENTS // 2, 5):
+        _kill_after(patchlock, took * (2 * moment + (1 if group else 2)) / MOMENTS, group)
+        _assert_honest(tmp_path / "installed")
+        done = patchlock("install", "mini")
+        assert done.returncode == 0, f"moment {moment}: {done.stderr}"
+        _assert_honest(tmp_path / "installed")
+        folder = tmp_path / "installed" / "mini@tiny"
+        assert [path.name for path in (folder / "environments").iterdir()] == [(folder / "current").read_text().strip()]
+        assert sorted(path.name for path in folder.iterdir()) == ["current", "environments", "lock", "source"]
+        assert patchlock("run", "mini").stdout == "computed on cpu\n"
+        shutil.rmtree(tmp_path / "installed")
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_killed_update_leaves_an_app_that_runs(
+    took: float, world: World, patchlock: Patchlock, tmp_path: Path, part: int
+) -> None:
+    app = world.upstream / "app.py"
+    for moment in range(part, 10, 2):
+        assert patchlock("install", "mini").returncode == 0
+        app.write_text(app.read_text() + f"# edition {moment}\n")
+        world.name_commit(tmp_path / f"{moment}")
+        assert patchlock("lock", "mini").returncode == 0
+        _kill_after(patchlock, took * (moment + 1) / 10, group=bool(moment % 3))
+        _assert_honest(tmp_path / "installed")
+        assert patchlock("run", "mini").stdout == "computed on cpu\n"
+        done = patchlock("install", "mini")
+        assert done.returncode == 0, f"moment {moment}: {done.stderr}"
+        source = tmp_path / "installed" / "mini@tiny" / "source"
+        assert (source / "app.py").read_text().endswith(f"# edition {moment}\n")
+        assert patchlock("verify", "mini").returncode == 0
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.8])
+def test_interrupted_install_says_so_and_is_completed_by_the_next(
+    took: float, patchlock: Patchlock, tmp_path: Path, part: float
+) -> None:
+    running = subprocess.Popen(
+        [*patchlock.command, "install", "mini"],
+        env=patchlock.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    time.sleep(took * part)
+    os.killpg(running.pid, signal.SIGINT)
+    _, seen = running.communicate()
+    assert running.returncode in {130, 0, -signal.SIGINT}  # it may have ended first, or not have begun
+    if running.returncode == 130:
+        assert b"interrupted; the next `patchlock install` finishes or undoes what was begun" in seen
+    _assert_honest(tmp_path / "installed")
+    assert patchlock("install", "mini").returncode == 0

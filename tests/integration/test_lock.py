@@ -1,0 +1,221 @@
+"""Locks: the same bytes from the same inputs, every reason for staleness named, vendor wheels without asking the vendor."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Patchlock
+from miniature import World, index, wheel
+
+RECORDED = """\
+[index]
+url = "https://vendor.invalid/whl/cpu"
+
+[[wheel]]
+filename = "torch-2.7.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+sha256 = "1111111111111111111111111111111111111111111111111111111111111111"
+requires = ["gamma>=2"]
+source = "tests"
+
+[[wheel]]
+filename = "torch-2.7.0+cpu-cp311-cp311-win_amd64.whl"
+sha256 = "2222222222222222222222222222222222222222222222222222222222222222"
+requires = ["gamma>=2"]
+source = "tests"
+
+[[wheel]]
+filename = "torchaudio-2.7.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+sha256 = "3333333333333333333333333333333333333333333333333333333333333333"
+requires = ["torch==2.7.0"]
+source = "tests"
+"""
+
+
+def _locks(world: World) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((world.catalogue / "lockfiles").glob("*/*"))}
+
+
+def test_the_same_inputs_give_the_same_bytes_with_any_cache(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    first = _locks(world)
+    assert len(first) == 4
+    done = patchlock("lock", "mini")
+    assert {line.split()[5] for line in done.stdout.splitlines()} == {"unchanged"}
+    shutil.rmtree(world.catalogue / "lockfiles")
+    cold = {"UV_CACHE_DIR": str(tmp_path / "cold"), "PATCHLOCK_CACHE_DIR": str(tmp_path / "cold-too")}
+    assert patchlock("lock", "mini", env=cold).returncode == 0
+    assert _locks(world) == first
+
+
+def test_settings_of_the_user_do_not_change_a_lock(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    first = _locks(world)
+    (tmp_path / "uv.toml").write_text('[pip]\nprerelease = "allow"\nupgrade-package = ["alpha"]\n')
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    wheel(newer, "beta", "7.0")
+    hostile = {
+        "UV_FIND_LINKS": str(newer),
+        "UV_INDEX": index(tmp_path / "other", [newer / "beta-7.0-py3-none-any.whl"]),
+        "UV_EXCLUDE_NEWER": "2020-01-01T00:00:00Z",
+        "UV_CONSTRAINT": str(tmp_path / "none.txt"),
+        "UV_PRERELEASE": "allow",
+        "UV_TORCH_BACKEND": "cu118",
+    }
+    assert patchlock("lock", "mini", env=hostile).returncode == 0
+    assert _locks(world) == first
+
+
+def test_files_uploaded_after_upstreams_commit_are_not_considered(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
+    new = wheel(world.wheels, "beta", "2.0")
+    row = page.read_text().splitlines()[1].replace("beta-1.5", "beta-2.0").replace("2025-06-01", "2026-06-01")
+    page.write_text(page.read_text() + "\n" + re.sub("sha256=[0-9a-f]+", f"sha256={_sha256(new)}", row))
+    assert patchlock("lock", "mini").returncode == 0
+    assert all(b"\nbeta==1.5 " in data for data in _locks(world).values())
+    assert patchlock("lock", "mini", "--as-of", "2026-07-01T00:00:00Z").returncode == 0
+    assert all(b"\nbeta==2.0 " in data for data in _locks(world).values())
+    assert patchlock("lock", "mini", "--as-of", "now").returncode == 0
+    assert all(b'\n# as-of = ""\n' in data for data in _locks(world).values())
+
+
+def _sha256(path: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda w: w.profile, "profiles/tiny.toml has changed since the lock was made"),
+        (lambda w: w.app, "patches/mini/app.toml has changed since the lock was made"),
+        (lambda w: w.upstream / "requirements.txt", "upstream's requirements.txt has changed since the lock was made"),
+    ],
+    ids=["profile", "patch", "upstream-requirements"],
+)
+def test_one_changed_character_is_named(world: World, patchlock: Patchlock, change: object, reason: str) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock("lock", "--check").returncode == 0
+    path = change(world)
+    data = path.read_bytes()
+    at = data.index(b"tests") if b"tests" in data else data.index(b"why not")
+    path.write_bytes(data[:at] + b"T" + data[at + 1 :])
+    done = patchlock("lock", "--check", env={"UV_OFFLINE": "1", "PATH": "/nowhere"})
+    assert done.returncode == 1
+    states = [re.split(r"  +", line)[1:] for line in done.stdout.splitlines()]
+    assert states == [["stale", reason]] * 4
+    assert done.stderr.strip() == "to renew: patchlock lock mini"
+
+
+def test_new_python_and_new_commit_are_named(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    text = world.app.read_text()
+    commit = re.search(r'commit = "([0-9a-f]{40})"', text)
+    assert commit is not None
+    world.app.write_text(text.replace(commit[1], "a" * 40))
+    pair = json.loads(patchlock("lock", "--check", "--json").stdout)["data"]["pairs"][0]
+    assert pair["detail"] == (
+        f"upstream is at commit aaaaaaaaaaaa, the lock was made for {commit[1][:12]}; "
+        "patches/mini/app.toml has changed since the lock was made"
+    )
+
+
+def test_vendor_wheels_are_locked_by_url_without_a_network(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
+    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
+    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>=1\ntorchaudio\n")
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini", "--json")
+    pairs = {pair["pair"].split()[-1]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
+    assert pairs["linux-x86_64"]["state"] == "written", pairs["linux-x86_64"]["detail"]
+    lines = _locks(world)["tiny.linux-x86_64.txt"].decode().splitlines()
+    assert (
+        "torch @ https://vendor.invalid/whl/cpu/torch-2.7.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl "
+        f"--hash=sha256:{'1' * 64} # via torchaudio · wheel cp311-cp311-manylinux_2_28_x86_64"
+    ) in lines
+    assert any(line.startswith("gamma==2.0 ") for line in lines)
+    assert pairs["windows-amd64"]["state"] == "failed"  # no torchaudio for Windows in this index
+    assert "torchaudio" in pairs["windows-amd64"]["detail"]
+
+
+def test_two_distributions_that_write_the_same_files_are_refused(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = [wheel(world.wheels, name, "1.0") for name in ("onnxruntime", "onnxruntime-gpu")]
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nonnxruntime\nonnxruntime-gpu\n")
+    world.name_commit(tmp_path)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert (pair["state"], pair["code"]) == ("failed", "policy")
+    assert "onnxruntime and onnxruntime-gpu both write onnxruntime/; keep one of them" in pair["detail"]
+    assert not _locks(world)
+
+
+def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patchlock) -> None:
+    extra = '\n[[constraint]]\nrequirement = "nowhere<2"\nwhy = "x"\nsource = "tests"\n'
+    world.app.write_text(world.app.read_text() + extra)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert pair["code"] == "policy"
+    assert "the constraint on nowhere bounds nothing; remove it" in pair["detail"]
+
+
+def test_an_sdist_is_not_built_unless_it_is_allowed(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    sdist = world.wheels / "delta-1.0.tar.gz"
+    sdist.write_bytes(b"never opened")
+    (root / "delta").mkdir()
+    row = f'<a href="{sdist.as_uri()}#sha256={_sha256(sdist)}" data-upload-time="2025-06-01T00:00:00Z">{sdist.name}</a>'
+    (root / "delta" / "index.html").write_text(row)
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\ndelta\n")
+    world.name_commit(tmp_path)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert pair["code"] == "unsatisfiable"
+    assert "delta" in pair["detail"]
+
+
+@pytest.mark.online
+@pytest.mark.parametrize("tool", ["pip", "uv", "pip-sync"])
+def test_every_installer_takes_a_real_lock_as_it_is(tool: str, tmp_path: Path) -> None:
+    platforms = {"linux": "linux-x86_64", "darwin": "macos-arm64", "win32": "windows-amd64"}
+    lock = ROOT / "lockfiles" / "demo" / f"cpu.{platforms[sys.platform]}.txt"
+    if sys.version_info[:2] != (3, 11):
+        pytest.skip("the lock is for Python 3.11")
+    venv.create(tmp_path / "env", with_pip=False)
+    python = str(tmp_path / "env" / "bin" / "python")
+    scripts = Path(sys.executable).parent
+    command = {
+        "pip": [
+            sys.executable,
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            "-q",
+            "--dry-run",
+            "--require-hashes",
+            "-r",
+        ],
+        "uv": [str(scripts / "uv"), "pip", "sync", "-q", "--require-hashes", "--python", python],
+        "pip-sync": [str(scripts / "pip-sync"), "-q", "--dry-run", "--python-executable", python],
+    }[tool]
+    if tool == "pip-sync":  # it asks the pip of that environment what is installed
+        venv.create(tmp_path / "env", with_pip=True)
+    done = subprocess.run([*command, str(lock)], capture_output=True, text=True, check=False)
+    # pip-sync --dry-run ends with 1 where it would change something, and lists what.
+    assert done.returncode == (1 if tool == "pip-sync" else 0), done.stderr
+    if tool == "pip-sync":
+        assert "Would install" in done.stdout
+        assert "onnxruntime==" in done.stdout

@@ -1,0 +1,283 @@
+"""The whole road on a miniature: lock, plan, install, verify, run, change, go back, remove; real git, real uv."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+
+@pytest.fixture
+def locked(world: World, patchlock: Patchlock) -> World:
+    """Give the world its locks."""
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0, done.stderr
+    return world
+
+
+@pytest.fixture
+def installed(locked: World, patchlock: Patchlock) -> Path:
+    """Install the app, and give its folder."""
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    return Path(json.loads(patchlock("install", "mini", "--json").stdout)["data"]["folder"])
+
+
+def test_upstream_cannot_be_locked_without_patches(world: World, patchlock: Patchlock) -> None:
+    text = world.app.read_text()
+    world.app.write_text(text.replace('specifier = "==1.0"', 'specifier = "==9.0"'))
+    done = patchlock("lock", "mini")
+    assert done.returncode == 1
+    assert "error" not in done.stderr
+    assert "no set of packages satisfies the requirements" in done.stdout
+    assert "alpha==9.0" in done.stdout
+
+
+def test_upstream_does_not_start_without_patches(world: World) -> None:
+    done = subprocess.run(
+        [
+            "python3",
+            "-c",
+            "import sys; sys.modules['alpha'] = sys; import runpy; runpy.run_path('app.py', run_name='__main__')",
+        ],
+        cwd=world.upstream,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "no CUDA here" in done.stderr
+
+
+def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: Patchlock) -> None:
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert any(line.startswith("mini is installed and verified on tiny (linux-") for line in lines)
+    assert "patches   alpha-that-exists  needed  requirements.txt:2" in lines
+    assert "on-the-cpu         needed  app.py:4" in lines
+    assert "computes  says-where: computed on cpu" in lines
+    assert "run       patchlock run mini" in lines
+    assert "undo      patchlock uninstall mini" in lines
+    assert len(lines) < 20
+    stages = [line.split()[0] for line in done.stderr.splitlines()]
+    assert stages == ["preflight", "source", "environment", "patch", "verify"]
+
+
+def test_run_starts_the_app_in_its_environment(installed: Path, patchlock: Patchlock) -> None:
+    done = patchlock("run", "mini")
+    assert (done.returncode, done.stdout) == (0, "computed on cpu\n")
+
+
+def test_run_hands_over_arguments_and_exit_code(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.upstream / "app.py").write_text(
+        "import sys\nif __name__ == '__main__':\n"
+        "    print('computed on cpu', sys.argv[1:])\n    sys.exit(7 if sys.argv[1:] else 0)\n"
+    )
+    world.name_commit(tmp_path)
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    done = patchlock("run", "mini", "--", "--profile", "a b")
+    assert (done.returncode, done.stdout) == (7, "computed on cpu ['--profile', 'a b']\n")
+
+
+def test_the_environment_is_isolated(installed: Path, patchlock: Patchlock, tmp_path: Path) -> None:
+    (tmp_path / "leak").mkdir()
+    (tmp_path / "leak" / "beta.py").write_text("raise SystemExit('leaked')\n")
+    done = patchlock("verify", "mini", env={"PYTHONPATH": f"{Path.cwd() / 'installer'}:{tmp_path / 'leak'}"})
+    assert done.returncode == 0, done.stdout
+
+
+def test_install_again_has_nothing_to_do(installed: Path, patchlock: Patchlock) -> None:
+    before = {path: path.stat().st_mtime_ns for path in installed.rglob("*") if path.is_file()}
+    done = patchlock("install", "mini")
+    assert (done.returncode, done.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
+    assert done.stderr == ""
+    assert {path: path.stat().st_mtime_ns for path in installed.rglob("*") if path.is_file()} == before
+
+
+def test_the_branch_of_the_clone_is_at_upstreams_commit(installed: Path, locked: World) -> None:
+    source = installed / "source"
+    git = lambda *words: subprocess.run(["git", *words], cwd=source, capture_output=True, text=True, check=True).stdout  # noqa: E731
+    assert git("rev-parse", "HEAD").strip() in locked.app.read_text()
+    assert git("symbolic-ref", "--short", "HEAD").strip() == "main"
+    assert git("status", "--porcelain").split() == ["M", "app.py", "M", "requirements.txt"]
+    assert git("diff", "refs/patchlock/applied") == ""
+    assert b"alpha==1.0  # why not\r\n" in (source / "requirements.txt").read_bytes()
+
+
+def test_patched_commit_has_the_same_id_everywhere(installed: Path, patchlock: Patchlock, tmp_path: Path) -> None:
+    elsewhere = {"PATCHLOCK_HOME": str(tmp_path / "other"), "PATCHLOCK_CACHE_DIR": str(tmp_path / "other-cache")}
+    first = json.loads(patchlock("install", "mini", "--json").stdout)["data"]["receipt"]
+    second = json.loads(patchlock("install", "mini", "--json", env=elsewhere).stdout)["data"]["receipt"]
+    assert first["applied"] == second["applied"]
+    assert first["id"] == second["id"]
+
+
+def _new_upstream(world: World, patchlock: Patchlock, folder: Path) -> None:
+    app = world.upstream / "app.py"
+    app.write_bytes(app.read_bytes().replace(b'"""An app."""', b'"""An app, second edition."""'))
+    (world.upstream / "new.py").write_text('WHERE = "cuda"\n')
+    world.name_commit(folder)
+    assert patchlock("lock", "mini").returncode == 0
+
+
+def test_new_upstream_keeps_the_users_edits_and_files(
+    installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    app = installed / "source" / "app.py"
+    app.write_text(app.read_text() + "\n# mine\n")
+    (installed / "source" / "model.bin").write_bytes(b"weights")
+    _new_upstream(locked, patchlock, tmp_path)
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    assert "your edits in app.py" in done.stdout
+    assert "second edition" in app.read_text()
+    assert app.read_text().endswith("# mine\n")
+    assert 'DEVICE = "cpu"' in app.read_text()
+    assert (installed / "source" / "new.py").read_text() == 'WHERE = "cpu"\n'
+    assert (installed / "source" / "model.bin").read_bytes() == b"weights"
+
+
+def test_conflict_with_the_users_edit_writes_nothing(
+    installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    app = installed / "source" / "app.py"
+    app.write_text(app.read_text().replace('"""An app."""', '"""My app."""'))
+    before = {path: path.read_bytes() for path in (installed / "source").glob("*.*") if path.is_file()}
+    pointer = (installed / "current").read_text()
+    _new_upstream(locked, patchlock, tmp_path)
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "error[source-conflict]: your edits and ours touch the same lines of app.py" in done.stderr
+    assert {path: path.read_bytes() for path in (installed / "source").glob("*.*") if path.is_file()} == before
+    assert (installed / "current").read_text() == pointer
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_failed_verification_leaves_the_old_generation(
+    installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    pointer = (installed / "current").read_text()
+    (locked.upstream / "app.py").write_text("raise SystemExit('broken')\n")
+    locked.name_commit(tmp_path)
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "error[verify]: 2 of 3 checks of mini did not pass" in done.stderr
+    assert (installed / "current").read_text() == pointer
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+    assert patchlock("verify", "mini").returncode == 0
+
+
+def test_rollback_and_forward_again(installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    first = (installed / "current").read_text()
+    _new_upstream(locked, patchlock, tmp_path)
+    assert patchlock("install", "mini").returncode == 0
+    second = (installed / "current").read_text()
+    assert first != second
+    done = patchlock("rollback", "mini")
+    assert done.returncode == 0, done.stderr
+    assert (installed / "current").read_text() == first
+    assert "second edition" not in (installed / "source" / "app.py").read_text()
+    assert not (installed / "source" / "new.py").exists()
+    assert patchlock("verify", "mini").returncode == 0
+    assert patchlock("install", "mini").returncode == 0
+    assert (installed / "current").read_text() == second
+    assert "second edition" in (installed / "source" / "app.py").read_text()
+
+
+def test_prune_frees_what_is_not_in_use(installed: Path, locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    _new_upstream(locked, patchlock, tmp_path)
+    assert patchlock("install", "mini").returncode == 0
+    assert len(list((installed / "environments").iterdir())) == 2
+    planned = patchlock("prune", "mini", "--dry-run").stdout
+    assert planned.startswith("would free ")
+    assert len(list((installed / "environments").iterdir())) == 2
+    assert patchlock("prune", "mini").stdout == planned.replace("would free", "freed")
+    assert [path.name for path in (installed / "environments").iterdir()] == [
+        (installed / "current").read_text().strip()
+    ]
+    assert patchlock("rollback", "mini").returncode == 1
+
+
+def test_reinstall_builds_afresh_beside(installed: Path, patchlock: Patchlock) -> None:
+    first = (installed / "current").read_text().strip()
+    broken = next((installed / "environments" / first).rglob("beta.py"))
+    broken.unlink()
+    done = patchlock("verify", "mini")
+    assert done.returncode == 1
+    assert "FAILED  loads     imports: import beta: ModuleNotFoundError: No module named 'beta'" in done.stdout
+    done = patchlock("install", "mini", "--reinstall")
+    assert done.returncode == 0, done.stderr
+    assert patchlock("verify", "mini").returncode == 0
+    assert (installed / "current").read_text().strip() == f"{first}-2"
+
+
+def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock: Patchlock) -> None:
+    packages = next((installed / "environments").rglob("site-packages"))
+    (packages / "alpha-1.0.dist-info").rename(packages / "alpha-2.0.dist-info")
+    (packages / "stranger-3.dist-info").mkdir()
+    done = patchlock("verify", "mini")
+    assert done.returncode == 1
+    expected = "FAILED  seen      packages: alpha is 2.0, the lock says 1.0; stranger 3 is not in the lock"
+    assert expected in done.stdout
+
+
+def test_uninstall_keeps_what_is_the_users(installed: Path, patchlock: Patchlock) -> None:
+    (installed / "source" / "outputs").mkdir()
+    (installed / "source" / "outputs" / "song.wav").write_bytes(b"music")
+    done = patchlock("uninstall", "mini")
+    assert done.returncode == 0
+    assert "kept, because it is yours (1 files)" in done.stdout
+    assert (installed / "source" / "outputs" / "song.wav").read_bytes() == b"music"
+    assert not (installed / "environments").exists()
+    assert patchlock("run", "mini").returncode == 1
+    assert patchlock("uninstall", "mini", "--purge").returncode == 0
+    assert not installed.exists()
+
+
+def test_uninstall_removes_everything_that_is_ours(installed: Path, patchlock: Patchlock) -> None:
+    patchlock("run", "mini")
+    assert patchlock("uninstall", "mini").stdout == "mini is removed from tiny\n"
+    assert not installed.exists()
+    assert patchlock("uninstall", "mini").returncode == 1
+
+
+def test_install_from_another_clone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("plan", "mini").returncode == 0
+    clone = tmp_path / "my clone"
+    cached = tmp_path / "cache" / "upstreams" / "mini.git"
+    subprocess.run(["git", "init", "-q", "-b", "main", str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "pull", "-q", str(cached), "refs/remotes/origin/main"], check=True)
+    fresh = {"PATCHLOCK_CACHE_DIR": str(tmp_path / "fresh")}
+    done = patchlock("install", "mini", "--source", str(clone), env=fresh)
+    assert done.returncode == 0, done.stderr
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_another_commit_of_a_fork(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("plan", "mini").returncode == 0
+    fork = tmp_path / "fork"
+    subprocess.run(["git", "init", "-q", "-b", "main", str(fork)], check=True)
+    cached = tmp_path / "cache" / "upstreams" / "mini.git"
+    subprocess.run(["git", "-C", str(fork), "pull", "-q", str(cached), "refs/remotes/origin/main"], check=True)
+    (fork / "README.md").write_text("# forked\n")
+    identity = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
+    subprocess.run(["git", "-C", str(fork), *identity, "commit", "-qam", "fork"], check=True)
+    done = patchlock("install", "mini", "--source", str(fork), "--commit", "HEAD")
+    assert done.returncode == 0, done.stderr
+    head = subprocess.run(
+        ["git", "-C", str(fork), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"commit {head[:12]}, patched as" in done.stdout
+    (fork / "requirements.txt").write_text("alpha==9.0\nbeta<1\n")
+    subprocess.run(["git", "-C", str(fork), *identity, "commit", "-qam", "other needs"], check=True)
+    done = patchlock("install", "mini", "--source", str(fork), "--commit", "main")
+    assert done.returncode == 1
+    assert "error[lock-stale]: the lock of mini on tiny is stale: upstream is at commit" in done.stderr
+    assert "upstream's requirements.txt has changed since the lock was made" in done.stderr

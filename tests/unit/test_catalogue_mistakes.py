@@ -1,0 +1,200 @@
+"""Each mistake that somebody can make in a file of the catalogue, with the sentence that he gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from miniature import APP, PROFILE
+from test_catalogue import COMMIT, INDEX, PATCH, SHA256
+
+from patchlock.catalogue import Catalogue
+from patchlock.errors import CatalogueError
+
+END = APP.count("\n")
+ONE, OTHER = PATCH.format(id="one", more=""), PATCH.format(id="other", more="")
+
+FIVE_MISTAKES = """\
+[app]
+title = "t"
+licence = "MIT"
+license = "MIT"
+source = "s"
+python = 3.11
+requirements = ["requirements.txt"]
+
+[upstream]
+url = "https://git.test/x.git"
+commit = "main"
+
+[launch]
+command = ["python"]
+
+[[patch]]
+id = "one"
+why = "w"
+source = "s"
+op = "drop-requirment"
+paths = ["requirements.txt"]
+name = "a"
+
+[[patch.ensure]]
+check = "lacks"
+text = "a"
+
+[[patch]]
+id = "two"
+why = "w"
+source = "s"
+op = "drop-requirement"
+paths = ["requirements.txt"]
+name = "a"
+
+[[patch.ensure]]
+check = "lacks"
+text = "a"
+
+[[patch.ensure]]
+check = "no-string2"
+value = "a"
+"""
+
+
+def _problems(tmp_path: Path, name: str, data: bytes, read: Callable[[Catalogue], object]) -> list[str]:
+    for file, text in {"profiles/tiny.toml": PROFILE, "profiles/indexes/cpu.toml": INDEX}.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(CatalogueError) as caught:
+        read(Catalogue(root=tmp_path))
+    return [str(problem).removeprefix(name) for problem in sorted(caught.value.problems, key=lambda p: p.line)]
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        pytest.param(b"[app]\ntitle =\n", ":2: it is not TOML: Invalid value (at line 2, column 8)", id="no-toml"),
+        pytest.param(
+            b"[app",
+            ": it is not TOML: Expected ']' at the end of a table declaration (at end of document)",
+            id="cut-off",
+        ),
+        pytest.param(b"[app]\ntitle = 'caf\xe9'\n", ":2: it is not UTF-8; save it as UTF-8", id="latin-1"),
+        pytest.param(APP.encode("utf-16"), ":1: it is not UTF-8; save it as UTF-8", id="utf-16"),
+        pytest.param(
+            b"[app]\ntitle = '1'\ntitle = '2'\n",
+            ":3: it is not TOML: Cannot overwrite a value (at line 3, column 12)",
+            id="twice",
+        ),
+    ],
+)
+def test_file_that_is_no_toml(tmp_path: Path, data: bytes, sentence: str) -> None:
+    assert _problems(tmp_path, "patches/mini/app.toml", data, lambda c: c.app("mini")) == [sentence]
+
+
+def test_utf_8_with_bom_and_crlf_is_fine(tmp_path: Path) -> None:
+    data = b"\xef\xbb\xbf" + APP.replace('license = "MIT"', "license = 1").replace("\n", "\r\n").encode()
+    problems = _problems(tmp_path, "patches/mini/app.toml", data, lambda c: c.app("mini"))
+    assert problems == [":3: app.license: it is a number, and must be a text"]
+
+
+def test_five_different_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    assert _problems(tmp_path, "patches/mini/app.toml", FIVE_MISTAKES.encode(), lambda c: c.app("mini")) == [
+        ':3: app.licence: the key "licence" is unknown; did you mean "license"?',
+        ":6: app.python: it is a number, and must be a text",
+        ':11: upstream.commit: "main" must be a commit id of 40 hexadecimal digits',
+        ':20: patch[0].op: there is no op "drop-requirment"; did you mean "drop-requirement"?',
+        ':41: patch[1].ensure[1].check: there is no check "no-string2"; did you mean "no-string"?',
+    ]
+
+
+IN_APP: list[Any] = [
+    # --- order and names
+    pytest.param("", ONE + ONE, f':{END + 16}: patch[3].id: the id "one" is taken by the patch at patches/mini/app.toml:{END + 2}', id="same-id"),
+    pytest.param("", PATCH.format(id="one", more='after = ["othr"]') + OTHER, f':{END + 10}: patch[2].after: there is no patch "othr"; did you mean "other"?', id="after-unknown"),
+    pytest.param("", PATCH.format(id="one", more='after = ["other"]') + OTHER, f':{END + 10}: patch[2].after: the patch "other" stands later; write it first', id="after-later"),
+    pytest.param("", PATCH.format(id="one", more='profiles = ["tinny"]'), f':{END + 10}: patch[2].profiles: there is no profile "tinny"; did you mean "tiny"?', id="profile-of-a-patch"),
+    pytest.param("", '[[refused]]\nprofile = "tinny"\nwhy = "w"\nsource = "s"', f':{END + 2}: refused[0].profile: there is no profile "tinny"; did you mean "tiny"?', id="profile-refused"),
+    pytest.param("", '[[refused]]\nprofile = "tiny"\nplatforms = ["macos-amd64"]\nwhy = "w"\nsource = "s"', f':{END + 3}: refused[0].platforms: there is no platform "macos-amd64"; did you mean "macos-arm64"?', id="platform-refused"),
+    # --- ensure
+    pytest.param('\n[[patch.ensure]]\ncheck = "no-string"\nvalue = "cuda"\n', "", ":31: patch[1].ensure: a patch must say what holds afterwards; add an [[patch.ensure]] table", id="no-ensure"),
+    pytest.param('value = "cuda"', 'text = "cuda"', [':41: patch[1].ensure[0].value: the key "value" is missing; write value = a text', ':43: patch[1].ensure[0].text: the key "text" is unknown; known: check, value'], id="key-of-an-ensure"),
+    # --- fields of ops
+    pytest.param('specifier = "==1.0"\n\n[[patch.ensure]]', 'specifier = "1.0"\n\n[[patch.ensure]]', ':24: patch[0].specifier: "1.0" is not a version specifier such as ">=1.2,<2"', id="specifier"),
+    pytest.param("", ONE.replace('old = "pip"', 'old = ""'), f":{END + 2}: patch[2]: `old` is empty", id="op-refuses"),
+    pytest.param("", ONE.replace('paths = ["start.bat"]', "paths = []"), f":{END + 7}: patch[2].paths: it is empty", id="no-paths"),
+    pytest.param("", PATCH.format(id="one", more="expect = { site = 1 }"), f':{END + 10}: patch[2].expect.site: the key "site" is unknown; did you mean "sites"?', id="expect"),
+    # --- checks
+    pytest.param("timeout = 60", 'timeout = "60"', ":56: check[1].timeout: it is a text, and must be a whole number", id="timeout"),
+    pytest.param('id = "says-where"', 'id = ""', ":52: check[1].id: it is empty", id="check-without-id"),
+    pytest.param('command = ["python", "app.py"]\nprints', "command = []\nprints", ":54: check[1].command: it is empty", id="check-without-command"),
+    pytest.param('kind = "command"', 'kind = "comand"', ':53: check[1].kind: there is no kind "comand"; did you mean "command"?', id="kind"),
+    # --- the rest
+    pytest.param('commit = "0000000000000000000000000000000000000000"', f'commit = "{COMMIT.upper()}"', f':12: upstream.commit: "{COMMIT.upper()}" must be a commit id of 40 hexadecimal digits', id="commit"),
+    pytest.param('date = "2026-01-01T00:00:00Z"', 'date = "2026-01-01"', ':11: upstream.date: "2026-01-01" must be a time such as "2026-01-31T00:00:00Z"', id="date"),
+    pytest.param('embedded = "upstream"', 'embedded = "../x"', ':9: upstream.embedded: "../x" must be a POSIX path inside the clone', id="embedded"),
+    pytest.param('branch = "main"', 'directory = "/x"', ':10: upstream.directory: "/x" must be a POSIX path inside the clone', id="directory"),
+    pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: branch, commit, directory, url'], id="no-upstream"),
+    pytest.param('command = ["python", "app.py"]\n\n', "command = []\n\n", ":15: launch.command: it is empty", id="launch"),
+    pytest.param('python = ">=3.10"', 'python = "3.10"', ':5: app.python: "3.10" is not a version specifier such as ">=1.2,<2"', id="python"),
+    pytest.param('python = ">=3.10"', 'python = ">=3"\nsource-builds = ["a>1"]', ':6: app.source-builds: "a>1" is not the name of a distribution', id="source-builds"),
+    pytest.param("", '[[constraint]]\nrequirement = "numpy 2"\nwhy = "w"\nsource = "s"', f':{END + 2}: constraint[0].requirement: "numpy 2" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="constraint"),
+    pytest.param("", '[lunch]\ncommand = ["x"]', f':{END + 1}: lunch: the key "lunch" is unknown; did you mean "launch"?', id="table"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "sentences"), IN_APP)
+def test_mistake_in_an_app(tmp_path: Path, before: str, after: str, sentences: str | list[str]) -> None:
+    assert APP.count(before) == 1 or not before
+    text = APP.replace(before, after) if before else APP + after
+    problems = _problems(tmp_path, "patches/mini/app.toml", text.encode(), lambda c: c.app("mini"))
+    assert problems == ([sentences] if isinstance(sentences, str) else sentences)
+
+
+def test_numbers_of_patches_do_not_move_behind_one_that_cannot_be_read(tmp_path: Path) -> None:
+    text = (
+        APP + ONE.replace("replace-text", "replace-txt") + PATCH.format(id="one", more='after = ["one", "on-the-cpu"]')
+    )
+    assert _problems(tmp_path, "patches/mini/app.toml", text.encode(), lambda c: c.app("mini")) == [
+        f':{END + 6}: patch[2].op: there is no op "replace-txt"; did you mean "replace-text"?',
+        f':{END + 16}: patch[3].id: the id "one" is taken by the patch at patches/mini/app.toml:{END + 2}',
+    ]
+
+
+def test_name_of_an_app_is_checked(tmp_path: Path) -> None:
+    problems = _problems(tmp_path, "patches/My App/app.toml", APP.encode(), lambda c: c.app("My App"))
+    assert problems == [':1: app: the name "My App" must be lower-case words joined by "-"']
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        pytest.param('"linux-x86_64"', '"linux-x86-64"', ':5: profile.platforms: there is no platform "linux-x86-64"; did you mean "linux-x86_64"?', id="platform"),
+        pytest.param("specificity = 0", 'specificity = 0\nindexes = ["cpus"]', ':7: profile.indexes: there is no recorded index "cpus"; did you mean "cpu"?', id="index"),
+        pytest.param("specificity = 0", "specificity = true", ":6: profile.specificity: it is true or false, and must be a whole number", id="specificity"),
+        pytest.param('python = "', 'python = "3.', ':4: profile.python: "3.3.11" must be a Python version of two numbers, such as "3.11"', id="python"),
+        pytest.param("specificity = 0", "specificity = 0\n[environment]\nA = 1", ":7: environment: it must be a table of texts", id="environment"),
+        pytest.param('title = "A machine for tests"', 'title = "t"\ntitel = "t"', ':3: profile.titel: the key "titel" is unknown; did you mean "title"?', id="key"),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_profile(tmp_path: Path, before: str, after: str, sentence: str) -> None:
+    text = PROFILE.replace('python = "3.10"', 'python = "3.11"').replace(before, after).encode()
+    assert _problems(tmp_path, "profiles/tiny.toml", text, lambda c: c.profile("tiny")) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        pytest.param("-win_amd64.whl", ".whl", ':5: wheel[0].filename: "torch-2.1.1+cpu-cp311-cp311.whl" is not the name of a wheel', id="filename"),
+        pytest.param(SHA256, SHA256[1:], f':6: wheel[0].sha256: "{SHA256[1:]}" must be a sha256 of 64 hexadecimal digits', id="sha256"),
+        pytest.param('"filelock"', '"file lock"', ':7: wheel[0].requires: "file lock" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="requires"),
+        pytest.param('source = "tests"', "", ':4: wheel[0].source: the key "source" is missing; write source = a text', id="source"),
+        pytest.param("[index]\nurl", "[index]\nuri = 'x'\nurl", ':2: index.uri: the key "uri" is unknown; did you mean "url"?', id="key"),
+    ],
+)  # fmt: skip
+def test_mistake_in_an_index(tmp_path: Path, before: str, after: str, sentence: str) -> None:
+    text = INDEX.replace(before, after).encode()
+    assert _problems(tmp_path, "profiles/indexes/cpu.toml", text, lambda c: c.index("cpu")) == [sentence]

@@ -1,0 +1,131 @@
+"""Several patches and files: a patch is atomic, its ensure must hold at the end, and nothing incomplete is used."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from test_patching import BATCH, CPU, OPTIONAL, PIN, after, patches, run
+
+from patchlock.errors import PatchError
+from patchlock.patching import apply, require_complete
+
+
+def test_patch_blocked_in_one_file_changes_none_and_the_others_go_on() -> None:
+    patched = run(patches(cpu=CPU, pin=PIN), a_py=b'"cuda"', b_py=b'"cuda', requirements_txt=b"av==11\n")
+    assert after(patched) == {"requirements.txt": b"av==12.0\n"}
+    assert [(o.patch, str(o.path), o.kind.value) for o in patched.outcomes] == [
+        ("cpu", "a.py", "needed"),
+        ("cpu", "b.py", "unparsable upstream"),
+        ("pin", "requirements.txt", "needed"),
+    ]
+    assert patched.failures == ()
+
+
+def test_each_patch_works_on_the_result_of_those_before_it() -> None:
+    again = (
+        BATCH.replace('new = "rem"', 'new = "echo"')
+        .replace('old = "pip"', 'old = "rem"')
+        .replace('text = "pip"', 'text = "rem"')
+    )
+    assert after(run(patches(one=BATCH, two=again), a_bat=b"pip\r\n")) == {"a.bat": b"echo\r\n"}
+    patched = run(patches(two=again, one=BATCH), a_bat=b"pip\r\n")
+    assert after(patched) == {"a.bat": b"rem\r\n"}
+
+
+def test_patched_twice_changes_nothing() -> None:
+    chosen = patches(cpu=CPU, batch=BATCH, pin=PIN, optional=OPTIONAL)
+    files = {"a_py": b'import deepspeed\n"cuda"', "a_bat": b"pip", "requirements_txt": b"av==11\n"}
+    once = run(chosen, **files)
+    assert len(once.changes) == 3
+    twice = apply(chosen, {change.path: change.after for change in once.changes})
+    assert (twice.changes, twice.failures) == ((), ())
+    assert {outcome.kind.value for outcome in twice.outcomes} == {"fixed upstream"}
+
+
+WRONG_ENSURE = BATCH.replace('check = "lacks", text = "pip"', 'check = "contains", text = "never"')
+
+
+def test_patch_whose_ensure_does_not_hold_is_left_out() -> None:
+    patched = run(patches(wrong=WRONG_ENSURE, cpu=CPU), a_bat=b"pip", b_bat=b"pip never", a_py=b'"cuda"')
+    assert after(patched) == {"a.py": b'"cpu"'}
+    assert patched.failures == ("wrong: a.bat: the text `never` is missing",)
+
+
+def test_ensure_is_asked_of_files_that_are_fixed_upstream_too() -> None:
+    patched = run(patches(wrong=WRONG_ENSURE), a_bat=b"rem")
+    assert patched.failures == ("wrong: a.bat: the text `never` is missing",)
+
+
+def test_ensure_is_not_asked_of_files_that_the_patch_does_not_touch() -> None:
+    assert run(patches(wrong=WRONG_ENSURE), a_bat=b"dir").failures == ()
+
+
+def test_later_patch_that_breaks_an_earlier_ensure_is_a_failure() -> None:
+    back = (
+        BATCH.replace('old = "pip"', 'old = "rem"').replace('new = "rem"', 'new = "pip"').replace("lacks", "contains")
+    )
+    patched = run(patches(one=BATCH, two=back), a_bat=b"pip")
+    assert patched.failures == ("one: a.bat: the text `pip` still stands on line 1, after all patches",)
+
+
+def test_character_that_the_encoding_lacks_is_a_failure() -> None:
+    patched = run(patches(one=BATCH.replace('"rem"', '"→"')), a_bat=b"\xe9 pip", b_bat=b"pip")
+    assert patched.failures == ("one: a.bat: its encoding (latin-1) lacks a character of the patch",)
+    assert patched.changes == ()
+
+
+def test_utf_16_stays_utf_16() -> None:
+    data = codecs.BOM_UTF16_LE + "é pip\r\n".encode("utf-16-le")
+    assert after(run(patches(one=BATCH), a_bat=data)) == {
+        "a.bat": codecs.BOM_UTF16_LE + "é rem\r\n".encode("utf-16-le")
+    }
+
+
+UNSETTLED = """
+op = "replace-expression"
+paths = ["*.py"]
+pattern = "f($x)"
+replacement = "g(f($x))"
+ensure = [{ check = "calls", callee = "g" }]
+"""
+
+
+def test_patch_that_finds_more_to_do_in_its_own_result_is_a_failure() -> None:
+    patched = run(patches(one=UNSETTLED), a_py=b"f(1)\n")
+    assert patched.failures == ("one: a.py: applied twice it changes the file again",)
+    assert patched.changes == ()
+
+
+# --- require_complete -------------------------------------------------------------------------------------------------
+
+
+def test_complete_result_is_accepted() -> None:
+    require_complete(run(patches(cpu=CPU, batch=BATCH), a_py=b'"cuda"\n"cpu"'), "mini at 0123")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        pytest.param(
+            {"cpu": CPU + "expect = { sites = 2, exact = true }"},
+            "1 patch does not do what it says, so nothing was changed (mini at 0123); "
+            "use the commit that the catalogue names, or correct the patch\n"
+            "  cpu: a.py:2: ambiguous: 2 places expected, 1 found",
+            id="blocked",
+        ),
+        pytest.param(
+            {"batch": BATCH, "wrong": WRONG_ENSURE.replace("pip", "cd"), "cpu": CPU},
+            "2 patches do not do what they say, so nothing was changed (mini at 0123); "
+            "use the commit that the catalogue names, or correct the patch\n"
+            "  wrong: a.bat: the text `never` is missing\n"
+            "  batch: b.bat: unparsable upstream: it has NUL bytes",
+            id="failed-and-blocked",
+        ),
+    ],
+)
+def test_incomplete_result_is_refused_with_every_reason(texts: dict[str, str], message: str) -> None:
+    patched = run(patches(**texts), a_py=b'x = 1\ny = "cuda"\n', a_bat=b"cd pip", b_bat=b"\0")
+    with pytest.raises(PatchError) as caught:
+        require_complete(patched, "mini at 0123")
+    assert str(caught.value) == message
