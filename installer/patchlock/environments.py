@@ -7,18 +7,21 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from packaging.version import Version
 
-from patchlock import process, uv
+from patchlock import lockfile, process, uv
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
+from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Sha256
 
 RECEIPT = "receipt.toml"
+LOCK = "lock.txt"
+"""The lock that a generation was made from, kept in it: the catalogue may have moved on."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,25 +117,43 @@ def create(folder: Path, python: Version, *, lock: int) -> None:
     )
 
 
-def sync(folder: Path, lockfile: Path, source_builds: tuple[str, ...], *, lock: int) -> None:
-    """Fill an environment with exactly what a lock names, every byte checked against its sha256.
+def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Callable[[str], None], lock: int) -> None:
+    """Fill an environment with exactly what a lock names, every byte checked against its sha256; keeps the lock in it.
+
+    Args:
+        folder: the environment.
+        locked: the lock.
+        source_builds: distributions that may be built from an sdist.
+        tell: called with what uv says while it works.
+        lock: descriptor of the installation's lock.
 
     Raises:
         HashMismatchError: an index gave other bytes; nothing of them was installed.
         NetworkError: an index does not answer.
         DiskFullError: there is not enough room.
     """
+    shutil.copyfile(locked, folder / LOCK)
     try:
-        uv.run(
-            *("pip", "sync", "-q", "--require-hashes", "--python", str(interpreter(folder)), "--only-binary", ":all:"),
+        uv.watch(
+            *("pip", "sync", "--require-hashes", "--python", str(interpreter(folder)), "--only-binary", ":all:"),
             *(option for name in source_builds for option in ("--no-binary", name)),
-            str(lockfile),
+            LOCK,
             cwd=folder,
             installing=True,
+            tell=tell,
             keep_open=[lock],
         )
     except HashMismatchError as error:
-        raise HashMismatchError(error.what, where=f"{lockfile}: {error.where}", remedy=error.remedy) from error
+        raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
+
+
+def lock_of(folder: Path) -> Lock:
+    """Read the lock that a generation was made from.
+
+    Raises:
+        LockFormatError: it was changed.
+    """
+    return lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
 
 
 def interpreter(folder: Path) -> Path:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class Progress(Protocol):
 
     def say(self, text: str) -> None:
         """Say what the running stage is at, in a few words; the last one stands for its result."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say something between stages, at once."""
         ...
 
 
@@ -112,11 +116,13 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     folder = environments.generation(installation, name)
     receipt = environments.read_receipt(folder)
     with progress.stage("environment"):
-        progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
+        progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
             environments.create(folder, request.profile.python, lock=job.held)
             path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-            environments.sync(folder, path, request.app.source_builds, lock=job.held)
+            tell = _downloads(progress, f"{len(job.lock.packages)} packages")
+            environments.sync(folder, path, request.app.source_builds, tell=tell, lock=job.held)
+        progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
@@ -136,6 +142,24 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     worktree.keep(installation.source, name, job.applied)
     environments.switch(installation, name)
     return receipt, moved.merged
+
+
+def _downloads(progress: Progress, packages: str) -> Callable[[str], None]:
+    """Turn what uv says into what is still on its way: `27 packages: downloading av (34.1MiB), numpy (16.1MiB)`."""
+    waiting: dict[str, str] = {}
+
+    def tell(line: str) -> None:
+        verb, _, rest = line.strip().partition(" ")
+        name = rest.partition(" ")[0]
+        if verb in {"Downloading", "Building"}:
+            waiting[name] = rest
+        elif verb in {"Downloaded", "Built"}:
+            waiting.pop(name, None)
+        elif verb != "Prepared":
+            return
+        progress.say(f"{packages}: downloading {', '.join(waiting.values())}" if waiting else f"{packages}: unpacking")
+
+    return tell
 
 
 def _move_source(job: _Job) -> worktree.Moved:
@@ -183,7 +207,7 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...]) -> R
 @contextlib.contextmanager
 def working(installation: Installation, progress: Progress) -> Iterator[int]:
     """Hold the installation, and clean up what a killed predecessor left."""
-    waiting = lambda: progress.say("waiting for another patchlock on this installation")  # noqa: E731
+    waiting = lambda: progress.note("waiting for another patchlock on this installation")  # noqa: E731
     with mutex.hold(installation.lock, wait=300, waiting=waiting) as held:
         for left in environments.incomplete(installation):
             checkout.remove_tree(left)

@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
@@ -107,6 +107,50 @@ def run(
     if done.returncode in allowed:
         return completed
     raise failure(argv, completed)
+
+
+def watch(
+    *argv: str, env: Mapping[str, str], cwd: Path, tell: Callable[[str], None], keep_open: Sequence[int] = ()
+) -> None:
+    """Run a program to its end and hand on each line of its standard error as it comes; standard output is dropped.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        tell: called with each line, without its end.
+        keep_open: file descriptors that the child inherits (the installation's lock).
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        DiskFullError: the program said so.
+        CommandFailedError: it ended with another exit code than 0; carries its last lines.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing(argv[0])
+    extra = {"pass_fds": tuple(keep_open)} if os.name == "posix" else {}
+    lines: list[str] = []
+    with (
+        subprocess.Popen(  # type: ignore[call-overload]
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            **extra,
+        ) as child
+    ):
+        try:
+            for raw in child.stderr:
+                lines.append(raw.decode("utf-8", errors="replace").rstrip())
+                tell(lines[-1])
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode != 0:
+        raise failure(argv, Completed(returncode=child.returncode, stdout=b"", stderr="\n".join(lines)))
 
 
 def replace(*argv: str, env: Mapping[str, str], cwd: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from patchlock import process
@@ -82,6 +82,27 @@ def run(*arguments: str, cwd: Path, installing: bool, keep_open: Sequence[int] =
     """
     try:
         return process.run(str(find()), *arguments, env=_environment(installing), cwd=cwd, keep_open=keep_open)
+    except CommandFailedError as error:
+        raise named(error) from error
+
+
+def watch(
+    *arguments: str, cwd: Path, installing: bool, tell: Callable[[str], None], keep_open: Sequence[int] = ()
+) -> None:
+    """Run uv as `run` does, and hand on each line that it says.
+
+    Args:
+        arguments: as on uv's command line.
+        cwd: a folder without a project.
+        installing: whether files are pinned by hash, so that further sources are welcome.
+        tell: called with each line.
+        keep_open: see `process.run`.
+
+    Raises:
+        PatchlockError: as `run`.
+    """
+    try:
+        process.watch(str(find()), *arguments, env=_environment(installing), cwd=cwd, tell=tell, keep_open=keep_open)
     except CommandFailedError as error:
         raise named(error) from error
 

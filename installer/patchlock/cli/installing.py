@@ -107,12 +107,12 @@ def verify_command(app: str, profile: str | None, catalogue: Path | None, as_jso
     Example:
       patchlock verify demo
     """
-    from patchlock import environments, gathering, install, planning
+    from patchlock import environments, install, planning
 
     request = options.request(catalogue, app, profile)
     receipt = environments.require_current(request.installation, app)
     folder = environments.generation(request.installation, receipt.id)
-    lock, _ = gathering.read_lock(request)
+    lock = environments.lock_of(folder)
     progress = output.progress(as_json)
     with progress.stage("verify"):
         results = install.verify(request, lock, folder, progress)

@@ -15,7 +15,7 @@ import click
 from patchlock.errors import CatalogueError, PatchlockError, UsageError
 
 if TYPE_CHECKING:
-    from rich.status import Status
+    from rich.progress import Progress
 
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
@@ -88,6 +88,9 @@ class Silent:
     def say(self, text: str) -> None:
         """Ignore it."""
 
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
 
 class Plain:
     """Tells each stage in one line when it ends; for pipes, logs and plain terminals."""
@@ -107,9 +110,13 @@ class Plain:
         """Remember the last words of the stage."""
         self._said = text
 
+    def note(self, text: str) -> None:
+        """Write a line."""
+        click.echo(text, err=True)
+
 
 class Live:
-    """Tells the running stage with a spinner, and each ended one in one line; for terminals."""
+    """Tells the running stage with a spinner and its time, and each ended one in one line; for terminals."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -117,17 +124,21 @@ class Live:
         self._console = Console(stderr=True, highlight=False)
         self._said = ""
         self._name = ""
-        self._status: Status | None = None
+        self._running: Progress | None = None
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Run a stage under a spinner, then write its line."""
         from rich.markup import escape
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._said, self._name = "", name
         started = time.monotonic()
-        with self._console.status(f"{name:<12}") as self._status:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=self._console, transient=True) as self._running:
+            self._running.add_task(f"{name:<12}")
             yield
+        self._running = None
         took = f"{time.monotonic() - started:.1f} s"
         self._console.print(f"[green]✓[/] {name:<12} {escape(self._said)} [dim]{took}[/]", soft_wrap=True)
 
@@ -136,8 +147,12 @@ class Live:
         from rich.markup import escape
 
         self._said = text
-        if self._status is not None:
-            self._status.update(f"{self._name:<12} {escape(text)}")
+        if self._running is not None:
+            self._running.update(self._running.task_ids[0], description=f"{self._name:<12} {escape(text)}")
+
+    def note(self, text: str) -> None:
+        """Write a line."""
+        self._console.print(text, markup=False)
 
 
 def progress(as_json: bool) -> Silent | Plain | Live:
