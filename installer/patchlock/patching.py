@@ -79,14 +79,16 @@ def require_complete(patched: Patched, where: str) -> None:
     Raises:
         PatchError: names every patch, file and line.
     """
+    blocked = [outcome for outcome in patched.outcomes if outcome.kind in BLOCKING]
     wrong = list(patched.failures)
-    for outcome in patched.outcomes:
-        if outcome.kind in BLOCKING:
-            line = f":{outcome.sites[0].line}" if outcome.sites else ""
-            wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {outcome.detail}")
+    for outcome in blocked:
+        line = f":{outcome.sites[0].line}" if outcome.sites else ""
+        wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {outcome.detail}")
     if wrong:
+        count = len({outcome.patch for outcome in blocked} | {text.partition(":")[0] for text in patched.failures})
         raise PatchError(
-            f"{len(wrong)} patch{'es do' if len(wrong) > 1 else ' does'} not do what it says, so nothing was changed",
+            f"{count} patch{'es do not do what they say' if count > 1 else ' does not do what it says'}, "
+            "so nothing was changed",
             where=where,
             remedy="use the commit that the catalogue names, or correct the patch",
             evidence=wrong,
@@ -143,7 +145,7 @@ def _unsettled(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...
     """Apply the op to its own result: a patch that finds more to do has not done what it says."""
     again = decode(path, data)
     if isinstance(again, Undecodable):
-        return (f"the patched file {again.why}",)
+        return (f"the patched file cannot be read: {again.why}",)
     where = patch.op.locate(again)
     if where.refusals:
         return (f"the patched file is refused at line {where.refusals[0].line}: {where.refusals[0].why}",)

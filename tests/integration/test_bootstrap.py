@@ -89,6 +89,8 @@ class Checkout:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            # A shell ignores SIGINT in what it runs in the background, and a child would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(

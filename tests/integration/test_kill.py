@@ -104,6 +104,8 @@ def test_interrupted_install_says_so_and_is_completed_by_the_next(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # A shell ignores SIGINT in what it runs in the background, and a child would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     time.sleep(took * part)
     os.killpg(running.pid, signal.SIGINT)

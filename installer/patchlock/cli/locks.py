@@ -72,6 +72,9 @@ def lock_command(
     if check:
         lines = [_check(request) for request in requests]
     else:
+        from patchlock import uv
+
+        uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
         progress = output.progress(as_json)
         with progress.stage("lock"):
             with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
