@@ -9,16 +9,16 @@ from packaging.version import Version
 
 from patchlock.model import Host, Platform
 
-_GLIBC_FLOOR = (2, 28)
+GLIBC_FLOOR = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8. Source: PEP 600; the tag most wheels of 2025 and later carry."""
 _LEGACY = {(2, 17): "manylinux2014", (2, 12): "manylinux2010", (2, 5): "manylinux1"}
 """Source: PEP 600, "Legacy manylinux tags"."""
 
 
 def _linux(machine: str) -> tuple[str, ...]:
-    found = []
+    found: list[str] = []
     oldest = 5 if machine == "x86_64" else 17
-    for minor in range(_GLIBC_FLOOR[1], oldest - 1, -1):
+    for minor in range(GLIBC_FLOOR[1], oldest - 1, -1):
         found.append(f"manylinux_2_{minor}_{machine}")
         if (2, minor) in _LEGACY:
             found.append(f"{_LEGACY[2, minor]}_{machine}")

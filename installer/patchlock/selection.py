@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from packaging.version import Version
+
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.model import Accepted, Host, Profile, Rejected
-from patchlock.platforms import platform_of
+from patchlock.platforms import GLIBC_FLOOR, platform_of
 
 
 def judge(profile: Profile, host: Host) -> Accepted | Rejected:
@@ -19,6 +21,9 @@ def judge(profile: Profile, host: Host) -> Accepted | Rejected:
         reasons.append(f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
     if host.os == "linux" and host.libc.startswith("musl"):
         reasons.append("the wheels need glibc; this system has musl")
+    elif host.libc.startswith("glibc ") and Version(host.libc.removeprefix("glibc ")).release < GLIBC_FLOOR:
+        needed = ".".join(map(str, GLIBC_FLOOR))
+        reasons.append(f"the wheels need glibc {needed} or later; this system has {host.libc}")
     if reasons or platform is None:
         return Rejected(profile=profile, reasons=tuple(reasons))
     return Accepted(profile=profile, platform=platform, specificity=profile.specificity)

@@ -48,6 +48,7 @@ def _packages(*names: str) -> list[LockedPackage]:
             id="abi3-before-any",
         ),
         pytest.param("windows-amd64", (*LINUX, "py2.py3-none-any"), "py2.py3-none-any", id="set-of-tags"),
+        pytest.param("windows-amd64", ("py3-none-any", "py2.py3-none-any"), "py2.py3-none-any", id="tie-by-name"),
         pytest.param("windows-amd64", LINUX, None, id="none-runs"),
         pytest.param("linux-x86_64", ("cp312-cp312-manylinux_2_28_x86_64",), None, id="other-python"),
         pytest.param("linux-x86_64", (), None, id="none"),
@@ -85,6 +86,20 @@ def test_best_wheel(platform: str, tags: tuple[str, ...], best: str | None) -> N
 )
 def test_folders_that_two_distributions_write(names: tuple[str, ...], clauses: tuple[str, ...]) -> None:
     assert overwriting(_packages(*names)) == clauses
+
+
+@pytest.mark.parametrize("variant", ["gpu", "directml", "openvino", "qnn", "rocm", "migraphx", "training"])
+def test_every_onnxruntime_writes_the_same_folder(variant: str) -> None:
+    clause = (
+        f"onnxruntime and onnxruntime-{variant} both write onnxruntime/; keep one of them (drop or rename the other)"
+    )
+    assert overwriting(_packages("onnxruntime", f"onnxruntime-{variant}")) == (clause,)
+
+
+@pytest.mark.parametrize("variant", ["opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless"])
+def test_every_opencv_writes_the_same_folder(variant: str) -> None:
+    [clause] = overwriting(_packages("opencv-python-headless", variant))
+    assert clause.endswith(" both write cv2/; keep one of them (drop or rename the other)")
 
 
 def test_constraints_that_bound_nothing_are_named_once_and_sorted() -> None:

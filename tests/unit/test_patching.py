@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import tomllib
 from pathlib import PurePosixPath
 
@@ -11,7 +10,7 @@ from miniature import APP
 
 from patchlock import declarations
 from patchlock.model import Outcome, OutcomeKind, Patch, Patched, Site
-from patchlock.patching import apply, candidates, for_profile
+from patchlock.patching import apply
 from patchlock.tables import Report, Table
 
 CPU = """
@@ -75,14 +74,20 @@ def after(patched: Patched) -> dict[str, bytes]:
     ("text", "files", "kind", "where", "sites", "detail"),
     [
         pytest.param(
-            CPU, {"a_py": b'x = "cuda"\n'}, OutcomeKind.NEEDED, "a.py", [Site(line=1, text='"cuda"')], "", id="needed"
+            CPU,
+            {"a_py": b'x = "cuda"\n'},
+            OutcomeKind.NEEDED,
+            "a.py",
+            [Site(line=1, text='x = "cuda"')],
+            "",
+            id="needed",
         ),
         pytest.param(
             CPU,
             {"a_py": b'x = "cpu"\n'},
             OutcomeKind.FIXED_UPSTREAM,
             "a.py",
-            [Site(line=1, text='"cpu"')],
+            [Site(line=1, text='x = "cpu"')],
             "",
             id="fixed",
         ),
@@ -91,7 +96,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cpu"\ny = "cuda"\nz = "cpu"'},
             OutcomeKind.PARTLY_FIXED,
             "a.py",
-            [Site(line=2, text='"cuda"')],
+            [Site(line=2, text='y = "cuda"')],
             "2 already as wanted",
             id="partly",
         ),
@@ -104,7 +109,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cuda", "cuda"\n'},
             OutcomeKind.NEW_SITES,
             "a.py",
-            [Site(line=1, text='"cuda"')] * 2,
+            [Site(line=1, text='x = "cuda", "cuda"')] * 2,
             "2 places, the author saw 1",
             id="new-sites",
         ),
@@ -113,7 +118,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cuda"\n'},
             OutcomeKind.NEEDED,
             "a.py",
-            [Site(line=1, text='"cuda"')],
+            [Site(line=1, text='x = "cuda"')],
             "",
             id="fewer-sites",
         ),
@@ -122,7 +127,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cuda"\n'},
             OutcomeKind.NEEDED,
             "a.py",
-            [Site(line=1, text='"cuda"')],
+            [Site(line=1, text='x = "cuda"')],
             "",
             id="exact",
         ),
@@ -131,7 +136,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cuda"\ny = "cuda"\n'},
             OutcomeKind.AMBIGUOUS,
             "a.py",
-            [Site(line=1, text='"cuda"'), Site(line=2, text='"cuda"')],
+            [Site(line=1, text='x = "cuda"'), Site(line=2, text='y = "cuda"')],
             "1 place expected, 2 found",
             id="not-exact",
         ),
@@ -140,7 +145,7 @@ def after(patched: Patched) -> dict[str, bytes]:
             {"a_py": b'x = "cuda"\n'},
             OutcomeKind.AMBIGUOUS,
             "a.py",
-            [Site(line=1, text='"cuda"')],
+            [Site(line=1, text='x = "cuda"')],
             "2 places expected, 1 found",
             id="too-few",
         ),
@@ -184,9 +189,7 @@ def test_outcome(
     ("text", "data", "kind"),
     [
         pytest.param(CPU, b'x = "cuda\n', OutcomeKind.UNPARSABLE, id="no-python"),
-        pytest.param(
-            OPTIONAL, b"import deepspeed\n\nclass A(deepspeed.B): pass\n", OutcomeKind.REQUIRED_AT_IMPORT, id="required"
-        ),
+        pytest.param(OPTIONAL, b"from deepspeed import *\n", OutcomeKind.REQUIRED_AT_IMPORT, id="required"),
     ],
 )
 def test_what_an_op_refuses_blocks_the_patch(text: str, data: bytes, kind: OutcomeKind) -> None:
@@ -198,77 +201,22 @@ def test_what_an_op_refuses_blocks_the_patch(text: str, data: bytes, kind: Outco
 
 def test_expected_sites_are_counted_over_all_files() -> None:
     exact = CPU + "expect = { sites = 2, exact = true }"
-    patched = run(patches(one=exact), a_py=b'"cuda"', b_py=b'"cuda"')
+    patched = run(patches(one=exact), a_py=b'x = "cuda"', b_py=b'x = "cuda"')
     assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.NEEDED] * 2
-    patched = run(patches(one=exact), a_py=b'"cuda"', b_py=b'"cuda"', c_py=b'"cuda"')
+    patched = run(patches(one=exact), a_py=b'x = "cuda"', b_py=b'x = "cuda"', c_py=b'x = "cuda"')
     assert [outcome.detail for outcome in patched.outcomes] == ["2 places expected, 3 found"] * 3
     assert patched.changes == ()
 
 
 def test_changes_are_sorted_and_only_of_files_that_differ() -> None:
-    patched = run(patches(one=CPU), z_py=b'"cuda"', b__c_py=b"1", a_py=b'"cuda"\r\n', m_py=b'"cpu"')
+    patched = run(patches(one=CPU), z_py=b'x = "cuda"', b__c_py=b"1", a_py=b'x = "cuda"\r\n', m_py=b'x = "cpu"')
     assert [(str(c.path), c.before, c.after) for c in patched.changes] == [
-        ("a.py", b'"cuda"\r\n', b'"cpu"\r\n'),
-        ("z.py", b'"cuda"', b'"cpu"'),
+        ("a.py", b'x = "cuda"\r\n', b'x = "cpu"\r\n'),
+        ("z.py", b'x = "cuda"', b'x = "cpu"'),
     ]
     assert [str(outcome.path) for outcome in patched.outcomes] == ["a.py", "m.py", "z.py"]
 
 
 def test_outcomes_are_in_the_order_of_the_patches_then_of_the_paths() -> None:
-    patched = run(patches(z=BATCH, a=CPU), b_bat=b"pip\0", a_bat=b"pip", c_py=b'"cuda"')
+    patched = run(patches(z=BATCH, a=CPU), b_bat=b"pip\0", a_bat=b"pip", c_py=b'x = "cuda"')
     assert [(o.patch, str(o.path)) for o in patched.outcomes] == [("z", "a.bat"), ("z", "b.bat"), ("a", "c.py")]
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("glob", "matching"),
-    [
-        ("*.py", {"a.py"}),
-        ("**/*.py", {"a.py", "src/a.py", "src/x/a.py", "src/x/ab.py"}),
-        ("src/*.py", {"src/a.py"}),
-        ("src/**/*.py", {"src/a.py", "src/x/a.py", "src/x/ab.py"}),
-        ("src/**", {"src/a.py", "src/x/a.py", "src/x/ab.py", "src/b.txt"}),
-        ("src/*/a.py", {"src/x/a.py"}),
-        ("**/a?.py", {"src/x/ab.py"}),
-        ("src?a.py", set()),
-        ("a.p", set()),
-        ("axpy", set()),
-        ("A.py", set()),
-        ("src/b.txt", {"src/b.txt"}),
-    ],
-)
-def test_globs_over_posix_paths(glob: str, matching: set[str]) -> None:
-    paths = [PurePosixPath(name) for name in ("src/x/ab.py", "src/x/a.py", "src/b.txt", "src/a.py", "a.py")]
-    chosen = patches(one=CPU.replace("**/*.py", glob))
-    found = candidates(chosen, paths)
-    assert {str(path) for path in found} == matching
-    assert list(found) == sorted(found)
-    outcomes = apply(chosen, dict.fromkeys(paths, b'"cuda"')).outcomes
-    assert {str(outcome.path) for outcome in outcomes if outcome.path} == matching
-
-
-def test_candidates_are_those_of_any_patch() -> None:
-    paths = [PurePosixPath(name) for name in ("c.md", "b.py", "a.bat")]
-    assert candidates(patches(one=CPU, two=BATCH), paths) == (PurePosixPath("a.bat"), PurePosixPath("b.py"))
-
-
-@pytest.mark.parametrize(
-    ("data", "is_read"),
-    [
-        pytest.param(b"echo pip", True, id="utf-8"),
-        pytest.param(codecs.BOM_UTF16_LE + "echo pip".encode("utf-16-le"), True, id="utf-16-le"),
-        pytest.param(codecs.BOM_UTF16_BE + "echo pip".encode("utf-16-be"), True, id="utf-16-be"),
-        pytest.param(b"echo \xff\0", False, id="not-mentioned-and-not-text"),
-    ],
-)
-def test_file_without_any_of_the_literals_is_not_read(data: bytes, is_read: bool) -> None:
-    [outcome] = run(patches(one=BATCH + 'literal = ["conda", "pip"]'), a_bat=data).outcomes
-    assert outcome.kind == (OutcomeKind.NEEDED if is_read else OutcomeKind.GONE)
-
-
-def test_profiles_choose_their_patches_in_order() -> None:
-    chosen = patches(all=CPU, cpu=CPU + 'profiles = ["cpu", "tiny"]', cuda=CPU + 'profiles = ["cuda"]', also=BATCH)
-    assert [patch.id for patch in for_profile(chosen, "cpu")] == ["all", "cpu", "also"]
-    assert [patch.id for patch in for_profile(chosen, "rocm")] == ["all", "also"]

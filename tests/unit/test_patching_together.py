@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import codecs
+import dataclasses
 
 import pytest
 from test_patching import BATCH, CPU, OPTIONAL, PIN, after, patches, run
 
 from patchlock.errors import PatchError
+from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.patching import apply, require_complete
+from patchlock.sources import Edit, SourceText
 
 
 def test_patch_blocked_in_one_file_changes_none_and_the_others_go_on() -> None:
-    patched = run(patches(cpu=CPU, pin=PIN), a_py=b'"cuda"', b_py=b'"cuda', requirements_txt=b"av==11\n")
+    patched = run(patches(cpu=CPU, pin=PIN), a_py=b'x = "cuda"', b_py=b'"cuda', requirements_txt=b"av==11\n")
     assert after(patched) == {"requirements.txt": b"av==12.0\n"}
     assert [(o.patch, str(o.path), o.kind.value) for o in patched.outcomes] == [
         ("cpu", "a.py", "needed"),
@@ -35,7 +38,7 @@ def test_each_patch_works_on_the_result_of_those_before_it() -> None:
 
 def test_patched_twice_changes_nothing() -> None:
     chosen = patches(cpu=CPU, batch=BATCH, pin=PIN, optional=OPTIONAL)
-    files = {"a_py": b'import deepspeed\n"cuda"', "a_bat": b"pip", "requirements_txt": b"av==11\n"}
+    files = {"a_py": b'import deepspeed\nx = "cuda"', "a_bat": b"pip", "requirements_txt": b"av==11\n"}
     once = run(chosen, **files)
     assert len(once.changes) == 3
     twice = apply(chosen, {change.path: change.after for change in once.changes})
@@ -47,8 +50,8 @@ WRONG_ENSURE = BATCH.replace('check = "lacks", text = "pip"', 'check = "contains
 
 
 def test_patch_whose_ensure_does_not_hold_is_left_out() -> None:
-    patched = run(patches(wrong=WRONG_ENSURE, cpu=CPU), a_bat=b"pip", b_bat=b"pip never", a_py=b'"cuda"')
-    assert after(patched) == {"a.py": b'"cpu"'}
+    patched = run(patches(wrong=WRONG_ENSURE, cpu=CPU), a_bat=b"pip", b_bat=b"pip never", a_py=b'x = "cuda"')
+    assert after(patched) == {"a.py": b'x = "cpu"'}
     assert patched.failures == ("wrong: a.bat: the text `never` is missing",)
 
 
@@ -82,18 +85,33 @@ def test_utf_16_stays_utf_16() -> None:
     }
 
 
-UNSETTLED = """
-op = "replace-expression"
-paths = ["*.py"]
-pattern = "f($x)"
-replacement = "g(f($x))"
-ensure = [{ check = "calls", callee = "g" }]
-"""
+@dataclasses.dataclass(frozen=True)
+class Append:
+    """An op with a mistake: it always finds the same to do, or refuses what it did."""
+
+    text: str
+    refused: str = "none"
+
+    def locate(self, source: SourceText) -> Located:
+        if self.refused in source.text:
+            return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why="it is there"),))
+        end = len(source.text)
+        return Located(edits=(Edit(start=end, end=end, text=self.text),), sites=(Site(line=1, text=""),))
 
 
-def test_patch_that_finds_more_to_do_in_its_own_result_is_a_failure() -> None:
-    patched = run(patches(one=UNSETTLED), a_py=b"f(1)\n")
-    assert patched.failures == ("one: a.py: applied twice it changes the file again",)
+@pytest.mark.parametrize(
+    ("op", "failure"),
+    [
+        (Append("pip"), "one: a.bat: applied twice it changes the file again"),
+        (Append("\0"), "one: a.bat: the patched file cannot be read: it has NUL bytes"),
+        (Append("X", refused="X"), "one: a.bat: the patched file is refused at line 1: it is there"),
+    ],
+    ids=["again", "not-text", "refused"],
+)
+def test_op_that_does_not_settle_is_a_failure(op: Append, failure: str) -> None:
+    [patch] = patches(one=BATCH.replace("lacks", "contains"))
+    patched = run((dataclasses.replace(patch, op=op),), a_bat=b"pip")
+    assert patched.failures[0] == failure
     assert patched.changes == ()
 
 
@@ -101,7 +119,7 @@ def test_patch_that_finds_more_to_do_in_its_own_result_is_a_failure() -> None:
 
 
 def test_complete_result_is_accepted() -> None:
-    require_complete(run(patches(cpu=CPU, batch=BATCH), a_py=b'"cuda"\n"cpu"'), "mini at 0123")
+    require_complete(run(patches(cpu=CPU, batch=BATCH), a_py=b'x = "cuda"\ny = "cpu"'), "mini at 0123")
 
 
 @pytest.mark.parametrize(
@@ -115,17 +133,18 @@ def test_complete_result_is_accepted() -> None:
             id="blocked",
         ),
         pytest.param(
-            {"batch": BATCH, "wrong": WRONG_ENSURE.replace("pip", "cd"), "cpu": CPU},
+            {"batch": BATCH, "wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"), "cpu": CPU},
             "2 patches do not do what they say, so nothing was changed (mini at 0123); "
             "use the commit that the catalogue names, or correct the patch\n"
             "  wrong: a.bat: the text `never` is missing\n"
-            "  batch: b.bat: unparsable upstream: it has NUL bytes",
+            "  batch: b.bat: unparsable upstream: it has NUL bytes\n"
+            "  batch: c.bat: unparsable upstream: it has NUL bytes",
             id="failed-and-blocked",
         ),
     ],
 )
 def test_incomplete_result_is_refused_with_every_reason(texts: dict[str, str], message: str) -> None:
-    patched = run(patches(**texts), a_py=b'x = 1\ny = "cuda"\n', a_bat=b"cd pip", b_bat=b"\0")
+    patched = run(patches(**texts), a_py=b'x = 1\ny = "cuda"\n', a_bat=b"cd pip", b_bat=b"\0", c_bat=b"\0")
     with pytest.raises(PatchError) as caught:
         require_complete(patched, "mini at 0123")
     assert str(caught.value) == message

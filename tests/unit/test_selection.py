@@ -113,6 +113,15 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             id="named-one-does-not-fit",
         ),
         pytest.param(
+            (CUDA,),
+            Host(os="linux", machine="aarch64", libc="musl"),
+            "cuda",
+            NoProfileFitsError,
+            'the profile "cuda" does not fit this machine: it is for linux-x86_64, windows-amd64; this is linux-aarch64; '
+            "the wheels need glibc; this system has musl",
+            id="named-one-does-not-fit-for-two-reasons",
+        ),
+        pytest.param(
             (CPU, CUDA),
             MAC,
             "cdua",
@@ -128,3 +137,10 @@ def test_no_choice_says_why(
     with pytest.raises(kind) as caught:
         choose(profiles, host, name)
     assert str(caught.value) == sentence
+
+
+def test_old_glibc_is_rejected_with_both_versions() -> None:
+    old = judge(CPU, Host(os="linux", machine="x86_64", libc="glibc 2.17"))
+    assert isinstance(old, Rejected)
+    assert old.reasons == ("the wheels need glibc 2.28 or later; this system has glibc 2.17",)
+    assert isinstance(judge(CPU, Host(os="linux", machine="x86_64", libc="glibc 2.28")), Accepted)

@@ -1,0 +1,143 @@
+"""Who may import whom: only lower storeys, nothing heavy at import, and no code between ops and ensures."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import ROOT
+
+PACKAGE = ROOT / "installer" / "patchlock"
+
+STOREYS: dict[str, int] = {
+    **dict.fromkeys(("errors", "sources", "model", "tables", "platforms", "selection", "requirement_files"), 1),
+    **dict.fromkeys(("ops", "ensures", "patching", "planning", "lockfile", "compatibility", "declarations"), 1),
+    **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
+    **dict.fromkeys(("environments", "checks"), 2),
+    **dict.fromkeys(("gathering", "install", "upkeep"), 3),
+    **dict.fromkeys(("cli", "__main__"), 4),
+    "kernels": 0,
+    "": 0,  # the package itself holds the version
+}
+"""Module or folder of patchlock → storey; a new module has its storey written here."""
+
+HEAVY = {"requests", "libcst", "rich", "click"}
+FACE = {"click", "rich"}
+IMPURE = {"subprocess", "socket", "requests", "urllib.request", "shutil", "tempfile"}
+"""What no module of the first storey has a use for."""
+
+
+def _modules() -> dict[str, ast.Module]:
+    """Give each module by its dotted name below patchlock; a package by its folder."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(node: ast.AST, *, at_import: bool) -> Iterator[str]:
+    """Name what a module imports, `from a import b` as `a.b`; with `at_import` only what runs when it is imported."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                assert level == 0, "relative imports hide the storey"
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() if at_import:
+                continue
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=orelse) if at_import:
+                for statement in orelse:
+                    yield from _imports(ast.Module(body=[statement], type_ignores=[]), at_import=True)
+            case _:
+                yield from _imports(child, at_import=at_import)
+
+
+def _of_ours(name: str, *, at_import: bool = False) -> set[str]:
+    """Name the modules of patchlock that a module imports, below patchlock; "" is the package itself."""
+    found = set()
+    for imported in _imports(MODULES[name], at_import=at_import):
+        if imported.split(".")[0] == "patchlock":
+            below = imported.removeprefix("patchlock").removeprefix(".")
+            while below and below not in MODULES:
+                below = below.rpartition(".")[0]
+            found.add(below)
+    return found
+
+
+def _tops(name: str, *, at_import: bool) -> set[str]:
+    return {imported.split(".")[0] for imported in _imports(MODULES[name], at_import=at_import)}
+
+
+def _top(name: str) -> str:
+    return name.split(".", maxsplit=1)[0]
+
+
+def test_every_module_has_a_storey() -> None:
+    assert {_top(name) for name in MODULES} == STOREYS.keys()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_imports_only_from_its_storey_and_lower_ones(name: str) -> None:
+    higher = {other for other in _of_ours(name) if STOREYS[_top(other)] > STOREYS[_top(name)]}
+    assert higher == set()
+
+
+def test_no_module_is_reached_from_itself() -> None:
+    reached = {name: _of_ours(name, at_import=True) - {name} for name in MODULES}
+    for _ in MODULES:
+        reached = {name: others.union(*(reached[other] for other in others)) for name, others in reached.items()}
+    assert [name for name, others in reached.items() if name in others] == []
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "kernels"])
+def test_kernels_import_nothing_of_ours(name: str) -> None:
+    assert _of_ours(name) == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "ensures"])
+def test_ensures_share_no_code_with_ops(name: str) -> None:
+    allowed = {"ensures", "model", "errors"}
+    assert {other for other in _of_ours(name) if _top(other) not in allowed} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "ops"])
+def test_ops_share_no_code_with_ensures(name: str) -> None:
+    assert {other for other in _of_ours(name) if _top(other) == "ensures"} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) != "cli"])
+def test_only_the_face_knows_click_and_rich(name: str) -> None:
+    assert _tops(name, at_import=False) & FACE == set()
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_heavy_is_imported_at_import(name: str) -> None:
+    allowed = {"click"} if _top(name) == "cli" else set()
+    assert (_tops(name, at_import=True) & HEAVY) - allowed == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if STOREYS[_top(name)] == 1])
+def test_first_storey_does_no_io(name: str) -> None:
+    imported = set(_imports(MODULES[name], at_import=False))
+    assert {one for one in imported if one in IMPURE or one.split(".")[0] in IMPURE} == set()
+    calls = {
+        node.func.id
+        for node in ast.walk(MODULES[name])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert calls & {"open", "print", "input", "exec", "eval"} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "process"])
+def test_only_process_starts_programs(name: str) -> None:
+    starts = re.compile(r"subprocess\.\w+|os\.(system|popen|fork|exec\w+|spawn\w+|posix_spawn\w*|startfile)")
+    calls = [ast.unparse(node.func) for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+    assert [call for call in calls if starts.fullmatch(call)] == []

@@ -1,0 +1,141 @@
+"""The lock of an installation: two processes exclude each other, and nothing that dies leaves it stuck."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from patchlock import mutex
+from patchlock.errors import BusyError
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from patchlock import mutex, process
+with mutex.hold(Path(sys.argv[1]), wait=0) as descriptor:
+    print("held", flush=True)
+    if sys.argv[2:] == ["with-child"]:
+        code = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(60)"
+        import subprocess
+        subprocess.Popen([sys.executable, "-c", code], pass_fds=[descriptor])
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def _holder(path: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path), *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "installer")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "held\n"
+        yield holder
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdin.close()
+        holder.stdout.close()
+
+
+def _is_free(path: Path) -> bool:
+    try:
+        with mutex.hold(path, wait=0):
+            return True
+    except BusyError:
+        return False
+
+
+def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lock"
+    with _holder(path), pytest.raises(BusyError) as caught, mutex.hold(path, wait=0.1):
+        pytest.fail("both hold it")
+    sentence = (
+        f"another patchlock works on the same installation ({path.parent}); "
+        "wait for it to end and run the same command again"
+    )
+    assert str(caught.value) == sentence
+
+
+def test_same_process_excludes_itself(tmp_path: Path) -> None:
+    with mutex.hold(tmp_path / "lock", wait=0):
+        assert not _is_free(tmp_path / "lock")
+    assert _is_free(tmp_path / "lock")
+
+
+def test_other_folders_are_free(tmp_path: Path) -> None:
+    with mutex.hold(tmp_path / "a" / "lock", wait=0):
+        assert _is_free(tmp_path / "b" / "lock")
+
+
+def test_lock_is_given_back_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyError), mutex.hold(tmp_path / "lock", wait=0):
+        raise KeyError
+    assert _is_free(tmp_path / "lock")
+
+
+def test_waiting_is_told_once_and_ends_with_the_holder(tmp_path: Path) -> None:
+    told: list[float] = []
+    with _holder(tmp_path / "lock") as holder:
+
+        def waiting() -> None:
+            told.append(time.monotonic())
+            assert holder.stdin is not None
+            holder.stdin.close()
+
+        with mutex.hold(tmp_path / "lock", wait=20, waiting=waiting):
+            held = time.monotonic()
+            assert holder.wait(timeout=20) == 0
+    assert len(told) == 1
+    assert held > told[0]
+
+
+def test_nobody_is_told_to_wait_for_a_free_lock(tmp_path: Path) -> None:
+    with mutex.hold(tmp_path / "lock", wait=0, waiting=lambda: pytest.fail("it is free")):
+        pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGKILL")
+def test_killed_holder_frees_it(tmp_path: Path) -> None:
+    with _holder(tmp_path / "lock") as holder:
+        assert not _is_free(tmp_path / "lock")
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        assert _is_free(tmp_path / "lock")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows passes no descriptors to children")
+def test_child_that_inherited_the_descriptor_keeps_it(tmp_path: Path) -> None:
+    with _holder(tmp_path / "lock", "with-child") as holder:
+        assert holder.stdout is not None
+        child = int(holder.stdout.readline())
+        try:
+            holder.send_signal(signal.SIGKILL)
+            holder.wait()
+            assert not _is_free(tmp_path / "lock")
+        finally:
+            os.kill(child, signal.SIGKILL)
+        with mutex.hold(tmp_path / "lock", wait=20):
+            pass
+
+
+def test_file_of_the_lock_stays(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("mine")
+    with mutex.hold(tmp_path / "lock", wait=0) as descriptor:
+        assert os.fstat(descriptor).st_ino == (tmp_path / "lock").stat().st_ino
+        assert not os.get_inheritable(descriptor)
+    assert (tmp_path / "lock").read_text() == "mine"

@@ -1,0 +1,64 @@
+"""Which files and which patches are looked at: globs, literals in any encoding, profiles."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import PurePosixPath
+
+import pytest
+from test_patching import BATCH, CPU, patches, run
+
+from patchlock.model import OutcomeKind
+from patchlock.patching import apply, candidates, for_profile
+
+
+@pytest.mark.parametrize(
+    ("glob", "matching"),
+    [
+        ("*.py", {"a.py"}),
+        ("**/*.py", {"a.py", "src/a.py", "src/x/a.py", "src/x/ab.py"}),
+        ("src/*.py", {"src/a.py"}),
+        ("src/**/*.py", {"src/a.py", "src/x/a.py", "src/x/ab.py"}),
+        ("src/**", {"src/a.py", "src/x/a.py", "src/x/ab.py", "src/b.txt"}),
+        ("src/*/a.py", {"src/x/a.py"}),
+        ("**/a?.py", {"src/x/ab.py"}),
+        ("src?a.py", set()),
+        ("a.p", set()),
+        ("axpy", set()),
+        ("A.py", set()),
+        ("src/b.txt", {"src/b.txt"}),
+    ],
+)
+def test_globs_over_posix_paths(glob: str, matching: set[str]) -> None:
+    paths = [PurePosixPath(name) for name in ("src/x/ab.py", "src/x/a.py", "src/b.txt", "src/a.py", "a.py")]
+    chosen = patches(one=BATCH.replace("*.bat", glob))
+    found = candidates(chosen, paths)
+    assert {str(path) for path in found} == matching
+    assert list(found) == sorted(found)
+    outcomes = apply(chosen, dict.fromkeys(paths, b"pip")).outcomes
+    assert {str(outcome.path) for outcome in outcomes if outcome.path} == matching
+
+
+def test_candidates_are_those_of_any_patch() -> None:
+    paths = [PurePosixPath(name) for name in ("c.md", "b.py", "a.bat")]
+    assert candidates(patches(one=CPU, two=BATCH), paths) == (PurePosixPath("a.bat"), PurePosixPath("b.py"))
+
+
+@pytest.mark.parametrize(
+    ("data", "is_read"),
+    [
+        pytest.param(b"echo pip", True, id="utf-8"),
+        pytest.param(codecs.BOM_UTF16_LE + "echo pip".encode("utf-16-le"), True, id="utf-16-le"),
+        pytest.param(codecs.BOM_UTF16_BE + "echo pip".encode("utf-16-be"), True, id="utf-16-be"),
+        pytest.param(b"echo \xff\0", False, id="not-mentioned-and-not-text"),
+    ],
+)
+def test_file_without_any_of_the_literals_is_not_read(data: bytes, is_read: bool) -> None:
+    [outcome] = run(patches(one=BATCH + 'literal = ["conda", "pip"]'), a_bat=data).outcomes
+    assert outcome.kind == (OutcomeKind.NEEDED if is_read else OutcomeKind.GONE)
+
+
+def test_profiles_choose_their_patches_in_order() -> None:
+    chosen = patches(all=CPU, cpu=CPU + 'profiles = ["cpu", "tiny"]', cuda=CPU + 'profiles = ["cuda"]', also=BATCH)
+    assert [patch.id for patch in for_profile(chosen, "cpu")] == ["all", "cpu", "also"]
+    assert [patch.id for patch in for_profile(chosen, "rocm")] == ["all", "also"]
