@@ -2,7 +2,7 @@
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default ~/.cache/patchlock), then hand over to it.
 # PATCHLOCK_UV_ARCHIVE, a file or a URL, is the only source of uv then (sha256 checked); mirrors and proxies are obeyed.
 # PATCHLOCK_LOCK installs another lock, PATCHLOCK_MODULE runs something else than `patchlock install`: see tests/run.
-set -eu && exec 3>&2 # while the environment is made, stdout and stderr are the log and 3 is the user
+set -eu; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while the environment is made, stdout and stderr are the log and 3 is the user
 fail() { echo "patchlock: $*" >&3 && exit 1; }
 uv_on_path() { case $(uv --version) in 'uv 0.9.'* | 'uv 0.'[1-9][0-9]* | 'uv '[1-9]*) uv=uv ;; *) false ;; esac; }
 uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's wheel of it (a bare python3 has neither)
@@ -39,9 +39,9 @@ build() ( # beside, and renamed into place when complete: others may build the s
     { cp "$lock" "$work/lock.txt" && cd "$work"; } || fail "cannot write $work (see $log): set PATCHLOCK_CACHE_DIR"
     { [ -z "$archive" ] && { uv_on_path || uv_from_index; }; } || uv_from_archive
     python=$("$uv" python find --system 'cpython>=3.11,<3.15') && python=$(readlink -f "$python") || python=3.12
-    "$uv" venv --no-project --relocatable --python "$python" env ||
+    "$uv" venv --no-config --no-project --relocatable --python "$python" env ||
         fail "found no Python 3.11 to 3.14, and none to download (see $log): install python3.12 and run this again"
-    "$uv" pip sync --python env/bin/python --require-hashes --only-binary :all: --compile-bytecode lock.txt ||
+    "$uv" pip sync --no-config --python env/bin/python --require-hashes --only-binary :all: --compile-bytecode lock.txt ||
         fail "cannot install $lock (see $log, which ends: $(tail -n 1 "$log")): check the network and run this again"
     ln -s "$(readlink -f env/bin/python)" env/complete # not so once an upgrade of the system takes that away
     env/bin/python -c 'import os, sys; os.rename("env", sys.argv[1])' "$tool" || [ -x "$tool/complete" ] ||

@@ -139,4 +139,6 @@ def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
         found = re.search(r"at line (\d+)", str(error))
         line = int(found[1]) if found else 0
         problem = Problem(file=file, line=line, key="", what=f"it is not TOML: {error}", remedy="")
+    except RecursionError:
+        problem = Problem(file=file, line=0, key="", what="its values are nested too deep", remedy="")
     return Report(file=file, lines={}, problems=[problem]), {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import hashlib
 import os
 import shutil
 import tempfile
@@ -78,8 +79,10 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
     """
-    repository = cache / "upstreams" / f"{app.name}.git"
-    with mutex.hold(cache / "upstreams" / f"{app.name}.lock", wait=600) as lock:
+    # Each source has a cache of its own: a branch of one must never be taken for a branch of another.
+    name = app.name if source is None else f"{app.name}-{hashlib.sha256(_address(source).encode()).hexdigest()[:12]}"
+    repository = cache / "upstreams" / f"{name}.git"
+    with mutex.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
         _init(repository, lock)
         if isinstance(app.upstream, EmbeddedUpstream) and source is None:
             commit = _embed(app, app.upstream, catalogue, repository, lock)
@@ -163,9 +166,17 @@ def _fetch(
     app: App, repository: Path, address: str, refspecs: tuple[str, ...], place: str, lock: int, must: bool = True
 ) -> None:
     git("update-ref", "-d", "refs/patchlock/wanted", repository=repository)
-    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--", address, *refspecs)
+    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
     try:
-        git(*arguments, repository=repository, keep_open=[lock])
+        git(
+            *arguments,
+            *(["--prune"] if must else []),
+            "--",
+            address,
+            *refspecs,
+            repository=repository,
+            keep_open=[lock],
+        )
     except CommandFailedError as error:
         if not must:
             return

@@ -48,6 +48,7 @@ T = TypeVar("T")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 CHECKS: Mapping[str, type[Check]] = {
@@ -79,7 +80,7 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
         license=table.text("license"),
         source=table.text("source"),
         upstream=_upstream(upstream, name),
-        branch=upstream.text("branch", "main"),
+        branch=upstream.parse("branch", _branch, "main", "main"),
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
         python=table.parse("python", specifiers, SpecifierSet()),
@@ -91,6 +92,8 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
         refusals=_refusals(root, profiles),
         origin=table.origin(),
     )
+    if table.has("requirements") and not read.requirement_files:
+        table.problem("requirements", "it is empty")
     upstream.finish()
     table.finish()
     return read
@@ -116,6 +119,12 @@ def _upstream(table: Table, app: str) -> Upstream:
         date = table.parse("date", _date, "")
         return EmbeddedUpstream(folder=PurePosixPath("patches") / app / folder, commit=commit, date=date)
     return GitUpstream(url=table.text("url"), commit=commit)
+
+
+def _branch(text: str) -> str:
+    if not _BRANCH.fullmatch(text) or ".." in text:
+        raise ValueError(f'"{text}" is not the name of a branch')
+    return text
 
 
 def _date(text: str) -> str:
@@ -209,6 +218,11 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     paths, literal = table.texts("paths"), table.texts("literal", ())
     if table.has("paths") and not paths:
         table.problem("paths", "it is empty")
+    for path in paths:
+        if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+            table.problem("paths", f'"{path}" must be a POSIX path inside the app\'s folder')
+    if patch_id and not _NAME.fullmatch(patch_id):
+        table.problem("id", f'the id "{patch_id}" must be lower-case words joined by "-"')
     wanted, after = table.texts("profiles", ()), table.texts("after", ())
     _check_profiles(table, "profiles", wanted, profiles)
     expect = _expect(table.table("expect", required=False))
@@ -332,19 +346,23 @@ def _constraints(root: Table) -> tuple[Constraint, ...]:
 
 
 def _checks(root: Table) -> tuple[Check, ...]:
-    found = []
+    found: list[Check] = []
     for table in root.tables("check"):
         kind = table.text("kind")
         check = _named(table, "kind", kind, CHECKS)
         if kind in CHECKS:
             table.finish()
         if check is not None:
+            if check.id in {other.id for other in found}:
+                table.problem("id", f'the id "{check.id}" is taken by another check')
             _check_filled(table, check)
             found.append(check)
     return tuple(found)
 
 
 def _check_filled(table: Table, check: Check) -> None:
+    if isinstance(check, CommandCheck | ServesCheck) and check.timeout <= 0:
+        table.problem("timeout", "it must be a number of seconds above 0")
     if not check.id:
         table.problem("id", "it is empty")
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:

@@ -93,6 +93,8 @@ class Receipt:
     """The profile's variables."""
     patched: Mapping[str, Sha256]
     """File from the root of the clone → sha256 of its patched bytes."""
+    present: Mapping[str, Sha256]
+    """The same files as they stood when the checks passed, the user's edits included."""
     checks: tuple[CheckRecord, ...]
 
 
@@ -110,7 +112,7 @@ def create(folder: Path, python: Version, *, lock: int) -> None:
     remove_tree(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     uv.run(
-        *("venv", "-q", "--no-project", "--python", str(python), str(folder)),
+        *("venv", "-q", "--no-config", "--no-project", "--python", str(python), str(folder)),
         cwd=folder.parent,
         installing=True,
         keep_open=[lock],
@@ -135,7 +137,16 @@ def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Ca
     shutil.copyfile(locked, folder / LOCK)
     try:
         uv.watch(
-            *("pip", "sync", "--require-hashes", "--python", str(interpreter(folder)), "--only-binary", ":all:"),
+            *(
+                "pip",
+                "sync",
+                "--no-config",
+                "--require-hashes",
+                "--python",
+                str(interpreter(folder)),
+                "--only-binary",
+                ":all:",
+            ),
             *(option for name in source_builds for option in ("--no-binary", name)),
             LOCK,
             cwd=folder,
@@ -193,7 +204,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     """Declare a generation complete."""
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
-    tables = {name: values.pop(name) for name in ("environment", "patched")}
+    tables = {name: values.pop(name) for name in ("environment", "patched", "present")}
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
-from patchlock.errors import LockMissingError, LockStaleError
+from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
 from patchlock.planning import Plan
@@ -97,7 +97,13 @@ def read_lock(request: Request) -> tuple[Lock, bytes]:
             where=name,
             remedy=f"make it on a connected machine: `{_lock_command(request)}`",
         ) from error
-    return lockfile.parse(data.decode("utf-8", errors="replace"), name), data
+    lock = lockfile.parse(data.decode("utf-8", errors="replace"), name)
+    made_for = (lock.provenance.app, lock.provenance.profile, lock.provenance.platform)
+    if made_for != (request.app.name, request.profile.name, request.platform.name):
+        raise LockFormatError(
+            f"it is the lock of {' on '.join(made_for)}", where=name, remedy=f"run `{_lock_command(request)}`"
+        )
+    return lock, data
 
 
 def _lock_command(request: Request) -> str:
@@ -204,7 +210,7 @@ def up_to_date(request: Request) -> Receipt | None:
         fresh = (
             receipt.inputs == inputs_digest(request, data)
             and environments.interpreter(folder).exists()
-            and all(planning.sha256((source / f).read_bytes()) == digest for f, digest in receipt.patched.items())
+            and all(planning.sha256((source / f).read_bytes()) == digest for f, digest in receipt.present.items())
         )
         return receipt if fresh else None
     return None

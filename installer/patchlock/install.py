@@ -128,13 +128,13 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
-        if receipt is None:
-            with progress.stage("verify"):
-                results = verify(request, job.lock, folder, progress)
-                checks.require_passed(results, request.app.name)
-                progress.say(f"{len(results)} checks passed")
-            receipt = _receipt(job, name, results)
-            environments.write_receipt(folder, receipt)
+        # Also where the generation was complete already: the source may have moved, or the user may have changed it.
+        with progress.stage("verify"):
+            results = verify(request, job.lock, folder, progress)
+            checks.require_passed(results, request.app.name)
+            progress.say(f"{len(results)} checks passed")
+        receipt = _receipt(job, name, results, receipt)
+        environments.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             worktree.move(installation.source, before.applied)
@@ -168,7 +168,7 @@ def _move_source(job: _Job) -> worktree.Moved:
         worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     else:
         worktree.populate(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
-    return worktree.move(source, job.applied)
+    return worktree.move(source, job.applied, restore_all=job.request.reinstall)
 
 
 def _name(request: Request, digest: str) -> str:
@@ -182,9 +182,11 @@ def _name(request: Request, digest: str) -> str:
     return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
 
 
-def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...]) -> Receipt:
+def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
     request = job.request
     made = environments.receipts(request.installation)
+    source = request.installation.source
+    patched = planning.patched_digests(job.upstream.patched.changes, request.app.directory)
     return Receipt(
         id=name,
         app=request.app.name,
@@ -197,9 +199,10 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...]) -> R
         lock=job.lock_digest,
         packages=len(job.lock.packages),
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        sequence=1 + max((receipt.sequence for receipt in made), default=0),
+        sequence=before.sequence if before else 1 + max((receipt.sequence for receipt in made), default=0),
         environment=request.profile.environment,
-        patched=planning.patched_digests(job.upstream.patched.changes, request.app.directory),
+        patched=patched,
+        present={file: planning.sha256((source / file).read_bytes()) for file in patched},
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
     )
 

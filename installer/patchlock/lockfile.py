@@ -8,6 +8,7 @@ was made from.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import re
 import tomllib
@@ -76,6 +77,8 @@ class Lock:
     provenance: Provenance
     packages: tuple[LockedPackage, ...]
     """Sorted by name; names are unique."""
+    is_intact: bool = True
+    """Whether its lines are those that were written."""
 
 
 def render(lock: Lock) -> str:
@@ -92,6 +95,7 @@ def render(lock: Lock) -> str:
         "uv": p.uv,
         "patches": list(p.patches),
         "resolver-input": p.resolver_input,
+        "content": _content(lock.packages),
     }
     block = [f"{key} = {_toml(value)}" for key, value in head.items()]
     block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
@@ -148,7 +152,16 @@ def parse(text: str, file: str) -> Lock:
             packages.append(_package(found))
         except (InvalidVersion, InvalidWheelFilename) as error:
             raise _malformed(file, number, f"{found['name']} has no version: {error}") from error
-    return Lock(provenance=provenance, packages=tuple(packages))
+    return Lock(
+        provenance=provenance,
+        packages=tuple(packages),
+        is_intact=head.get("content") == _content(tuple(packages)),
+    )
+
+
+def _content(packages: tuple[LockedPackage, ...]) -> str:
+    """Digest the lines of a lock, so that a change by hand is seen."""
+    return hashlib.sha256("".join(f"{package}\n" for package in packages).encode()).hexdigest()
 
 
 def _provenance(head: Mapping[str, Any]) -> Provenance:
@@ -193,7 +206,7 @@ def stale(lock: Lock, *, commit: CommitId, python: str, inputs: Mapping[str, Sha
         inputs: file → sha256 as they are now; an `upstream:` file that cannot be read here is left out.
     """
     p = lock.provenance
-    reasons = []
+    reasons = [] if lock.is_intact else ["its lines were changed since it was written"]
     if p.commit != commit:
         reasons.append(f"upstream is at commit {commit[:12]}, the lock was made for {p.commit[:12]}")
     if p.python != python:

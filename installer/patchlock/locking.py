@@ -22,7 +22,7 @@ from patchlock import compatibility, uv
 from patchlock.errors import PolicyError, RequirementsError
 from patchlock.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model import App, CommitId, Constraint, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
-from patchlock.requirement_files import OptionLine, RequirementLine, Unreadable, parse
+from patchlock.requirement_files import LocationLine, OptionLine, RequirementLine, Unreadable, parse
 from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
@@ -71,6 +71,13 @@ def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, 
                 remedy="correct the line upstream, or add a patch with the op replace-text",
             )
         for line in lines:
+            if isinstance(line, LocationLine) or (isinstance(line, RequirementLine) and line.requirement.url):
+                wanted = line.target if isinstance(line, LocationLine) else line.requirement
+                raise RequirementsError(
+                    f'"{wanted}" is a place, not a version, and a lock names files by their sha256',
+                    where=f"{path}:{line.line}",
+                    remedy="add a patch that sets a version, or drops the line: set-requirement or replace-text",
+                )
             options = line.options if isinstance(line, OptionLine) else ()
             waiting += [_beside(path, value) for name, value in options if name in {"--requirement", "--constraint"}]
     return tuple(found)
@@ -148,8 +155,9 @@ def _prepare(order: Order, folder: Path) -> tuple[str, ...]:
         target = folder / "upstream" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         source = decode(path, data)
-        text = data if isinstance(source, Undecodable) else source.text.encode()
-        target.write_bytes(text)
+        # uv does not join lines inside a requirement, pip does.
+        joined = data if isinstance(source, Undecodable) else re.sub(r"\\(\r\n|\r|\n)", " ", source.text).encode()
+        target.write_bytes(joined)
     constraints = (*order.profile.constraints, *order.app.constraints)
     (folder / "constraints.txt").write_text("".join(f"{c.requirement}\n" for c in constraints), encoding="utf-8")
     fitting = {index.name: _fitting(index, order) for index in order.indexes}

@@ -30,12 +30,15 @@ def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None)
     Raises:
         BusyError: another holder did not end in time.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    deadline = time.monotonic() + wait
+    descriptor = _open(path)
+    told = False
     try:
-        deadline = time.monotonic() + wait
-        told = False
-        while not _try(descriptor):
+        while not _try(descriptor) or not _is_still(descriptor, path):
+            if not _is_still(descriptor, path):  # its last holder removed the folder
+                os.close(descriptor)
+                descriptor = _open(path)
+                continue
             if not told:
                 waiting()
                 told = True
@@ -49,6 +52,19 @@ def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+
+def _is_still(descriptor: int, path: Path) -> bool:
+    """Say whether the file that is open is the one that has the name now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _try(descriptor: int) -> bool:

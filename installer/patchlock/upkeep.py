@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from patchlock import checkout, environments, worktree
+import os
+
+from patchlock import checkout, environments, mutex, worktree
 from patchlock.environments import Receipt
 from patchlock.errors import NotInstalledError
 from patchlock.gathering import Request
@@ -60,20 +62,51 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str
         purge: remove the user's files too.
 
     Returns:
-        The user's files that were kept, by path from the clone's root.
+        What was kept because it is the user's: files by path from the clone's root, and commits.
 
     Raises:
         NotInstalledError: there is nothing to remove.
     """
     installation = request.installation
+    source = installation.source
     if not installation.folder.exists():
         environments.require_current(installation, request.app.name)
     with working(installation, progress):
-        mine = worktree.users_files(installation.source) if installation.source.exists() and not purge else ()
+        mine: tuple[str, ...] = ()
+        if source.exists() and not purge:
+            mine = (*map(str, worktree.users_files(source)), *(f"commit {c}" for c in worktree.users_commits(source)))
         installation.pointer.unlink(missing_ok=True)
         checkout.remove_tree(installation.environments)
         if not mine:
-            checkout.remove_tree(installation.source)
-    if not mine:
+            checkout.remove_tree(source)
+            installation.journal.unlink(missing_ok=True)
+            if os.name == "posix":  # Windows does not remove a file that is open
+                checkout.remove_tree(installation.folder)
+    if not mine and os.name != "posix":
         checkout.remove_tree(installation.folder)
-    return tuple(str(path) for path in mine)
+    return mine
+
+
+def recover(request: Request, progress: Progress) -> None:
+    """Finish or undo what a killed install began, so that environment and source belong together again.
+
+    Costs one look at a file where nothing was begun.
+
+    Raises:
+        BusyError: an install is running just now.
+    """
+    installation = request.installation
+    if not installation.journal.exists() or not installation.source.exists():
+        return
+    with mutex.hold(installation.lock, wait=0):
+        now = environments.current(installation)
+        if now is None:
+            return
+        wanted = worktree.moving(installation.source) or worktree.commit_of(installation.source, worktree.APPLIED)
+        if wanted != now.applied:
+            progress.note("an install was cut off; finishing or undoing it")
+            complete = [r for r in environments.receipts(installation) if r.applied == wanted]
+            chosen = complete[0] if complete else now
+            worktree.move(installation.source, chosen.applied)
+            environments.switch(installation, chosen.id)
+        installation.journal.unlink(missing_ok=True)

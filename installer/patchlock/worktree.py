@@ -44,6 +44,10 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
     building.mkdir(parents=True)
     git("init", "-q", "--object-format=sha1", "-b", app.branch, repository=building, keep_open=[lock])
     git("config", "core.autocrlf", "false", repository=building)
+    # The working tree holds upstream's bytes: no conversion of line endings, no filter, whatever upstream and user say.
+    attributes = building / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("* -text -filter -ident -working-tree-encoding\n", encoding="utf-8")
     _bring(building, snapshot, ref, lock)
     if isinstance(app.upstream, GitUpstream):
         git("remote", "add", "origin", app.upstream.url, repository=building)
@@ -57,9 +61,9 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
 
 
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
-    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", str(snapshot.repository))
+    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
     refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{_PENDING}")
-    git(*arguments, *refspecs, repository=folder, keep_open=[lock])
+    git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
 
 
 def prepare(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
@@ -85,10 +89,16 @@ def commit_of(folder: Path, ref: str) -> CommitId | None:
     return CommitId(done.text) if done.returncode == 0 else None
 
 
-def move(folder: Path, target: CommitId) -> Moved:
+def move(folder: Path, target: CommitId, *, restore_all: bool = False) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
-    Everything is worked out before the first byte is written; on a conflict nothing is.
+    Everything is worked out before the first byte is written; on a conflict nothing is. A patched file that is missing
+    comes back.
+
+    Args:
+        folder: the clone.
+        target: the patched commit.
+        restore_all: bring every missing file of upstream back, not only patched ones.
 
     Raises:
         SourceConflictError: names the files where the user's edits and ours touch the same lines.
@@ -96,10 +106,13 @@ def move(folder: Path, target: CommitId) -> Moved:
     base = commit_of(folder, APPLIED) or target
     pending = commit_of(folder, _PENDING) or target
     before, between, after = (_tree(folder, commit) for commit in (base, pending, target))
+    upstreams = _tree(folder, _upstream_of(folder, target))
+    ours_now = {path for path in after if upstreams.get(path) != after[path]}
     changed = sorted(
         path
         for path in before.keys() | between.keys() | after.keys()
         if not before.get(path) == between.get(path) == after.get(path)
+        or (path in after and (restore_all or path in ours_now) and not (folder / path).exists())
     )
     ids = {tree[path][1] for tree in (before, between, after) for path in changed if path in tree}
     content = blobs(folder, ids)
@@ -112,10 +125,10 @@ def move(folder: Path, target: CommitId) -> Moved:
         mine = present.read_bytes() if present.is_file() else None
         if mine == new:
             continue
-        if mine in {old, ours}:
+        if mine in {old, ours} or (mine is None and new is not None and not present.exists()):
             writes[path] = new
         elif mine is None or old is None or new is None:
-            if mine is not None:
+            if mine is not None or present.exists():
                 conflicts.append(path)
         else:
             joined = _merge(folder, mine, old, new)
@@ -126,9 +139,9 @@ def move(folder: Path, target: CommitId) -> Moved:
                 merged.append(path)
     if conflicts:
         raise SourceConflictError(
-            f"your edits and ours touch the same lines of {', '.join(map(str, conflicts))}, so nothing was written",
+            f"your edits and ours meet in {', '.join(map(str, conflicts))}, so nothing was written",
             where=str(folder),
-            remedy=f"see yours with `git -C {folder} diff patchlock/applied`, undo or move them, and run this again",
+            remedy=f"see yours with `git -C {folder} diff {APPLIED}`, undo or move them, and run this again",
         )
     git("update-ref", _PENDING, target, repository=folder)
     for path, data in writes.items():
@@ -196,6 +209,22 @@ def patched_files(folder: Path) -> Mapping[PurePosixPath, bytes]:
     paths = [path for path in after if before.get(path) != after[path]]
     content = blobs(folder, (after[path][1] for path in paths))
     return {path: content[after[path][1]] for path in sorted(paths)}
+
+
+def users_commits(folder: Path) -> tuple[str, ...]:
+    """List the user's commits and stashes, each as a line; those that upstream or we have made are left out."""
+    stash = ["refs/stash"] if commit_of(folder, "refs/stash") else []
+    done = git(
+        *("log", "--format=%h %s", "--branches", "--tags", "HEAD", *stash),
+        *("--not", "--remotes", "--glob=refs/patchlock/*"),
+        repository=folder,
+    )
+    return tuple(done.text.splitlines())
+
+
+def moving(folder: Path) -> CommitId | None:
+    """Name the commit that the tree is on its way to, or None where no move was cut off."""
+    return commit_of(folder, _PENDING)
 
 
 def users_files(folder: Path) -> tuple[PurePosixPath, ...]:

@@ -220,3 +220,47 @@ def test_every_installer_takes_a_real_lock_as_it_is(tool: str, tmp_path: Path) -
     if tool == "pip-sync":
         assert "Would install" in done.stdout
         assert "onnxruntime==" in done.stdout
+
+
+def test_lock_that_was_changed_or_belongs_elsewhere_is_not_fresh(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    folder = world.catalogue / "lockfiles" / "mini"
+    linux, mac = folder / "tiny.linux-x86_64.txt", folder / "tiny.macos-arm64.txt"
+    linux.write_text("".join(line for line in linux.read_text().splitlines(True) if not line.startswith("beta")))
+    mac.write_bytes((folder / "tiny.windows-amd64.txt").read_bytes())
+    done = patchlock("lock", "--check", "--json")
+    pairs = {pair["pair"].split()[-1]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
+    assert done.returncode == 1
+    assert (pairs["linux-x86_64"]["state"], pairs["linux-x86_64"]["detail"]) == (
+        "stale",
+        "its lines were changed since it was written",
+    )
+    assert pairs["macos-arm64"]["state"] == "failed"
+    assert pairs["macos-arm64"]["detail"] == "it is the lock of mini on tiny on windows-amd64"
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (b"-e .", '"." is a place, not a version'),
+        (b"git+https://example.invalid/x/y.git#egg=y", "y@ git+https://example.invalid/x/y.git"),
+        (b"z @ https://example.invalid/z-1-py3-none-any.whl", "https://example.invalid/z-1-py3-none-any.whl"),
+    ],
+    ids=["editable", "vcs", "url"],
+)
+def test_requirement_that_names_a_place_is_told_with_its_line(
+    world: World, patchlock: Patchlock, tmp_path: Path, line: bytes, place: str
+) -> None:
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\n" + line + b"\n")
+    world.name_commit(tmp_path)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert (pair["state"], pair["code"]) == ("failed", "requirements")
+    assert "a lock names files by their sha256 (requirements.txt:3)" in pair["detail"]
+    assert place.rsplit("@ ", maxsplit=1)[-1] in pair["detail"]
+
+
+def test_requirement_over_two_lines(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\r\nbeta \\\r\n  >=1\r\n")
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0, done.stdout

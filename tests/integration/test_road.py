@@ -141,6 +141,10 @@ def test_new_upstream_keeps_the_users_edits_and_files(
     assert 'DEVICE = "cpu"' in app.read_text()
     assert (installed / "source" / "new.py").read_text() == 'WHERE = "cpu"\n'
     assert (installed / "source" / "model.bin").read_bytes() == b"weights"
+    head = subprocess.run(
+        ["git", "rev-parse", "main"], cwd=app.parent, capture_output=True, text=True, check=True
+    ).stdout
+    assert f'commit = "{head.strip()}"' in locked.app.read_text()
 
 
 def test_conflict_with_the_users_edit_writes_nothing(
@@ -153,7 +157,7 @@ def test_conflict_with_the_users_edit_writes_nothing(
     _new_upstream(locked, patchlock, tmp_path)
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "error[source-conflict]: your edits and ours touch the same lines of app.py" in done.stderr
+    assert "error[source-conflict]: your edits and ours meet in app.py" in done.stderr
     assert {path: path.read_bytes() for path in (installed / "source").glob("*.*") if path.is_file()} == before
     assert (installed / "current").read_text() == pointer
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
@@ -233,7 +237,7 @@ def test_uninstall_keeps_what_is_the_users(installed: Path, patchlock: Patchlock
     (installed / "source" / "outputs" / "song.wav").write_bytes(b"music")
     done = patchlock("uninstall", "mini")
     assert done.returncode == 0
-    assert "kept, because it is yours (1 files)" in done.stdout
+    assert "kept, because it is yours (1)" in done.stdout
     assert (installed / "source" / "outputs" / "song.wav").read_bytes() == b"music"
     assert not (installed / "environments").exists()
     assert patchlock("run", "mini").returncode == 1

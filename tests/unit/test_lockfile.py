@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,7 @@ LOCK = Lock(
         ),
     ),
 )
+BODY = f"av==12.0 --hash=sha256:{B}\ntorch @ {TORCH} --hash=sha256:{C} # via # av · é\n"
 TEXT = f"""\
 # /// patchlock
 # format = 1
@@ -50,6 +52,7 @@ TEXT = f"""\
 # uv = "0.13.1"
 # patches = ["one", "two"]
 # resolver-input = "{A}"
+# content = "{hashlib.sha256(BODY.encode()).hexdigest()}"
 #
 # [inputs]
 # "patches/demo/app.toml" = "{B}"
@@ -174,51 +177,51 @@ def test_each_line_is_a_requirement_with_one_hash() -> None:
         pytest.param(
             f"{B}\ntorch",
             f"{B} --hash=sha256:{A}\ntorch",
-            20,
+            21,
             "a line must be one distribution with exactly one sha256",
             id="two-hashes",
         ),
         pytest.param(
             f" --hash=sha256:{B}\ntorch",
             "\ntorch",
-            20,
+            21,
             "a line must be one distribution with exactly one sha256",
             id="no-hash",
         ),
         pytest.param(
             f"{C} # via",
             f"{C[1:]} # via",
-            21,
+            22,
             "a line must be one distribution with exactly one sha256",
             id="short-hash",
         ),
         pytest.param(
             f"sha256:{C} # via",
             f"md5:{C} # via",
-            21,
+            22,
             "a line must be one distribution with exactly one sha256",
             id="md5",
         ),
-        pytest.param("av==", "av>=", 20, "a line must be one distribution with exactly one sha256", id="no-pin"),
+        pytest.param("av==", "av>=", 21, "a line must be one distribution with exactly one sha256", id="no-pin"),
         pytest.param(
             "av==",
             "<<<<<<< HEAD\nav==",
-            20,
+            21,
             "a line must be one distribution with exactly one sha256",
             id="merge-conflict",
         ),
         pytest.param(
             "av==",
             "--index-url https://x\nav==",
-            20,
+            21,
             "a line must be one distribution with exactly one sha256",
             id="option",
         ),
-        pytest.param("12.0", "twelve", 20, "av has no version: Invalid version: 'twelve'", id="no-version"),
+        pytest.param("12.0", "twelve", 21, "av has no version: Invalid version: 'twelve'", id="no-version"),
         pytest.param(
             TORCH,
             "https://x.test/torch.zip",
-            21,
+            22,
             "torch has no version: Invalid wheel filename (extension must be '.whl'): 'torch.zip'",
             id="no-wheel",
         ),
@@ -230,3 +233,9 @@ def test_what_patchlock_did_not_write_is_refused(before: str, after: str, line: 
         parse(TEXT.replace(before, after), "lockfiles/demo/cpu.txt")
     remedy = "a lock is never written by hand: run `patchlock lock` for its app"
     assert str(caught.value) == f"{what} (lockfiles/demo/cpu.txt:{line}); {remedy}"
+
+
+def test_changed_line_is_seen() -> None:
+    assert parse(TEXT, "x.txt").is_intact
+    assert not parse(TEXT.replace("av==12.0", "av==12.1"), "x.txt").is_intact
+    assert not parse(TEXT.replace(f"av==12.0 --hash=sha256:{B}\n", ""), "x.txt").is_intact

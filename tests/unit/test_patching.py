@@ -102,7 +102,13 @@ def after(patched: Patched) -> dict[str, bytes]:
         ),
         pytest.param(CPU, {"a_py": b"x = 1\n"}, OutcomeKind.GONE, None, [], "nothing there needs it", id="gone"),
         pytest.param(
-            CPU, {"a_txt": b"x"}, OutcomeKind.GONE, None, [], "no file matches **/*.py", id="gone-with-its-file"
+            CPU.replace('"**/*.py"', '"a.py", "b.py"'),
+            {"a_txt": b"x"},
+            OutcomeKind.GONE,
+            None,
+            [],
+            "no file matches a.py, b.py",
+            id="gone-with-its-file",
         ),
         pytest.param(
             CPU + "expect.sites = 1",

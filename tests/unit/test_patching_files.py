@@ -25,6 +25,8 @@ from patchlock.patching import apply, candidates, for_profile
         ("src?a.py", set()),
         ("a.p", set()),
         ("axpy", set()),
+        ("aXpy", set()),
+        ("src/**ab.py", {"src/x/ab.py"}),
         ("A.py", set()),
         ("src/b.txt", {"src/b.txt"}),
     ],

@@ -61,7 +61,9 @@ def test_ensure_is_asked_of_files_that_are_fixed_upstream_too() -> None:
 
 
 def test_ensure_is_not_asked_of_files_that_the_patch_does_not_touch() -> None:
-    assert run(patches(wrong=WRONG_ENSURE), a_bat=b"dir").failures == ()
+    contains = BATCH.replace('check = "lacks", text = "pip"', 'check = "contains", text = "rem"')
+    patched = run(patches(one=contains), a_bat=b"dir", b_bat=b"pip")
+    assert (after(patched), patched.failures) == ({"b.bat": b"rem"}, ())
 
 
 def test_later_patch_that_breaks_an_earlier_ensure_is_a_failure() -> None:
@@ -133,6 +135,13 @@ def test_complete_result_is_accepted() -> None:
             id="blocked",
         ),
         pytest.param(
+            {"wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"), "cpu": CPU},
+            "1 patch does not do what it says, so nothing was changed (mini at 0123); "
+            "use the commit that the catalogue names, or correct the patch\n"
+            "  wrong: a.bat: the text `never` is missing",
+            id="failed",
+        ),
+        pytest.param(
             {"batch": BATCH, "wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"), "cpu": CPU},
             "2 patches do not do what they say, so nothing was changed (mini at 0123); "
             "use the commit that the catalogue names, or correct the patch\n"
@@ -148,3 +157,11 @@ def test_incomplete_result_is_refused_with_every_reason(texts: dict[str, str], m
     with pytest.raises(PatchError) as caught:
         require_complete(patched, "mini at 0123")
     assert str(caught.value) == message
+
+
+def test_patch_that_fails_in_two_files_is_counted_once() -> None:
+    patched = run(patches(wrong=WRONG_ENSURE), a_bat=b"pip", b_bat=b"pip")
+    assert len(patched.failures) == 2
+    with pytest.raises(PatchError) as caught:
+        require_complete(patched, "mini at 0123")
+    assert caught.value.what == "1 patch does not do what it says, so nothing was changed"

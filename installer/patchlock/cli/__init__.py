@@ -64,9 +64,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise UsageError(
-                f'there is no command "{args[0]}"', remedy=f"{nearest(args[0], COMMANDS)} see `patchlock --help`"
-            )
+            hint = nearest(args[0], COMMANDS)
+            remedy = f"{hint}{'' if hint.endswith('?') else ';'} see `patchlock --help`"
+            raise UsageError(f'there is no command "{args[0]}"', remedy=remedy)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -93,6 +93,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
     return {field.name: getattr(receipt, field.name) for field in dataclasses.fields(receipt)} | {
         "environment": dict(receipt.environment),
         "patched": dict(receipt.patched),
+        "present": dict(receipt.present),
         "checks": [dataclasses.asdict(check) for check in receipt.checks],
     }
 
@@ -107,9 +108,10 @@ def verify_command(app: str, profile: str | None, catalogue: Path | None, as_jso
     Example:
       patchlock verify demo
     """
-    from patchlock import environments, install, planning
+    from patchlock import environments, install, planning, upkeep
 
     request = options.request(catalogue, app, profile)
+    upkeep.recover(request, output.progress(as_json))
     receipt = environments.require_current(request.installation, app)
     folder = environments.generation(request.installation, receipt.id)
     lock = environments.lock_of(folder)
@@ -147,19 +149,23 @@ def run_command(
 ) -> int:
     """Start an installed app; what follows `--` goes to it.
 
+    With --json, only say what would be started.
+
     \b
     Example:
       patchlock run demo
       patchlock run demo -- --text "hello"
     """
-    from patchlock import environments, install, process
+    from patchlock import environments, install, process, upkeep
 
     request = options.request(catalogue, app, profile)
+    upkeep.recover(request, output.progress(as_json))
     receipt = environments.require_current(request.installation, app)
     place = install.place(request, environments.generation(request.installation, receipt.id))
     command = (*request.app.launch.command, *arguments)
     if as_json:
         output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
+        return 0
     return process.replace(*command, env=place.variables, cwd=place.folder)
 
 
@@ -229,7 +235,7 @@ def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Pat
         return
     click.echo(f"{app} is removed from {request.profile.name}")
     if kept:
-        click.echo(f"kept, because it is yours ({len(kept)} files): {request.installation.source}")
+        click.echo(f"kept, because it is yours ({len(kept)}): {request.installation.source}")
         for path in kept[:5]:
             click.echo(f"  {path}")
         click.echo(

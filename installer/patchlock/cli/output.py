@@ -47,7 +47,9 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
         from patchlock.cli import launcher, options
 
         sentence = str(error).replace("`patchlock ", f"`{launcher.itself(options.home())} ")
-        click.echo(f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True)
+        click.echo(
+            f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True, color=coloured(sys.stderr)
+        )
     return error.exit_code
 
 
@@ -159,7 +161,7 @@ def progress(as_json: bool) -> Silent | Plain | Live:
     """Choose how to tell what goes on."""
     if as_json:
         return Silent()
-    return Live() if is_terminal(sys.stderr) else Plain()
+    return Live() if is_terminal(sys.stderr) and coloured(sys.stderr) else Plain()
 
 
 def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> str:
