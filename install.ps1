@@ -34,7 +34,7 @@ function Initialize-Tool { # beside, and renamed into place when complete, as in
     if (-not $uv) { $uv = Get-UvFromArchive }
     $python, $complete = "$work\env\Scripts\python.exe", "$work\env\complete"
     $venv = @('venv --no-config --no-project --relocatable --python cpython>=3.11,<3.15' -split ' ') + "$work\env"
-    $sync = @('pip sync --no-config --require-hashes --only-binary :all: --compile-bytecode --python' -split ' ') + $python + $lock
+    $sync = @('pip sync --no-config --require-hashes --no-build --compile-bytecode -p' -split ' ') + $python + $lock
     $mark = '-c', 'import sys; open(sys.argv[1], ''w'', encoding=''utf-8'').write(sys._base_executable)', $complete
     if (-not ((Test-Run $uv $venv) -and (Test-Run $uv $sync) -and (Test-Run $python $mark))) {
         throw "cannot install ${lock}: check the network, or install Python 3.12, and run this again"

@@ -2,7 +2,7 @@
 # Give the tool a private Python environment (in PATCHLOCK_CACHE_DIR, default ~/.cache/patchlock), then hand over to it.
 # PATCHLOCK_UV_ARCHIVE, a file or a URL, is the only source of uv then (sha256 checked); mirrors and proxies are obeyed.
 # PATCHLOCK_LOCK installs another lock, PATCHLOCK_MODULE runs something else than `patchlock install`: see tests/run.
-set -eu; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while the environment is made, stdout and stderr are the log and 3 is the user
+set -eu; (: >&2) 2>/dev/null || exec 2>/dev/null; exec 3>&2 # while building, 1 and 2 are the log, 3 is the user
 fail() { echo "patchlock: $*" >&3 && exit 1; }
 uv_on_path() { case $(uv --version) in 'uv 0.9.'* | 'uv 0.'[1-9][0-9]* | 'uv '[1-9]*) uv=uv ;; *) false ;; esac; }
 uv_from_index() { # by the first pip there is: Python's, a venv's, or Debian's wheel of it (a bare python3 has neither)

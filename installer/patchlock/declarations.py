@@ -270,8 +270,7 @@ def _expect(table: Table) -> Expect:
     return expect
 
 
-def _check_order(declared: Iterable[_Declared]) -> None:
-    declared = tuple(declared)
+def _check_order(declared: tuple[_Declared, ...]) -> None:
     ids = {one.id for one in declared if one.id}
     seen: dict[str, Origin] = {}
     for one in declared:

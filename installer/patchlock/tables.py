@@ -55,8 +55,7 @@ def line_index(text: str) -> dict[str, int]:
                 last = f"{last}[{counts[table]}]"
             prefix.append(last)
             lines.setdefault(".".join(prefix), number)
-            continue
-        if depth == 0 and (key := _KEY.match(line)):
+        elif depth == 0 and (key := _KEY.match(line)):
             names = _names(key[1])
             for end in range(1, len(names) + 1):
                 lines.setdefault(".".join([*prefix, *names[:end]]), number)
@@ -66,12 +65,7 @@ def line_index(text: str) -> dict[str, int]:
 
 def _quieted(found: re.Match[str]) -> str:
     """Keep the lines and the names of keys, and nothing else that could look like structure."""
-    text = found[0]
-    if text.startswith("#"):
-        return ""
-    if text.startswith(('"""', "'''")):
-        return '""' + "\n" * text.count("\n")
-    return re.sub(r"[\[\]{}=]", "_", text)
+    return "" if found[0].startswith("#") else re.sub(r"[\[\]{}=]", "_", found[0])
 
 
 def _names(dotted: str) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +18,17 @@ from patchlock import catalogue
 from patchlock.catalogue import Catalogue
 from patchlock.ensures.requirements import HasRequirement
 from patchlock.errors import CatalogueError, PatchlockError, UnknownAppError, UnknownProfileError, UsageError
-from patchlock.model import EmbeddedUpstream, Expect, GitUpstream, Origin, RefusedPair
+from patchlock.model import (
+    CommandCheck,
+    EmbeddedUpstream,
+    Expect,
+    GitUpstream,
+    ImportsCheck,
+    OnnxSessionCheck,
+    Origin,
+    RefusedPair,
+    ServesCheck,
+)
 from patchlock.ops.requirements import SetRequirement
 from patchlock.ops.text import ReplaceText
 from patchlock.platforms import PLATFORMS
@@ -117,6 +130,9 @@ source = "s"
     text = APP.replace('embedded = "upstream"', 'url = "https://git.test/x.git"').replace(
         'date = "2026-01-01T00:00:00Z"\n', ""
     )
+    text = text.replace('branch = "main"', 'branch = "develop"').replace(
+        "[launch]", '[launch]\nsays = "go"\nenvironment = { A = "1" }'
+    )
     text = text.replace("[upstream]", '[upstream]\ndirectory = "apps/x"').replace(
         "[upstream]", 'source-builds = ["Flash_Attn"]\n[upstream]'
     )
@@ -124,6 +140,7 @@ source = "s"
     _write(opened, "patches/mini/app.toml", text + more + PATCH.format(id="two", more='after = ["one"]'))
     app = opened.app("mini")
     assert app.upstream == GitUpstream(url="https://git.test/x.git", commit=app.upstream.commit)
+    assert (app.branch, app.launch.says, app.launch.environment) == ("develop", "go", {"A": "1"})
     assert (app.directory, app.source_builds) == (PurePosixPath("apps/x"), ("flash-attn",))
     assert [c.requirement for c in app.constraints] == [Requirement("numpy<2")]
     assert app.refusals == (RefusedPair(profile="tiny", platforms=("macos-arm64",), why="w", source="s"),)
@@ -137,6 +154,36 @@ source = "s"
     assert two.after == ("one",)
 
 
+def test_what_is_left_out_has_its_default(opened: Catalogue) -> None:
+    _write(opened, "patches/mini/app.toml", APP.replace('branch = "main"\n', ""))
+    app = opened.app("mini")
+    assert (app.branch, app.launch.says, app.launch.environment, app.constraints) == ("main", "", {}, ())
+
+
+def test_every_kind_of_check_is_read(opened: Catalogue) -> None:
+    more = """
+[[check]]
+id = "onnxruntime"
+kind = "onnx-session"
+provider = "CPUExecutionProvider"
+
+[[check]]
+id = "service"
+kind = "serves"
+command = ["python", "-m", "http.server", "{port}"]
+path = "/"
+prints = ""
+timeout = 5
+"""
+    _write(opened, "patches/mini/app.toml", APP + more)
+    assert opened.app("mini").checks == (
+        ImportsCheck(id="imports", present=("alpha", "beta", "app"), absent=("deepspeed",)),
+        CommandCheck(id="says-where", command=("python", "app.py"), prints="computed on cpu", timeout=60),
+        OnnxSessionCheck(id="onnxruntime", provider="CPUExecutionProvider"),
+        ServesCheck(id="service", command=("python", "-m", "http.server", "{port}"), path="/", prints="", timeout=5),
+    )
+
+
 def test_profile_is_read(opened: Catalogue) -> None:
     _write(opened, "profiles/tiny.toml", PROFILE + 'indexes = ["cpu"]\n[environment]\nA = "1"\n')
     profile = opened.profile("tiny")
@@ -146,7 +193,16 @@ def test_profile_is_read(opened: Catalogue) -> None:
 
 
 def test_index_is_read(opened: Catalogue) -> None:
-    [wheel] = opened.index("cpu").wheels
+    more = """
+[[wheel]]
+filename = "x-1-py3-none-any.whl"
+sha256 = "{SHA256}"
+source = "tests"
+url = "https://elsewhere.test/x.whl"
+"""
+    _write(opened, "profiles/indexes/cpu.toml", INDEX + more.replace("{SHA256}", SHA256))
+    wheel, elsewhere = opened.index("cpu").wheels
+    assert (elsewhere.url, elsewhere.requires) == ("https://elsewhere.test/x.whl", ())
     assert (wheel.name, wheel.version, wheel.sha256) == ("torch", Version("2.1.1+cpu"), SHA256)
     assert wheel.url == "https://index.test/cpu/torch-2.1.1%2Bcpu-cp311-cp311-win_amd64.whl"
     assert wheel.requires == (Requirement("filelock"), Requirement("sympy>=1.13"))
@@ -158,6 +214,8 @@ def test_names_are_listed_and_locks_named(opened: Catalogue) -> None:
     folder = opened.root / "lockfiles" / "mini"
     assert opened.lock_path(app, opened.profile("tiny"), platform) == folder / "tiny.macos-arm64.txt"
     platforms = PROFILE[PROFILE.index("platforms") : PROFILE.index("specificity")]
+    _write(opened, "profiles/tiny.toml", PROFILE.replace(platforms, 'platforms = ["linux-x86_64", "macos-arm64"]\n'))
+    assert opened.lock_path(app, opened.profile("tiny"), platform) == folder / "tiny.macos-arm64.txt"
     _write(opened, "profiles/tiny.toml", PROFILE.replace(platforms, 'platforms = ["macos-arm64"]\n'))
     assert opened.lock_path(app, opened.profile("tiny"), platform) == folder / "tiny.txt"
 
@@ -185,6 +243,19 @@ def test_find_takes_the_named_folder_or_the_checkout(opened: Catalogue, tmp_path
     with pytest.raises(UsageError) as caught:
         catalogue.find(tmp_path)
     assert str(caught.value) == f"that folder holds no catalogue ({tmp_path}); it needs profiles/ and patches/"
+    (tmp_path / "profiles").mkdir()
+    with pytest.raises(UsageError):
+        catalogue.find(tmp_path)
+
+
+def test_catalogue_of_the_wheel_is_found_beside_the_code(tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "installer" / "patchlock", tmp_path / "patchlock", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    (tmp_path / "patchlock" / "_catalogue").mkdir()
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from patchlock import catalogue; print(catalogue.find(None).root)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()) == tmp_path / "patchlock" / "_catalogue"
 
 
 def test_read_all_collects_the_mistakes_of_all_files(opened: Catalogue) -> None:

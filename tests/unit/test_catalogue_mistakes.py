@@ -112,6 +112,12 @@ def test_five_different_mistakes_are_reported_at_once(tmp_path: Path) -> None:
 
 
 IN_APP: list[Any] = [
+    # --- keys that nobody knows
+    pytest.param("[launch]", "[launch]\nsay = 'x'", ':15: launch.say: the key "say" is unknown; did you mean "says"?', id="key-of-launch"),
+    pytest.param("", '[[refused]]\nprofile = "tiny"\nwhy = "w"\nsource = "s"\nplatform = "x"', f':{END + 5}: refused[0].platform: the key "platform" is unknown; did you mean "platforms"?', id="key-of-refused"),
+    pytest.param("", '[[constraint]]\nrequirement = "a<2"\nwhy = "w"\nsource = "s"\nwy = "x"', f':{END + 5}: constraint[0].wy: the key "wy" is unknown; did you mean "why"?', id="key-of-a-constraint"),
+    pytest.param("", PATCH.format(id="one", more='profile = ["tiny"]'), f':{END + 10}: patch[2].profile: the key "profile" is unknown; did you mean "profiles"?', id="key-of-a-patch"),
+    pytest.param("timeout = 60", "timeout = 60\ntimeouts = 60", ':57: check[1].timeouts: the key "timeouts" is unknown; did you mean "timeout"?', id="key-of-a-check"),
     # --- order and names
     pytest.param("", ONE + ONE, f':{END + 16}: patch[3].id: the id "one" is taken by the patch at patches/mini/app.toml:{END + 2}', id="same-id"),
     pytest.param("", PATCH.format(id="one", more='after = ["othr"]') + OTHER, f':{END + 10}: patch[2].after: there is no patch "othr"; did you mean "other"?', id="after-unknown"),
@@ -127,7 +133,13 @@ IN_APP: list[Any] = [
     pytest.param("", ONE.replace('old = "pip"', 'old = ""'), f":{END + 2}: patch[2]: `old` is empty", id="op-refuses"),
     pytest.param("", ONE.replace('paths = ["start.bat"]', "paths = []"), f":{END + 7}: patch[2].paths: it is empty", id="no-paths"),
     pytest.param("", PATCH.format(id="one", more="expect = { site = 1 }"), f':{END + 10}: patch[2].expect.site: the key "site" is unknown; did you mean "sites"?', id="expect"),
+    pytest.param("", ONE.replace('op = "replace-text"\n', "").replace('old = "pip"\nnew = ""\n', ""), f':{END + 2}: patch[2].op: the key "op" is missing; write op = a text', id="no-op"),
+    pytest.param("", ONE.replace("start.bat", "../start.bat"), f""":{END + 7}: patch[2].paths: "../start.bat" must be a POSIX path inside the app's folder""", id="path-outside"),
+    pytest.param("", ONE.replace("start.bat", "/start.bat"), f""":{END + 7}: patch[2].paths: "/start.bat" must be a POSIX path inside the app's folder""", id="path-absolute"),
+    pytest.param("", ONE.replace('id = "one"', 'id = "one: it"'), f':{END + 3}: patch[2].id: the id "one: it" must be lower-case words joined by "-"', id="id"),
     # --- checks
+    pytest.param("timeout = 60", "timeout = 0", ":56: check[1].timeout: it must be a number of seconds above 0", id="no-time"),
+    pytest.param('id = "says-where"', 'id = "imports"', ':52: check[1].id: the id "imports" is taken by another check', id="same-id-of-checks"),
     pytest.param("timeout = 60", 'timeout = "60"', ":56: check[1].timeout: it is a text, and must be a whole number", id="timeout"),
     pytest.param('id = "says-where"', 'id = ""', ":52: check[1].id: it is empty", id="check-without-id"),
     pytest.param('command = ["python", "app.py"]\nprints', "command = []\nprints", ":54: check[1].command: it is empty", id="check-without-command"),
@@ -136,6 +148,9 @@ IN_APP: list[Any] = [
     pytest.param('commit = "0000000000000000000000000000000000000000"', f'commit = "{COMMIT.upper()}"', f':12: upstream.commit: "{COMMIT.upper()}" must be a commit id of 40 hexadecimal digits', id="commit"),
     pytest.param('date = "2026-01-01T00:00:00Z"', 'date = "2026-01-01"', ':11: upstream.date: "2026-01-01" must be a time such as "2026-01-31T00:00:00Z"', id="date"),
     pytest.param('embedded = "upstream"', 'embedded = "../x"', ':9: upstream.embedded: "../x" must be a POSIX path inside the clone', id="embedded"),
+    pytest.param('branch = "main"', "directory = 'a\\b'", r':10: upstream.directory: "a\b" must be a POSIX path inside the clone', id="backslash"),
+    pytest.param('branch = "main"', 'branch = "--upload-pack=x"', ':10: upstream.branch: "--upload-pack=x" is not the name of a branch', id="branch"),
+    pytest.param('requirements = ["requirements.txt"]', "requirements = []", ":6: app.requirements: it is empty", id="no-requirements"),
     pytest.param('branch = "main"', 'directory = "/x"', ':10: upstream.directory: "/x" must be a POSIX path inside the clone', id="directory"),
     pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: branch, commit, directory, url'], id="no-upstream"),
     pytest.param('command = ["python", "app.py"]\n\n', "command = []\n\n", ":15: launch.command: it is empty", id="launch"),
@@ -192,6 +207,7 @@ def test_mistake_in_a_profile(tmp_path: Path, before: str, after: str, sentence:
         pytest.param(SHA256, SHA256[1:], f':6: wheel[0].sha256: "{SHA256[1:]}" must be a sha256 of 64 hexadecimal digits', id="sha256"),
         pytest.param('"filelock"', '"file lock"', ':7: wheel[0].requires: "file lock" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="requires"),
         pytest.param('source = "tests"', "", ':4: wheel[0].source: the key "source" is missing; write source = a text', id="source"),
+        pytest.param('source = "tests"', 'source = "tests"\nrequire = []', ':9: wheel[0].require: the key "require" is unknown; did you mean "requires"?', id="key-of-a-wheel"),
         pytest.param("[index]\nurl", "[index]\nuri = 'x'\nurl", ':2: index.uri: the key "uri" is unknown; did you mean "url"?', id="key"),
     ],
 )  # fmt: skip

@@ -61,7 +61,7 @@ def test_every_error_class_of_the_package_is_in_errors() -> None:
 
 def test_only_usage_and_bugs_end_with_2() -> None:
     assert {found for found in CLASSES if found.exit_code != 1} == {UsageError, BugError}
-    assert (UsageError.exit_code, BugError.exit_code) == (2, 2)
+    assert (UsageError.exit_code, BugError.exit_code, errors.INTERRUPTED) == (2, 2, 130)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,12 @@ def test_catalogue_error_counts_and_lists_its_problems(count: int, sentence: str
     assert str(error) == sentence
 
 
+def _on_windows(number: int, path: str) -> OSError:
+    error = OSError(errno.EINVAL, "Not told", path)
+    error.winerror = number  # type: ignore[attr-defined]
+    return error
+
+
 @pytest.mark.parametrize(
     ("os_error", "kind", "sentence"),
     [
@@ -123,6 +129,19 @@ def test_catalogue_error_counts_and_lists_its_problems(count: int, sentence: str
             DiskFullError,
             "the disk is full while patchlock was writing (/a); free some room and run the same command again",
             id="quota",
+        ),
+        pytest.param(
+            _on_windows(112, "/a"),
+            DiskFullError,
+            "the disk is full while patchlock was writing (/a); free some room and run the same command again",
+            id="full-on-windows",
+        ),
+        pytest.param(
+            _on_windows(5, "/a"),
+            FileAccessError,
+            "a file cannot be read or written: not told (/a); "
+            "correct its permissions or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
+            id="other-on-windows",
         ),
         pytest.param(
             PermissionError(errno.EACCES, "Permission denied", "/a"),

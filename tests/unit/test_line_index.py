@@ -12,7 +12,7 @@ from patchlock.tables import Report, line_index
 
 NESTED = '''\
 # [not.a.table]
-[app]
+[app]  # [no]
 title = "a = [b"  # [no]
 "with space" = 1
 text = """
@@ -21,8 +21,8 @@ not = 1
 """
 rows = [
   "x",
-  ["y"],
   { not = 1 },
+  ["y"]
 ]
 a . b = { c = 1 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -102,6 +103,28 @@ def test_waiting_is_told_once_and_ends_with_the_holder(tmp_path: Path) -> None:
             assert holder.wait(timeout=20) == 0
     assert len(told) == 1
     assert held > told[0]
+
+
+def test_waiting_is_told_once_however_long_it_takes(tmp_path: Path) -> None:
+    told: list[str] = []
+    with mutex.hold(tmp_path / "lock", wait=0), pytest.raises(BusyError):  # noqa: SIM117 - the inner one fails
+        with mutex.hold(tmp_path / "lock", wait=0.3, waiting=lambda: told.append("once")):
+            pytest.fail("both hold it")
+    assert told == ["once"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows removes no folder in use")
+def test_folder_that_its_holder_removed_is_locked_again(tmp_path: Path) -> None:
+    path = tmp_path / "app" / "lock"
+    with _holder(path) as holder:
+
+        def waiting() -> None:
+            shutil.rmtree(path.parent)
+            holder.kill()
+
+        with mutex.hold(path, wait=20, waiting=waiting) as descriptor:
+            assert os.path.samestat(os.fstat(descriptor), path.stat())
+            assert not _is_free(path)
 
 
 def test_nobody_is_told_to_wait_for_a_free_lock(tmp_path: Path) -> None:

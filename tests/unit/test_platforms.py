@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+
 import pytest
 from packaging.tags import Tag
 from packaging.version import Version
 
+from patchlock import uv
 from patchlock.model import Host
 from patchlock.platforms import PLATFORMS, platform_of, wheel_rank
 
@@ -47,6 +51,13 @@ def test_platforms_are_known_by_their_names() -> None:
     assert {name: platform.name for name, platform in PLATFORMS.items()} == {
         name: name for name in ("linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64")
     }
+
+
+def test_uv_knows_every_platform() -> None:
+    command = [uv.find(), "pip", "compile", "--python-platform", "nonsense", "requirements.txt"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    known = re.findall(r"[\w-]+", done.stderr.partition("possible values:")[2])
+    assert {platform.uv for platform in PLATFORMS.values()} - set(known) == set()
 
 
 @pytest.mark.parametrize(

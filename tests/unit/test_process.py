@@ -28,6 +28,13 @@ def test_output_is_given_back() -> None:
     assert done.stdout == f"é{os.linesep}".encode()
 
 
+def test_output_that_is_no_utf_8_is_shown_with_marks() -> None:
+    assert _python("import sys; sys.stdout.buffer.write(b'a\\xff')").text == "a\ufffd"
+    with pytest.raises(CommandFailedError) as caught:
+        _python("import sys; sys.stderr.buffer.write(b'a\\xff'); sys.exit(1)")
+    assert caught.value.evidence == ("a\ufffd",)
+
+
 def test_stdin_is_closed_or_given() -> None:
     code = "import sys; print(repr(sys.stdin.read()))"
     assert _python(code).text == "''"
@@ -111,6 +118,7 @@ def test_missing_program_has_a_remedy(program: str, sentence: str, tmp_path: Pat
         lambda: process.run(program, env=env),
         lambda: process.replace(program, env=env, cwd=tmp_path),
         lambda: process.start(program, env=env, cwd=tmp_path, log=tmp_path / "log"),
+        lambda: process.watch(program, env=env, cwd=tmp_path, tell=print),
     ):
         with pytest.raises(ProgramMissingError) as caught:
             start()
@@ -137,7 +145,7 @@ def test_environment_lets_no_other_python_or_clone_leak_in(monkeypatch: pytest.M
     local = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True).stdout
     settings = {"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"}
     leaks = {"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"}
-    leaks |= set(local.split()) - settings
+    leaks |= {"GIT_NAMESPACE", *local.split()} - settings
     for name in leaks | settings | {"HTTPS_PROXY"}:
         monkeypatch.setenv(name, "/x")
     env = process.environment()
@@ -163,6 +171,8 @@ def test_program_is_looked_up_on_the_given_path(tmp_path: Path) -> None:
     tool.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     assert process.run("patchlock-tool", env={"PATH": path}).text == "ours"
+    process.watch("patchlock-tool", env={"PATH": path}, cwd=tmp_path, tell=print)
+    assert process.start("patchlock-tool", env={"PATH": path}, cwd=tmp_path, log=tmp_path / "log").wait() == 0
 
 
 def test_descriptor_is_inherited_only_when_asked_for(tmp_path: Path) -> None:
@@ -172,9 +182,12 @@ def test_descriptor_is_inherited_only_when_asked_for(tmp_path: Path) -> None:
         with pytest.raises(CommandFailedError):
             _python(code)
         _python(code, keep_open=[descriptor])
+        process.watch(
+            *(PYTHON, "-c", code), env=process.environment(), cwd=tmp_path, tell=print, keep_open=[descriptor]
+        )
     finally:
         os.close(descriptor)
-    assert (tmp_path / "file").read_bytes() == b"x"
+    assert (tmp_path / "file").read_bytes() == b"xx"
 
 
 def test_service_writes_to_its_log_and_is_ended_by_the_caller(tmp_path: Path) -> None:
@@ -202,7 +215,7 @@ def test_replace_becomes_the_program(tmp_path: Path) -> None:
     )
     child = subprocess.Popen(
         [PYTHON, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(process.__file__).parent.parent)},
+        env={**os.environ, "PYTHONUNBUFFERED": "", "PYTHONPATH": str(Path(process.__file__).parent.parent)},
         stdout=subprocess.PIPE,
     )
     output, _ = child.communicate(timeout=30)

@@ -37,6 +37,7 @@ def _source(text: str, encoding: str = "utf-8", bom: bytes = b"") -> SourceText:
             id="utf-16-be",
         ),
         pytest.param(b"caf\xe9", _source("café", "latin-1"), id="latin-1-by-default"),
+        pytest.param(b"a\n\n\ncaf\xe9", _source("a\n\n\ncafé", "latin-1"), id="latin-1-behind-line-2"),
         pytest.param(b"# coding: cp1251\n\xe6", _source("# coding: cp1251\nж", "cp1251"), id="cookie"),
         pytest.param(
             b"#!/bin/sh\n# -*- coding: cp1251 -*-\n\xe6",

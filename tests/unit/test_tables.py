@@ -116,6 +116,26 @@ def test_mistake_has_its_place(text: str, read: Callable[[Table], object], sente
     assert [str(problem) for problem in report.problems] == [sentence]
 
 
+@pytest.mark.parametrize(
+    ("text", "read", "harmless"),
+    [
+        pytest.param("", lambda t: t.text("k"), "", id="text"),
+        pytest.param("k = 1", lambda t: t.text("k", "x"), "", id="text-of-another-kind"),
+        pytest.param("", lambda t: t.integer("k"), 0, id="integer"),
+        pytest.param("", lambda t: t.boolean("k"), False, id="boolean"),
+        pytest.param("k = [1]", lambda t: t.texts("k"), (), id="texts"),
+        pytest.param("k.a = 1", lambda t: t.mapping("k"), {}, id="mapping"),
+        pytest.param("k = [1]", lambda t: t.tables("k"), (), id="tables"),
+        pytest.param("", lambda t: t.parse("k", tables.version, Version("0")), Version("0"), id="parse"),
+        pytest.param("k = 'x'", lambda t: t.parse("k", tables.version, Version("0")), Version("0"), id="parser"),
+    ],
+)
+def test_mistake_gives_a_harmless_value(text: str, read: Callable[[Table], object], harmless: object) -> None:
+    table, report = _table(text)
+    assert read(table) == harmless
+    assert report.problems
+
+
 def test_finish_names_every_unknown_key_with_the_nearest() -> None:
     table, report = _table("titel = 'x'\nname = 'y'\nzzz = 1\nop = 'z'")
     table.text("title", "")
@@ -142,6 +162,7 @@ class Everything:
     specifier: SpecifierSet
     requirement: Requirement
     version: Version
+    since: Version = dataclasses.field(default=Version("1.2"))
 
     def __post_init__(self) -> None:
         if self.text == "bad":
@@ -152,7 +173,9 @@ FULL = "text = ''\nrequirement = 'b>1'\nname = 'A_b'\nspecifier = ''\nversion = 
 
 
 def test_record_reads_each_kind_of_field() -> None:
-    table, report = _table(FULL + "two-words = 'x'\nnumber = 8\nflag = true\nlisted = ['y']\nmapped = { z = 'z' }")
+    table, report = _table(
+        FULL + "two-words = 'x'\nnumber = 8\nflag = true\nlisted = ['y']\nmapped = { z = 'z' }\nsince = '1.3'"
+    )
     assert table.record(Everything) == Everything(
         text="",
         two_words="x",
@@ -164,6 +187,7 @@ def test_record_reads_each_kind_of_field() -> None:
         specifier=SpecifierSet(),
         requirement=Requirement("b>1"),
         version=Version("1"),
+        since=Version("1.3"),
     )
     table.finish()
     assert report.problems == []
@@ -174,12 +198,11 @@ def test_record_takes_its_defaults() -> None:
     read = table.record(Everything)
     assert read is not None
     assert (read.two_words, read.number, read.flag, read.listed) == ("", 7, False, ())
+    assert (read.mapped, read.since) == ({}, Version("1.2"))
 
 
 def test_record_notes_all_its_mistakes() -> None:
-    table, report = _table(
-        "two_words = 'x'\nnumber = 'x'\nname = 'a==1'\nspecifier = '1'\nversion = ''\nrequirement = ''"
-    )
+    table, report = _table("two_words = 'x'\nnumber = 'x'\nname = 'a==1'\nspecifier = '1'\nversion = ''\nsince = 2")
     assert table.record(Everything) is None
     table.finish()
     assert [str(problem) for problem in report.problems] == [
@@ -187,8 +210,9 @@ def test_record_notes_all_its_mistakes() -> None:
         "f.toml:2: number: it is a text, and must be a whole number",
         'f.toml:3: name: "a==1" is not the name of a distribution',
         'f.toml:4: specifier: "1" is not a version specifier such as ">=1.2,<2"',
-        'f.toml:6: requirement: "" is not a requirement: Expected package name at the start of dependency specifier',
+        'f.toml: requirement: the key "requirement" is missing; write requirement = a text',
         'f.toml:5: version: "" is not a version',
+        "f.toml:6: since: it is a number, and must be a text",
         'f.toml:1: two_words: the key "two_words" is unknown; did you mean "two-words"?',
     ]
 
