@@ -41,7 +41,7 @@ build() ( # beside, and renamed into place when complete: others may build the s
     python=$("$uv" python find --system 'cpython>=3.11,<3.15') && python=$(readlink -f "$python") || python=3.12
     "$uv" venv --no-config --no-project --relocatable --python "$python" env ||
         fail "found no Python 3.11 to 3.14, and none to download (see $log): install python3.12 and run this again"
-    "$uv" pip sync --no-config --python env/bin/python --require-hashes --only-binary :all: --compile-bytecode lock.txt ||
+    "$uv" pip sync --no-config --python env/bin/python --require-hashes --no-build --compile-bytecode lock.txt ||
         fail "cannot install $lock (see $log, which ends: $(tail -n 1 "$log")): check the network and run this again"
     ln -s "$(readlink -f env/bin/python)" env/complete # not so once an upgrade of the system takes that away
     env/bin/python -c 'import os, sys; os.rename("env", sys.argv[1])' "$tool" || [ -x "$tool/complete" ] ||
