@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from patchlock import mutex, process
@@ -249,6 +249,13 @@ def read(snapshot: Snapshot, paths: Iterable[PurePosixPath]) -> dict[PurePosixPa
     wanted = {path: listed[path] for path in paths if path in listed}
     content = blobs(snapshot.repository, wanted.values())
     return {path: content[blob] for path, blob in wanted.items()}
+
+
+def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """Read files of another commit, such as the one that the patches' author saw; nothing where it is not there."""
+    if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
+        return {}
+    return read(dataclasses.replace(snapshot, commit=commit), paths)
 
 
 def commit(snapshot: Snapshot, changes: Iterable[FileChange], message: str, ref: str) -> CommitId:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from pathlib import Path, PurePosixPath
 
-from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning
+from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning, targets
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
@@ -67,9 +67,10 @@ def read_upstream(request: Request) -> Upstream:
     wanted = patching.for_profile(app.patches, request.profile.name)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
-    paths = {*patching.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
+    paths = {*targets.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
     contents = checkout.read(snapshot, sorted(paths))
-    patched = patching.apply(wanted, contents)
+    gone = {path for patch in wanted for path in targets.missing(patch, listed)}
+    patched = patching.apply(wanted, contents, checkout.read_known(snapshot, app.upstream.commit, gone))
     after = contents | {change.path: change.after for change in patched.changes}
     included = locking.included(app.requirement_files, after)
     return Upstream(

@@ -203,7 +203,8 @@ class FileChange:
     """One file before and after all patches."""
 
     path: PurePosixPath
-    before: bytes
+    before: bytes | None
+    """`None` where the patches make the file."""
     after: bytes
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
+from patchlock import targets
 from patchlock.errors import PatchError
 from patchlock.model import (
     BLOCKING,
@@ -22,36 +22,36 @@ from patchlock.model import (
 from patchlock.sources import SourceText, Undecodable, decode, encode, splice
 
 
-def candidates(patches: Iterable[Patch], paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
-    """Choose the files that some patch may touch, so that only these need to be read; sorted."""
-    globs = [_glob(glob) for patch in patches for glob in patch.paths]
-    return tuple(sorted(path for path in paths if any(glob.fullmatch(str(path)) for glob in globs)))
-
-
 def for_profile(patches: Iterable[Patch], profile: str) -> tuple[Patch, ...]:
     """Keep the patches that a profile wants, in order."""
     return tuple(patch for patch in patches if not patch.profiles or profile in patch.profiles)
 
 
-def apply(patches: Iterable[Patch], contents: Mapping[PurePosixPath, bytes]) -> Patched:
+def apply(
+    patches: Iterable[Patch],
+    contents: Mapping[PurePosixPath, bytes],
+    seen: Mapping[PurePosixPath, bytes] = MappingProxyType({}),
+) -> Patched:
     """Apply patches, in order, each on the result of those before it.
 
     A patch is atomic over its files: if it is blocked in one, or its `ensure` does not hold in one, none of its edits
-    are kept and the others go on.
+    are kept and the others go on. A patch that finds its place taken by an earlier one, without saying `after`, fails.
 
     Args:
         patches: those that the profile wants; see `for_profile`.
         contents: files by path from the app's folder; see `candidates`.
+        seen: files as the patches' author saw them, as far as they are known and are not there any more; a file that
+            was renamed is known again by them.
     """
-    current = dict(contents)
+    state = _State(contents, seen)
     outcomes: list[Outcome] = []
     failures: list[str] = []
     kept: list[tuple[Patch, list[PurePosixPath]]] = []
     for patch in patches:
-        result = _apply_one(patch, current)
+        result = _apply_one(patch, state)
         outcomes += result.outcomes
         failures += result.failures
-        current |= result.written
+        state.write(patch, result.written)
         if not result.failures and not any(outcome.kind in BLOCKING for outcome in result.outcomes):
             kept.append((patch, [outcome.path for outcome in result.outcomes if outcome.path]))
     failures += [
@@ -59,12 +59,12 @@ def apply(patches: Iterable[Patch], contents: Mapping[PurePosixPath, bytes]) -> 
         for patch, paths in kept
         for path in paths
         for ensure in patch.ensures
-        for problem in ensure.problems(path, current[path])
+        for problem in ensure.problems(path, state.current[path])
     ]
     changes = tuple(
-        FileChange(path=path, before=contents[path], after=current[path])
-        for path in sorted(contents)
-        if contents[path] != current[path]
+        FileChange(path=path, before=contents.get(path), after=state.current[path])
+        for path in sorted(state.current)
+        if contents.get(path) != state.current[path]
     )
     return Patched(changes=changes, outcomes=tuple(outcomes), failures=tuple(failures))
 
@@ -82,8 +82,11 @@ def require_complete(patched: Patched, where: str) -> None:
     blocked = [outcome for outcome in patched.outcomes if outcome.kind in BLOCKING]
     wrong = list(patched.failures)
     for outcome in blocked:
-        line = f":{outcome.sites[0].line}" if outcome.sites else ""
-        wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {outcome.detail}")
+        for site in outcome.sites or (None,):
+            line, why = (f":{site.line}", site.text) if site else ("", "")
+            # The sites of a refusal say why, each its own; those of an outcome about the whole patch show the line.
+            why = outcome.detail if outcome.kind is OutcomeKind.AMBIGUOUS and outcome.detail != why else why
+            wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {why or outcome.detail}")
     if wrong:
         count = len({outcome.patch for outcome in blocked} | {text.partition(":")[0] for text in patched.failures})
         raise PatchError(
@@ -102,29 +105,47 @@ class _Result:
     written: Mapping[PurePosixPath, bytes] = dataclasses.field(default_factory=dict)
 
 
-def _apply_one(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> _Result:
-    globs = [_glob(glob) for glob in patch.paths]
-    named = [path for path in sorted(contents) if any(glob.fullmatch(str(path)) for glob in globs)]
-    located: dict[PurePosixPath, tuple[SourceText, Located]] = {}
-    outcomes: list[Outcome] = []
-    for path in named:
-        if not _mentions(contents[path], patch.literal):
-            continue
-        source = decode(path, contents[path])
-        if isinstance(source, Undecodable):
-            outcomes.append(_outcome(patch, OutcomeKind.UNPARSABLE, path, (), source.why))
-            continue
-        located[path] = (source, patch.op.locate(source))
-    found = sum(len(where.sites) for _, where in located.values())
-    outcomes += [o for path, (_, where) in located.items() if (o := _judge(patch, path, where, found)) is not None]
+class _State:
+    """The files while patches are applied, and who wrote them."""
+
+    def __init__(self, contents: Mapping[PurePosixPath, bytes], seen: Mapping[PurePosixPath, bytes]) -> None:
+        self.original = contents
+        self.seen = seen
+        self.current = dict(contents)
+        self.writers: dict[PurePosixPath, list[str]] = {}
+
+    def write(self, patch: Patch, written: Mapping[PurePosixPath, bytes]) -> None:
+        """Keep what a patch wrote."""
+        self.current |= written
+        for path in written:
+            self.writers.setdefault(path, []).append(patch.id)
+
+
+def _apply_one(patch: Patch, state: _State) -> _Result:
+    contents = state.current
+    named = targets.named(patch, contents)
+    located, unreadable = targets.locate(patch, named, contents)
+    outcomes = [_outcome(patch, OutcomeKind.UNPARSABLE, file.path, (), file.why) for file in unreadable]
+    moved, doubt = targets.moved(patch, contents, state.seen)
+    if doubt:
+        outcomes.append(_outcome(patch, OutcomeKind.AMBIGUOUS, min(moved), (), doubt))
+        return _Result(outcomes=tuple(outcomes))
+    found = sum(len(where.sites) for _, where in (*located.values(), *moved.values()))
+    for path, (_, where) in (located | moved).items():
+        outcome = _judge(patch, path, where, found)
+        if outcome is not None and path in moved and outcome.kind not in BLOCKING:
+            gone = ", ".join(map(str, targets.missing(patch, contents)))
+            outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} is not there any more")
+        outcomes += [outcome] if outcome is not None else []
+    located |= moved
     outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
-    if not outcomes:
+    failures = _fights(patch, located, state)
+    if not outcomes and not failures:
         nothing = "nothing there needs it" if named else f"no file matches {', '.join(patch.paths)}"
         return _Result(outcomes=(_outcome(patch, OutcomeKind.GONE, None, (), nothing),))
-    if any(outcome.kind in BLOCKING for outcome in outcomes):
-        return _Result(outcomes=tuple(outcomes))
+    if failures or any(outcome.kind in BLOCKING for outcome in outcomes):
+        return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     written: dict[PurePosixPath, bytes] = {}
-    failures: list[str] = []
     for path, (source, where) in located.items():
         if where.edits:
             try:
@@ -134,11 +155,29 @@ def _apply_one(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> _Result
                 continue
             failures += [f"{patch.id}: {path}: {problem}" for problem in _unsettled(patch, path, data)]
         if where.edits or where.settled:
-            data = written.get(path, contents[path])
+            data = written.get(path, contents.get(path, b""))
             failures += [f"{patch.id}: {path}: {problem}" for e in patch.ensures for problem in e.problems(path, data)]
     if failures:
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     return _Result(outcomes=tuple(outcomes), written=written)
+
+
+def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
+    """Say where an earlier patch took a place that this one wants; silence would look like "gone" otherwise."""
+    failures = []
+    for path, (_, where) in located.items():
+        others = [writer for writer in state.writers.get(path, ()) if writer not in patch.after]
+        before = decode(path, state.original[path]) if others and path in state.original else None
+        if not isinstance(before, SourceText):
+            continue
+        wanted = patch.op.locate(before)
+        if len(wanted.sites) > len(where.sites) + len(where.settled):
+            taken = next((s for s in wanted.sites if s not in where.sites), wanted.sites[0])
+            failures.append(
+                f"{patch.id}: {path}:{taken.line}: {' or '.join(others)} changes the same place; "
+                f'if that is meant, write after = ["{others[-1]}"]'
+            )
+    return failures
 
 
 def _unsettled(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
@@ -175,25 +214,3 @@ def _outcome(
     patch: Patch, kind: OutcomeKind, path: PurePosixPath | None, sites: tuple[Site, ...], detail: str
 ) -> Outcome:
     return Outcome(patch=patch.id, op=patch.op_name, kind=kind, path=path, sites=sites, detail=detail)
-
-
-def _mentions(data: bytes, literal: tuple[str, ...]) -> bool:
-    encodings = ("utf-8", "utf-16-le", "utf-16-be")
-    return not literal or any(text.encode(encoding) in data for text in literal for encoding in encodings)
-
-
-@lru_cache(maxsize=256)
-def _glob(glob: str) -> re.Pattern[str]:
-    """Translate a glob over POSIX paths: `*` and `?` stay within a folder, `**/` crosses any number of them."""
-    translated = ""
-    rest = glob
-    while rest:
-        if rest.startswith("**/"):
-            translated, rest = translated + "(?:[^/]+/)*", rest[3:]
-        elif rest.startswith("**"):
-            translated, rest = translated + ".*", rest[2:]
-        elif rest[0] in "*?":
-            translated, rest = translated + {"*": "[^/]*", "?": "[^/]"}[rest[0]], rest[1:]
-        else:
-            translated, rest = translated + re.escape(rest[0]), rest[1:]
-    return re.compile(translated)

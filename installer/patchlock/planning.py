@@ -91,7 +91,7 @@ def diff(changes: Iterable[FileChange], *, before: str = "upstream", after: str 
 
 
 def _diff(change: FileChange, before: str, after: str) -> str:
-    old, new = (decode(change.path, data) for data in (change.before, change.after))
+    old, new = (decode(change.path, data) for data in (change.before or b"", change.after))
     if isinstance(old, Undecodable) or isinstance(new, Undecodable):
         return f"Binary files {before}/{change.path} and {after}/{change.path} differ\n"
     lines = difflib.unified_diff(

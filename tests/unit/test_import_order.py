@@ -13,7 +13,9 @@ PACKAGE = ROOT / "installer" / "patchlock"
 
 STOREYS: dict[str, int] = {
     **dict.fromkeys(("errors", "sources", "model", "tables", "platforms", "selection", "requirement_files"), 1),
-    **dict.fromkeys(("ops", "ensures", "patching", "planning", "lockfile", "compatibility", "declarations"), 1),
+    **dict.fromkeys(
+        ("ops", "ensures", "targets", "patching", "planning", "lockfile", "compatibility", "declarations"), 1
+    ),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("environments", "checks"), 2),
     **dict.fromkeys(("gathering", "install", "upkeep"), 3),

@@ -9,7 +9,8 @@ import pytest
 from test_patching import BATCH, CPU, patches, run
 
 from patchlock.model import OutcomeKind
-from patchlock.patching import apply, candidates, for_profile
+from patchlock.patching import apply, for_profile
+from patchlock.targets import candidates
 
 
 @pytest.mark.parametrize(

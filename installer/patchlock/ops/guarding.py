@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import absent
 from patchlock.ops.import_time import Step
-from patchlock.ops.syntax import Module, is_string_statement, parse, same
+from patchlock.ops.syntax import Module, is_string_statement, parse_anew, same
 from patchlock.sources import Edit, splice
 
 _CONTINUED = re.compile(r"\\(?:\r\n|\r|\n)")
@@ -47,7 +47,7 @@ def guard(module: Module, imports: Iterable[Step], package: str, message: str) -
 
 def is_only_guarded(module: Module, edits: tuple[Edit, ...]) -> bool:
     """Prove that edits do nothing but guard: without the guards, the file is the same code as before."""
-    before, after = parse(module.source), parse(splice(module.source, edits))
+    before, after = parse_anew(module.source), parse_anew(splice(module.source, edits))
     if isinstance(before, Refusal) or isinstance(after, Refusal):
         return False
     return same(_unguarded(before.tree), _unguarded(after.tree))

@@ -8,6 +8,7 @@ import dataclasses
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from patchlock.model import OutcomeKind, Refusal, Site
 from patchlock.sources import SourceText
@@ -72,7 +73,13 @@ class Module:
         return start + (column if text.isascii() else len(text.encode()[:column].decode()))
 
 
+@lru_cache(maxsize=256)
 def parse(source: SourceText) -> Module | Refusal:
+    """Parse a file as `parse_anew` does; several patches look at one file, so the answer is kept and never changed."""
+    return parse_anew(source)
+
+
+def parse_anew(source: SourceText) -> Module | Refusal:
     """Parse a file with the grammar of the running Python; a refusal says why it cannot be."""
     if source.encoding.startswith("utf-16"):
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=f"Python reads no {source.encoding}")
