@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from patchlock import declarations
 from patchlock.errors import CatalogueError, Problem, UnknownAppError, UnknownProfileError, UsageError, nearest
-from patchlock.model import App, Platform, Profile, RecordedIndex
+from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
 from patchlock.tables import Report, Table, line_index
 
 T = TypeVar("T")
@@ -114,6 +114,15 @@ def find(folder: Path | None) -> Catalogue:
     package = Path(str(importlib.resources.files("patchlock")))
     bundled = package / "_catalogue"
     return Catalogue(root=bundled if bundled.is_dir() else package.parent.parent)
+
+
+def patch_file(path: Path) -> tuple[Patch, ...]:
+    """Read a file of nothing but `[[patch]]` tables, as `patch new` writes it.
+
+    Raises:
+        CatalogueError: it has mistakes; carries all of them.
+    """
+    return _read(path.parent, path.name, lambda table: declarations.patches(table, None))
 
 
 def _read(root: Path, file: str, build: Callable[[Table], T]) -> T:

@@ -7,25 +7,20 @@ import datetime
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from patchlock import mutex, process
 from patchlock.errors import CommandFailedError, UpstreamError
-from patchlock.model import App, CommitId, EmbeddedUpstream, FileChange, GitUpstream
+from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
 
 _SETTINGS = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
-    *("-c", "safe.directory=*", "-c", "core.fsmonitor=false"),
+    *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
 )
-_NOBODY = {
-    "GIT_AUTHOR_NAME": "patchlock",
-    "GIT_AUTHOR_EMAIL": "patchlock@localhost",
-    "GIT_COMMITTER_NAME": "patchlock",
-    "GIT_COMMITTER_EMAIL": "patchlock@localhost",
-}
+_PROTOCOLS = "file:git:http:https:ssh"
+"""What upstream may be fetched over; `ext` would run a program that the address names."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,11 +46,21 @@ def git(
 ) -> process.Completed:
     """Run git in a repository, without the user's hooks, prompts and line-ending conversion.
 
+    Nothing that a clone's configuration names is run. Only `fetch` may reach another repository, and so may no object
+    that a partial clone lacks.
+
     Raises:
         ProgramMissingError: git is not installed.
         CommandFailedError: git says no.
     """
-    clean = process.environment({"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", **(env or {})})
+    fixed = {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS if arguments[:1] == ("fetch",) else "none",
+    }
+    clean = process.environment(fixed | dict(env or {}))
     return process.run(
         *("git", *_SETTINGS, *arguments),
         cwd=repository,
@@ -188,6 +193,40 @@ def _fetch(
         ) from error
 
 
+def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path) -> CommitId:
+    """Bring a branch of a repository into a clone that is not ours, through our cache.
+
+    Args:
+        address: path or URL.
+        branch: its name there.
+        into: the clone.
+        ref: full name of the ref that will hold it in the clone.
+        cache: our cache folder.
+
+    Raises:
+        UpstreamError: it cannot be reached, or has no such branch.
+    """
+    place = _address(address)
+    name = f"clone-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+    repository = cache / "upstreams" / f"{name}.git"
+    kept = f"refs/remotes/origin/{branch}"
+    options = ("--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
+    with mutex.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
+        _init(repository, lock)
+        try:
+            wanted = f"+refs/heads/{branch}:{kept}"
+            git("fetch", *options, "--", place, wanted, repository=repository, keep_open=[lock])
+        except CommandFailedError as error:
+            raise UpstreamError(
+                f"branch {branch} cannot be fetched",
+                where=address,
+                remedy="check the address and the connection",
+                evidence=error.evidence[:1],
+            ) from error
+        git("fetch", *options, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
+    return CommitId(git("rev-parse", ref, repository=into).text)
+
+
 def _has(repository: Path, commit: str) -> bool:
     return _commit_id(repository, commit) is not None
 
@@ -256,38 +295,6 @@ def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosix
     if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
         return {}
     return read(dataclasses.replace(snapshot, commit=commit), paths)
-
-
-def commit(snapshot: Snapshot, changes: Iterable[FileChange], message: str, ref: str) -> CommitId:
-    """Write the patched tree as a commit on a private ref: the same content gives the same id everywhere.
-
-    Args:
-        snapshot: upstream's commit, which becomes the parent.
-        changes: files by path from the app's folder.
-        message: what was done, for a person.
-        ref: full name of the ref.
-    """
-    repository = snapshot.repository
-    parent = snapshot.commit
-    listing = git("ls-tree", "-r", "-z", parent, repository=repository).stdout
-    modes = {row.partition(b"\t")[2]: row[:6] for row in listing.split(b"\0") if row}
-    rows = []
-    for change in changes:
-        path = (snapshot.directory / change.path).as_posix().encode("utf-8", errors="surrogateescape")
-        blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=change.after).stdout.strip()
-        rows.append(b"%s %s\t%s\0" % (modes.get(path, b"100644"), blob, path))
-    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
-        env = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-        git("read-tree", parent, repository=repository, env=env)
-        git("update-index", "-z", "--index-info", repository=repository, env=env, stdin=b"".join(rows))
-        tree = git("write-tree", repository=repository, env=env).text
-    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text
-    dates = {"GIT_AUTHOR_DATE": f"{seconds} +0000", "GIT_COMMITTER_DATE": f"{seconds} +0000"}
-    made = git(
-        "commit-tree", tree, "-p", parent, repository=repository, env=_NOBODY | dates, stdin=message.encode()
-    ).text
-    git("update-ref", ref, made, repository=repository)
-    return CommitId(made)
 
 
 def remove_tree(folder: Path) -> None:

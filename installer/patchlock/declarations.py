@@ -73,7 +73,7 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
     """
     table = root.table("app")
     upstream = root.table("upstream")
-    patches = _patches(root, profiles)
+    declared = patches(root, profiles)
     read = App(
         name=_name(table, name),
         title=table.text("title"),
@@ -86,7 +86,7 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
         python=table.parse("python", specifiers, SpecifierSet()),
         source_builds=_each(table, "source-builds", distribution),
         constraints=_constraints(root),
-        patches=patches,
+        patches=declared,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
         refusals=_refusals(root, profiles),
@@ -201,7 +201,8 @@ class _Declared:
     patch: Patch | None
 
 
-def _patches(root: Table, profiles: tuple[str, ...] | None) -> tuple[Patch, ...]:
+def patches(root: Table, profiles: tuple[str, ...] | None) -> tuple[Patch, ...]:
+    """Read the `[[patch]]` tables of a file; `profiles` as for `app`."""
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
     _check_order(declared)
     return tuple(one.patch for one in declared if one.patch is not None)

@@ -137,6 +137,24 @@ class SourceConflictError(PatchlockError):
     code = "source-conflict"
 
 
+class UnsafePathError(PatchlockError):
+    """A path of a repository or of a patch leaves the tree that it belongs to; nothing was written there."""
+
+    code = "unsafe-path"
+
+
+class NotPatchedError(PatchlockError):
+    """No patches are applied to this folder."""
+
+    code = "not-patched"
+
+
+class HookTakenError(PatchlockError):
+    """A git hook of somebody else's stands where ours would; it was not touched."""
+
+    code = "hook-taken"
+
+
 class LockMissingError(PatchlockError):
     """There is no lockfile for this app, profile and platform."""
 

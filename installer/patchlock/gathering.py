@@ -7,12 +7,14 @@ import dataclasses
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning, targets
+from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
 from patchlock.planning import Plan
+from patchlock.repatching import PatchSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +80,41 @@ def read_upstream(request: Request) -> Upstream:
         requirements={path: after[path] for path in included},
         raw={path: contents[path] for path in included if path in contents},
         patched=patched,
+    )
+
+
+def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
+    """Gather the patches of an app for a profile.
+
+    Raises:
+        UnknownAppError: there is no such app.
+        CatalogueError: the app's file has mistakes.
+    """
+    found = catalogue.app(app)
+    data = (catalogue.root / found.origin.file).read_bytes()
+    return PatchSet(
+        name=app,
+        profile=profile,
+        patches=patching.for_profile(found.patches, profile),
+        digest=planning.inputs_digest({"patchlock": __version__, "app": data, "profile": profile}),
+        directory=found.directory,
+        seen=found.upstream.commit,
+    )
+
+
+def patches_of_file(file: Path) -> PatchSet:
+    """Gather the patches of a file of nothing but patches.
+
+    Raises:
+        CatalogueError: the file has mistakes.
+    """
+    return PatchSet(
+        name=file.stem,
+        profile="",
+        patches=catalogue_files.patch_file(file),
+        digest=planning.inputs_digest({"patchlock": __version__, "file": file.read_bytes()}),
+        directory=PurePosixPath(),
+        seen=None,
     )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from patchlock import checkout, checks, environments, mutex, patching, planning, worktree
+from patchlock import checkout, checks, environments, moving, mutex, patching, planning, trees, worktree
 from patchlock.environments import CheckRecord, Installation, Receipt
-from patchlock.errors import DiskFullError
+from patchlock.errors import DiskFullError, SourceConflictError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Outcome, Sha256
@@ -48,11 +48,17 @@ class Report:
     seconds: float
 
 
-def install(request: Request, progress: Progress) -> Report:
+def install(request: Request, progress: Progress, *, leave_conflicts: bool = False) -> Report:
     """Install an app, or finish or update an install; see `gathering.up_to_date` for when there is nothing to do.
 
+    Args:
+        request: what to install.
+        progress: told what goes on.
+        leave_conflicts: where the user's edits and ours meet, leave both between markers instead of writing nothing.
+
     Raises:
-        PatchlockError: one of its kinds; the generation in use is as it was.
+        SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
+        PatchlockError: one of its other kinds; the generation in use is as it was.
     """
     started = time.monotonic()
     planning.require_possible(request.app, request.profile, request.platform)
@@ -62,7 +68,7 @@ def install(request: Request, progress: Progress) -> Report:
         progress.say(f"{request.profile.name} on {request.platform.name}, Python {request.profile.python}")
     with working(request.installation, progress) as held:
         with progress.stage("source"):
-            job = _prepare(request, lock, data, held)
+            job = _prepare(request, lock, data, held, leave_conflicts=leave_conflicts)
             counted = planning.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
         receipt, merged = _bring_up(job, progress)
@@ -88,23 +94,27 @@ class _Job:
     inputs: Sha256
     held: int
     """Descriptor of the installation's lock."""
+    leave_conflicts: bool
 
 
-def _prepare(request: Request, lock: Lock, data: bytes, held: int) -> _Job:
+def _prepare(request: Request, lock: Lock, data: bytes, held: int, *, leave_conflicts: bool) -> _Job:
     upstream = read_upstream(request)
     patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
     require_fresh(request, lock, upstream)
     ref = f"refs/patchlock/{request.profile.name}"
     message = planning.commit_message(request.app, request.profile, upstream.patched.outcomes)
+    snapshot = upstream.snapshot
+    files = {snapshot.directory / change.path: change.after for change in upstream.patched.changes}
     return _Job(
         request=request,
         upstream=upstream,
         lock=lock,
         lock_digest=planning.sha256(data),
-        applied=checkout.commit(upstream.snapshot, upstream.patched.changes, message, ref),
+        applied=trees.commit_files(snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref),
         ref=ref,
         inputs=inputs_digest(request, data),
         held=held,
+        leave_conflicts=leave_conflicts,
     )
 
 
@@ -137,7 +147,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         environments.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
-            worktree.move(installation.source, before.applied)
+            moving.move(worktree.tree_of(installation.source), before.applied)
         raise
     worktree.keep(installation.source, name, job.applied)
     environments.switch(installation, name)
@@ -162,13 +172,23 @@ def _downloads(progress: Progress, packages: str) -> Callable[[str], None]:
     return tell
 
 
-def _move_source(job: _Job) -> worktree.Moved:
+def _move_source(job: _Job) -> moving.Moved:
     source = job.request.installation.source
     if source.exists():
         worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     else:
         worktree.populate(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
-    return worktree.move(source, job.applied, restore_all=job.request.reinstall)
+    tree = worktree.tree_of(source)
+    moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
+    if moved.conflicts:
+        app = job.request.app.name
+        raise SourceConflictError(
+            f"your edits and ours meet in {', '.join(map(str, moved.conflicts))}: both stand there between markers",
+            where=str(source),
+            remedy=f"choose in each, then run `patchlock update {app}` again; "
+            f"`patchlock update {app} --abort` brings back what was there",
+        )
+    return moved
 
 
 def _name(request: Request, digest: str) -> str:

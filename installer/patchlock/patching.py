@@ -180,6 +180,15 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
     return failures
 
 
+def problems(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+    """Say why a file, as it stands, has not what a patch promises; an empty tuple where it has."""
+    asked = [problem for ensure in patch.ensures for problem in ensure.problems(path, data)]
+    source = decode(path, data)
+    if isinstance(source, SourceText):
+        asked += [f"line {site.line}: `{site.text}` needs it again" for site in patch.op.locate(source).sites]
+    return tuple(asked)
+
+
 def _unsettled(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
     """Apply the op to its own result: a patch that finds more to do has not done what it says."""
     again = decode(path, data)

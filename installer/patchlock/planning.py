@@ -78,7 +78,18 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
 
 def commit_message(app: App, profile: Profile, outcomes: Iterable[Outcome]) -> str:
     """Say in the patched commit what was done, the same way on every machine."""
-    lines = [f"patchlock: {app.name} for {profile.name}", ""]
+    return patched_message(app.name, profile.name, outcomes)
+
+
+def patched_message(name: str, profile: str, outcomes: Iterable[Outcome]) -> str:
+    """Say what patches did; see `commit_message`.
+
+    Args:
+        name: the app, or the file of patches.
+        profile: its name, "" for none.
+        outcomes: in order.
+    """
+    lines = [f"patchlock: {name} for {profile}" if profile else f"patchlock: {name}", ""]
     for outcome in outcomes:
         place = f" {outcome.path}" if outcome.path else ""
         lines.append(f"{outcome.patch}: {outcome.kind.value}{place}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from patchlock import checkout, environments, mutex, worktree
+from patchlock import checkout, environments, moving, mutex, trees, worktree
 from patchlock.environments import Receipt
-from patchlock.errors import NotInstalledError
+from patchlock.errors import NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
 from patchlock.install import Progress, working
 
@@ -27,8 +27,9 @@ def rollback(request: Request, progress: Progress) -> Receipt:
             where=str(installation.folder),
             remedy="nothing was changed",
         )
+    require_resolved(request)
     with working(installation, progress):
-        worktree.move(installation.source, earlier[0].applied)
+        moving.move(worktree.tree_of(installation.source), earlier[0].applied)
         environments.switch(installation, earlier[0].id)
     return earlier[0]
 
@@ -94,19 +95,52 @@ def recover(request: Request, progress: Progress) -> None:
 
     Raises:
         BusyError: an install is running just now.
+        SourceConflictError: an update waits for its conflicts to be resolved.
     """
     installation = request.installation
     if not installation.journal.exists() or not installation.source.exists():
         return
+    require_resolved(request)
     with mutex.hold(installation.lock, wait=0):
         now = environments.current(installation)
         if now is None:
             return
-        wanted = worktree.moving(installation.source) or worktree.commit_of(installation.source, worktree.APPLIED)
+        wanted = worktree.moving(installation.source) or trees.commit_of(installation.source, moving.APPLIED)
         if wanted != now.applied:
             progress.note("an install was cut off; finishing or undoing it")
             complete = [r for r in environments.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
-            worktree.move(installation.source, chosen.applied)
+            moving.move(worktree.tree_of(installation.source), chosen.applied)
             environments.switch(installation, chosen.id)
         installation.journal.unlink(missing_ok=True)
+
+
+def require_resolved(request: Request) -> None:
+    """Stop where an update left conflicts that nobody has finished yet.
+
+    Raises:
+        SourceConflictError: says how to finish or to go back.
+    """
+    left = moving.conflicted(worktree.tree_of(request.installation.source))
+    if left is not None:
+        app = request.app.name
+        where = ", ".join(map(str, left)) if left else "none any more"
+        raise SourceConflictError(
+            f"an update of {app} waits for its conflicts to be resolved (still open: {where})",
+            where=str(request.installation.source),
+            remedy=f"finish it with `patchlock update {app}`, or go back with `patchlock update {app} --abort`",
+        )
+
+
+def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
+    """Go back to the source as it was before an update that met conflicts.
+
+    Returns:
+        The files that were brought back; none where no update left conflicts.
+
+    Raises:
+        NotInstalledError: the app is not installed.
+    """
+    environments.require_current(request.installation, request.app.name)
+    with working(request.installation, progress):
+        return tuple(map(str, moving.abort(worktree.tree_of(request.installation.source))))

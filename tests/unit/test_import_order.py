@@ -17,8 +17,9 @@ STOREYS: dict[str, int] = {
         ("ops", "ensures", "targets", "patching", "planning", "lockfile", "compatibility", "declarations"), 1
     ),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
+    **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "checks"), 2),
-    **dict.fromkeys(("gathering", "install", "upkeep"), 3),
+    **dict.fromkeys(("gathering", "install", "upkeep", "repatching"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

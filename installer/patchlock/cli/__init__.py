@@ -16,6 +16,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.apps", "Show the apps, the profiles, and which pairs are locked."),
     "plan": ("patchlock.cli.apps", "Show what install would do, with the diff of every patch; change nothing."),
     "install": ("patchlock.cli.installing", "Patch the app's source, install its lock and prove that it works."),
+    "update": (
+        "patchlock.cli.installing",
+        "Bring an installed app to what upstream's branch has now; your edits are kept.",
+    ),
     "verify": (
         "patchlock.cli.installing",
         "Prove that an installed app still works: packages, imports, a computation on the device.",

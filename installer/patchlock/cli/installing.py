@@ -98,6 +98,49 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
     }
 
 
+@click.command("update")
+@options.pair
+@options.upstream
+@click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
+@options.common
+def update_command(
+    app: str,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    abort: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> None:
+    """Bring an installed app to what upstream's branch has now: pull, patch again, sync, prove; your edits are kept.
+
+    \b
+    Example:
+      patchlock update demo
+      patchlock update demo --commit v2.0
+    """
+    from patchlock import environments, install, upkeep
+    from patchlock.model import EmbeddedUpstream
+
+    request = options.request(catalogue, app, profile, source=source, revision=revision)
+    progress = output.progress(as_json)
+    if abort:
+        files = upkeep.abort_update(request, progress)
+        if as_json:
+            output.succeed("update", {"changed": bool(files), "restored": list(files)})
+        else:
+            click.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
+        return
+    environments.require_current(request.installation, app)
+    if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
+        request = dataclasses.replace(request, revision=request.app.branch)
+    report = install.install(request, progress, leave_conflicts=True)
+    if as_json:
+        output.succeed("update", _report(request, report.receipt, report))
+    else:
+        click.echo(_summary(request, report))
+
+
 @click.command("verify")
 @options.pair
 @options.common

@@ -8,58 +8,115 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import options, output
+from patchlock.cli import clones, options, output
 from patchlock.cli.apps import outcome_data, outcome_lines
 
 if TYPE_CHECKING:
     from patchlock.gathering import Request, Upstream
-    from patchlock.model import Outcome
+    from patchlock.model import Outcome, Patched
 
 
 @click.group("patch", no_args_is_help=True)
 def patch_command() -> None:
-    """Show what the patches of an app do to its source.
+    """Show what the patches of an app do to its source; bring them into any clone of yours.
 
     \b
     Example:
       patchlock patch status demo
-      patchlock patch diff demo
+      patchlock patch apply xtts-webui --source ~/xtts-webui
     """
 
 
+for _command in (clones.apply_command, clones.update_command, clones.undo_command, clones.hooks_command):
+    patch_command.add_command(_command)
+
+
 @patch_command.command("status")
-@options.pair
+@click.argument("app", required=False)
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@clones.patches_option
 @options.upstream
 @options.common
 def status_command(
-    app: str, profile: str | None, source: str | None, revision: str | None, catalogue: Path | None, as_json: bool
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
 ) -> int:
-    """Say what became of every patch in every file, in the installed source or else in upstream.
+    """Say what became of every patch in every file: in the installed source, in a clone of yours, or in upstream.
 
     \b
     Example:
       patchlock patch status demo --profile cpu
+      patchlock patch status --source ~/xtts-webui
     """
-    from patchlock import gathering
     from patchlock.model import BLOCKING
 
-    request = options.request(catalogue, app, profile, source=source, revision=revision)
-    upstream = gathering.read_upstream(request)
-    outcomes = tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes)
-    blocked = bool(upstream.patched.failures) or any(o.kind in BLOCKING for o in outcomes)
+    looked = _look(app, profile, file, source, revision, catalogue)
+    blocked = bool(looked.patched.failures) or any(o.kind in BLOCKING for o in looked.outcomes)
     if as_json:
         data = {
-            "commit": upstream.snapshot.commit,
-            "outcomes": [outcome_data(outcome) for outcome in outcomes],
-            "failures": list(upstream.patched.failures),
+            "commit": looked.commit,
+            "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
+            "failures": list(looked.patched.failures),
         }
         output.succeed("patch status", data, ok=not blocked)
     else:
-        click.echo(f"{app} at commit {upstream.snapshot.commit[:12]} on {request.profile.name}")
-        click.echo(outcome_lines(outcomes))
-        for failure in upstream.patched.failures:
+        place = f" in {looked.folder}" if looked.folder else ""
+        at = f" at commit {looked.commit[:12]}" if looked.commit else ""
+        click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
+        click.echo(outcome_lines(looked.outcomes))
+        for failure in looked.patched.failures:
             click.echo(f"does not hold: {failure}")
     return 1 if blocked else 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Looked:
+    """What patching gives, and how it stands in the tree that was looked at."""
+
+    name: str
+    profile: str
+    folder: str
+    """Of a clone of the user's, or ""."""
+    commit: str
+    patched: Patched
+    outcomes: tuple[Outcome, ...]
+
+
+def _look(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+) -> _Looked:
+    """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
+    from patchlock import gathering, repatching
+    from patchlock.errors import UsageError
+
+    if app is None or file is not None or clones.is_tree(source, revision):
+        tree = repatching.open_tree(Path(source or "."))
+        wanted = clones.patch_set(tree, catalogue, app, profile, file)
+        commit, patched, outcomes = repatching.status(tree, wanted)
+        name, profile, folder = wanted.name, wanted.profile, str(tree.root)
+        if revision is not None:
+            raise UsageError("--commit is for an app's upstream; a clone is looked at as it stands")
+        return _Looked(name=name, profile=profile, folder=folder, commit=commit, patched=patched, outcomes=outcomes)
+    request = options.request(catalogue, app, profile, source=source, revision=revision)
+    upstream = gathering.read_upstream(request)
+    return _Looked(
+        name=app,
+        profile=request.profile.name,
+        folder="",
+        commit=upstream.snapshot.commit,
+        patched=upstream.patched,
+        outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
+    )
 
 
 def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
@@ -83,24 +140,32 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
 
 
 @patch_command.command("diff")
-@options.pair
+@click.argument("app", required=False)
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@clones.patches_option
 @options.upstream
 @options.common
 def diff_command(
-    app: str, profile: str | None, source: str | None, revision: str | None, catalogue: Path | None, as_json: bool
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
 ) -> None:
     """Print the difference between upstream and the patched source, as a unified diff.
 
     \b
     Example:
       patchlock patch diff demo --profile cpu
+      patchlock patch diff --source ~/xtts-webui
     """
-    from patchlock import gathering, planning
+    from patchlock import planning
 
-    request = options.request(catalogue, app, profile, source=source, revision=revision)
-    upstream = gathering.read_upstream(request)
-    text = planning.diff(upstream.patched.changes)
+    looked = _look(app, profile, file, source, revision, catalogue)
+    text = planning.diff(looked.patched.changes)
     if as_json:
-        output.succeed("patch diff", {"commit": upstream.snapshot.commit, "diff": text})
+        output.succeed("patch diff", {"commit": looked.commit, "diff": text})
     else:
         click.echo(text, nl=False)

@@ -1,0 +1,372 @@
+"""Bring a working tree from one patched commit to another, keeping every edit of the user's by three-way merge.
+
+Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `pending` the one
+that it is on its way to, `before` holds the files as they were before a move that ended in conflicts. Everything is
+worked out before the first byte is written. A killed move leaves each file in one of two known states, so the next move
+finishes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from patchlock import merging, standing, trees
+from patchlock.checkout import git
+from patchlock.errors import SourceConflictError
+from patchlock.model import CommitId
+from patchlock.standing import Standing
+from patchlock.trees import Entries, Tree, commit_of
+
+APPLIED = "refs/patchlock/applied"
+PENDING = "refs/patchlock/pending"
+_BEFORE = "refs/patchlock/before"
+_ABORTED = "refs/patchlock/aborted"
+_RECORD = "conflicts.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Moved:
+    """What a move did, by path from the root of the tree."""
+
+    written: tuple[PurePosixPath, ...]
+    merged: tuple[PurePosixPath, ...]
+    """Files where the user's edits and ours were joined."""
+    kept: tuple[PurePosixPath, ...]
+    """Files that upstream no longer has and that the user had changed: they stay."""
+    conflicts: tuple[PurePosixPath, ...]
+    """Files that were left with both sides between markers; empty unless that was asked for."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Plan:
+    """What a move will write; nothing has been written yet."""
+
+    writes: dict[PurePosixPath, bytes | None] = dataclasses.field(default_factory=dict)
+    merged: list[PurePosixPath] = dataclasses.field(default_factory=list)
+    kept: list[PurePosixPath] = dataclasses.field(default_factory=list)
+    conflicts: dict[PurePosixPath, tuple[bytes | None, bytes, bytes]] = dataclasses.field(default_factory=dict)
+    """Path → what both sides come from, the user's side, ours."""
+    resolved: list[PurePosixPath] = dataclasses.field(default_factory=list)
+    """Files in which git had left a conflict that is none for us."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _States:
+    """All the commits whose files may stand in the tree without being an edit of the user's."""
+
+    before: Entries
+    """What the tree was last brought to."""
+    between: Entries
+    """What a killed move was bringing it to."""
+    pulled: Entries
+    """Upstream, as the user's branch has it now."""
+    origin: Entries
+    """Upstream, as it was when the tree was last patched."""
+    after: Entries
+    """Where it goes."""
+
+    def versions(self, path: PurePosixPath) -> list[str | None]:
+        """Give the blob of a file in each state, None where it lacks it; that which it was brought to comes first."""
+        known = (self.before, self.pulled, self.origin, self.between)
+        return [state[path].blob if path in state else None for state in known]
+
+
+def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_conflicts: bool = False) -> Moved:
+    """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
+
+    A patched file that is missing comes back. Where the user pulled, rebased or checked out another commit himself,
+    the version that is nearest to his file is what his edits are counted from.
+
+    Args:
+        tree: the working tree.
+        target: the patched commit.
+        restore_all: bring every missing file of upstream back, not only patched ones.
+        leave_conflicts: where the user's edits and ours meet, leave both between markers, as git does; see `abort`.
+
+    Raises:
+        SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
+        UnsafePathError: a path leaves the tree.
+    """
+    _finish_conflicts(tree)
+    base = commit_of(tree.repository, APPLIED)
+    where = standing.of(tree, base) if tree.is_clone else None
+    plan = _plan(tree, base or target, target, where, restore_all=restore_all)
+    if plan.conflicts and not leave_conflicts:
+        raise SourceConflictError(
+            f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
+            where=str(tree.root),
+            remedy=f"see yours with `git -C {tree.repository} diff {APPLIED}`, undo or move them, and run this again",
+        )
+    modes = trees.entries(tree.repository, target)
+    if plan.conflicts:
+        _remember(tree, plan, base, target)
+    git("update-ref", PENDING, target, repository=tree.repository)
+    for path, data in plan.writes.items():
+        is_executable = path in modes and modes[path].is_executable
+        trees.write(tree, path, data, is_executable=is_executable)
+    if tree.is_clone:
+        _follow(tree, base or target, target)
+        _tell_index(tree, plan, where)
+    git("update-ref", APPLIED, target, repository=tree.repository)
+    git("update-ref", "-d", PENDING, repository=tree.repository)
+    return Moved(
+        written=tuple(plan.writes),
+        merged=tuple(plan.merged),
+        kept=tuple(plan.kept),
+        conflicts=tuple(sorted(plan.conflicts)),
+    )
+
+
+def _plan(tree: Tree, base: CommitId, target: CommitId, where: Standing | None, *, restore_all: bool) -> _Plan:
+    repository = tree.repository
+    origin = trees.entries(repository, trees.upstream_of(repository, base))
+    states = _States(
+        before=trees.entries(repository, base),
+        between=trees.entries(repository, commit_of(repository, PENDING) or target),
+        pulled=trees.entries(repository, _pulled(tree, target, where)) if where else origin,
+        origin=origin,
+        after=trees.entries(repository, target),
+    )
+    wanted = trees.entries(repository, trees.upstream_of(repository, target))
+    paths = set().union(*(state.keys() for state in (states.before, states.between, states.pulled, states.after)))
+    changed = [path for path in sorted(paths) if _is_changed(tree, states, wanted, path, restore_all=restore_all)]
+    everything = (states.before, states.between, states.pulled, states.origin, states.after)
+    listed = [state[path] for state in everything for path in changed if path in state]
+    data = trees.contents(repository, listed)
+    plan = _Plan()
+    for path in changed:
+        new = data[states.after[path].blob] if path in states.after else None
+        known = [data[blob] if blob else None for blob in states.versions(path)]
+        _decide(tree, plan, path, known, new, where)
+    return plan
+
+
+def _pulled(tree: Tree, target: CommitId, where: Standing) -> CommitId | None:
+    """Name what git last checked out: the user's own branch where that is what is patched, or upstream's commit."""
+    return where.head if trees.upstream_of(tree.repository, target) == where.head else where.upstream
+
+
+def _is_changed(tree: Tree, states: _States, wanted: Entries, path: PurePosixPath, *, restore_all: bool) -> bool:
+    """Tell whether a file may have to be written."""
+    after = states.after.get(path)
+    if any(state.get(path) != after for state in (states.before, states.between, states.pulled)):
+        return True
+    is_ours = after is not None and wanted.get(path) != after
+    return after is not None and (restore_all or is_ours) and not trees.exists(tree, path)
+
+
+def _decide(
+    tree: Tree,
+    plan: _Plan,
+    path: PurePosixPath,
+    known: list[bytes | None],
+    new: bytes | None,
+    where: Standing | None,
+) -> None:
+    """Decide about one file: write ours, keep the user's, join both, or tell that they meet."""
+    mine = trees.read(tree, path)
+    if where is not None and path in where.unmerged:
+        side = _users_side(tree, path, mine, where.unmerged[path], known[1])
+        if side is None:
+            plan.conflicts[path] = (known[0], mine or b"", new or b"")
+            return
+        mine = side
+        plan.resolved.append(path)
+    if mine == new:
+        if path in plan.resolved:
+            plan.writes[path] = new
+        return
+    if mine is None:
+        if trees.exists(tree, path):  # a folder or a broken link of the user's stands there
+            plan.conflicts[path] = (known[0], b"", new or b"")
+        else:
+            plan.writes[path] = new
+    elif mine in known:
+        plan.writes[path] = new
+    elif new is None:
+        plan.kept.append(path)
+    else:
+        _join(tree, plan, path, mine, known, new)
+
+
+def _users_side(
+    tree: Tree, path: PurePosixPath, mine: bytes | None, unmerged: standing.Unmerged, pulled: bytes | None
+) -> bytes | None:
+    """Give the user's side of a file in which git left a conflict; None where he has begun to resolve it himself."""
+    if mine is None or unmerged.ours is None or unmerged.theirs is None:
+        return None
+    left = merging.merge(tree.repository, path, unmerged.ours, unmerged.base or b"", unmerged.theirs)
+    if standing.without_labels(left.data) != standing.without_labels(mine):
+        return None if standing.has_markers(mine) else mine
+    if unmerged.ours == pulled:
+        return unmerged.theirs
+    return unmerged.ours if unmerged.theirs == pulled else None
+
+
+def _join(tree: Tree, plan: _Plan, path: PurePosixPath, mine: bytes, known: list[bytes | None], new: bytes) -> None:
+    # What a killed move was writing is no version that the user can have edited; the last of `known` is that.
+    bases = merging.by_nearness(mine, known[:-1])
+    for base in [base for i, base in enumerate(bases) if i == 0 or base != new]:
+        joined = merging.merge(tree.repository, path, mine, base, new)
+        if joined.is_clean:
+            if joined.data != mine or path in plan.resolved:
+                plan.writes[path] = joined.data
+            plan.merged.append(path)
+            return
+    nearest = bases[0] if bases else None
+    plan.conflicts[path] = (nearest, mine, new)
+    plan.writes[path] = merging.merge(tree.repository, path, mine, nearest or b"", new).data
+
+
+def _follow(tree: Tree, base: CommitId, target: CommitId) -> None:
+    """Move the user's branch along where he has not committed anything: it stands on the commit that we put there."""
+    old, new = (trees.upstream_of(tree.repository, commit) for commit in (base, target))
+    head = commit_of(tree.repository, "HEAD")
+    if old != new and head == old:
+        git("update-ref", "HEAD", new, old, repository=tree.repository)
+        git("read-tree", new, repository=tree.repository)
+
+
+def _tell_index(tree: Tree, plan: _Plan, where: Standing | None) -> None:
+    """Make the index say what git's own would: conflicts with their three versions, and what is none any more."""
+    rows: list[str] = []
+    for path, (base, mine, new) in plan.conflicts.items():
+        stages = [(stage, data) for stage, data in ((1, base), (2, mine), (3, new)) if data is not None]
+        rows.append(_row("0", "0" * 40, 0, path))
+        rows += [_row("100644", _blob(tree, data), stage, path) for stage, data in stages]
+    head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
+    for path in plan.resolved:
+        data = plan.writes.get(path)
+        is_committed_next = bool(where and where.unfinished) and data is not None
+        blob = _blob(tree, data) if is_committed_next and data is not None else head[path].blob if path in head else ""
+        rows.append(_row("0", "0" * 40, 0, path))
+        rows += [_row("100644", blob, 0, path)] if blob else []
+    _write_index(tree, rows)
+
+
+def _row(mode: str, blob: str, stage: int, path: PurePosixPath) -> str:
+    return f"{mode} {blob} {stage}\t{path}"
+
+
+def _blob(tree: Tree, data: bytes) -> str:
+    return git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
+
+
+def _write_index(tree: Tree, rows: Iterable[str]) -> None:
+    stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", errors="surrogateescape")
+    if stdin:
+        git("update-index", "-z", "--index-info", repository=tree.repository, stdin=stdin)
+
+
+# --- conflicts --------------------------------------------------------------------------------------------------------
+
+
+def _remember(tree: Tree, plan: _Plan, base: CommitId | None, target: CommitId) -> None:
+    """Keep the files as they are, so that one command brings them back."""
+    paths = sorted(plan.writes.keys() | plan.conflicts.keys())
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    files = {path: trees.read(tree, path) for path in paths}
+    saved = trees.commit_files(
+        tree.repository, files, parent=base or target, message="before a move that met conflicts\n", ref=_BEFORE
+    )
+    record = {
+        "applied": base,
+        "head": head,
+        "before": saved,
+        "paths": [str(path) for path in paths],
+        "missing": [str(path) for path, data in files.items() if data is None],
+        "conflicts": [str(path) for path in sorted(plan.conflicts)],
+    }
+    _record(tree).write_text(json.dumps(record, indent=1), encoding="utf-8")
+
+
+def _record(tree: Tree) -> Path:
+    return trees.repository_file(tree.repository, _RECORD)
+
+
+def _read_record(tree: Tree) -> Mapping[str, object] | None:
+    try:
+        record = json.loads(_record(tree).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
+    """Name the files that still hold both sides of a conflict that a move left; None where no move left any."""
+    record = _read_record(tree)
+    if record is None:
+        return None
+    paths = [PurePosixPath(str(path)) for path in _listed(record, "conflicts")]
+    return tuple(path for path in paths if standing.has_markers(trees.read(tree, path) or b""))
+
+
+def _listed(record: Mapping[str, object], key: str) -> list[object]:
+    value = record.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _finish_conflicts(tree: Tree) -> None:
+    """Take note that the user has resolved what the last move left; or undo a move that was killed in the middle."""
+    record = _read_record(tree)
+    if record is None:
+        return
+    if commit_of(tree.repository, PENDING) is not None:
+        abort(tree)
+        return
+    left = conflicted(tree)
+    if left:
+        raise SourceConflictError(
+            f"{', '.join(map(str, left))} still has conflict markers",
+            where=str(tree.root),
+            remedy="choose between the two sides in each, or go back with --abort; then run this again",
+        )
+    _forget(tree, record)
+
+
+def _forget(tree: Tree, record: Mapping[str, object]) -> None:
+    if tree.is_clone:
+        head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
+        paths = [PurePosixPath(str(path)) for path in _listed(record, "conflicts")]
+        rows = [_row("0", "0" * 40, 0, path) for path in paths]
+        rows += [_row("100755" if head[p].is_executable else "100644", head[p].blob, 0, p) for p in paths if p in head]
+        _write_index(tree, rows)
+    _record(tree).unlink(missing_ok=True)
+
+
+def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
+    """Go back to the files as they were before a move that met conflicts, byte for byte.
+
+    What stands there now is kept as `refs/patchlock/aborted`.
+
+    Returns:
+        The files that were brought back; none where no move left conflicts.
+    """
+    record = _read_record(tree)
+    if record is None:
+        return ()
+    repository = tree.repository
+    saved = CommitId(str(record["before"]))
+    listed = trees.entries(repository, saved)
+    paths = [PurePosixPath(str(path)) for path in _listed(record, "paths")]
+    now = {path: trees.read(tree, path) for path in paths}
+    trees.commit_files(repository, now, parent=saved, message="what was left when it was aborted\n", ref=_ABORTED)
+    missing = set(_listed(record, "missing"))
+    data = trees.contents(repository, [listed[path] for path in paths if path in listed])
+    for path in paths:
+        old = None if str(path) in missing else data[listed[path].blob]
+        if old != now[path]:
+            is_executable = path in listed and listed[path].is_executable
+            trees.write(tree, path, old, is_executable=is_executable)
+    head = record.get("head")
+    if isinstance(head, str) and commit_of(repository, "HEAD") != head:
+        git("update-ref", "HEAD", head, repository=repository)
+        git("read-tree", head, repository=repository)
+    applied = record.get("applied")
+    git("update-ref", *([APPLIED, applied] if isinstance(applied, str) else ["-d", APPLIED]), repository=repository)
+    git("update-ref", "-d", PENDING, repository=repository)
+    _forget(tree, record)
+    return tuple(paths)

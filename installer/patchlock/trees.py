@@ -1,0 +1,195 @@
+"""A working tree and the commits behind it: read and write single files, nothing outside the tree; moves no branch."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+
+from patchlock.checkout import blobs, git
+from patchlock.errors import UnsafePathError
+from patchlock.model import CommitId
+
+OURS = "patchlock@localhost"
+"""Author of the commits that patchlock makes."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Tree:
+    """A folder of the user's with upstream's files, and the repository that remembers what we did there."""
+
+    root: Path
+    repository: Path
+    """The folder itself where it is a git clone; a repository of ours inside it otherwise."""
+
+    @property
+    def is_clone(self) -> bool:
+        """The folder is a git clone of the user's."""
+        return self.root == self.repository
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One regular file of a commit."""
+
+    blob: str
+    is_executable: bool
+
+
+Entries = Mapping[PurePosixPath, Entry]
+"""By path from the root of the tree."""
+
+
+def commit_of(repository: Path, ref: str) -> CommitId | None:
+    """Name the commit of a ref, or None."""
+    done = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
+
+
+def upstream_of(repository: Path, commit: CommitId) -> CommitId:
+    """Name the parent of a patched commit, which is upstream's; a commit of upstream itself is its own."""
+    author, _, parents = git("show", "-s", "--format=%ae%n%P", commit, repository=repository).text.partition("\n")
+    return CommitId(parents.split()[0]) if author == OURS and parents.strip() else commit
+
+
+def entries(repository: Path, commit: CommitId | None) -> dict[PurePosixPath, Entry]:
+    """List the regular files of a commit; links and submodules are left out, as is all where there is no commit.
+
+    Raises:
+        UnsafePathError: a path leaves the tree or points into a repository's own folder.
+    """
+    if commit is None:
+        return {}
+    found = {}
+    for row in git("ls-tree", "-r", "-z", commit, repository=repository).stdout.split(b"\0"):
+        head, _, name = row.partition(b"\t")
+        mode, kind, blob = head.decode().split() if row else ("", "", "")
+        if kind == "blob" and mode in {"100644", "100755"}:
+            path = PurePosixPath(os.fsdecode(name))
+            require_inside(path)
+            found[path] = Entry(blob=blob, is_executable=mode == "100755")
+    return found
+
+
+def contents(repository: Path, listed: Iterable[Entry]) -> dict[str, bytes]:
+    """Read the bytes of entries: blob id → bytes."""
+    return blobs(repository, {entry.blob for entry in listed})
+
+
+def require_inside(path: PurePosixPath) -> None:
+    """Refuse a path that git itself would never check out.
+
+    Raises:
+        UnsafePathError: it leaves the tree or points into a repository's own folder.
+    """
+    if path.is_absolute() or any(part == ".." or part.lower().rstrip(". ") == ".git" for part in path.parts):
+        raise UnsafePathError(
+            f"the repository holds the path {path}, which leaves the tree or changes git's own files",
+            remedy="do not use this clone, and tell its owner",
+        )
+
+
+def read(tree: Tree, path: PurePosixPath) -> bytes | None:
+    """Read a file of the working tree; None where there is no regular file.
+
+    Raises:
+        UnsafePathError: a folder on the way is a link out of the tree.
+    """
+    file = _place(tree, path)
+    return file.read_bytes() if file.is_file() else None
+
+
+def exists(tree: Tree, path: PurePosixPath) -> bool:
+    """Tell whether anything is there: a file, a folder, or a link, also a broken one."""
+    return os.path.lexists(tree.root / path)
+
+
+def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
+    """Write a file of the working tree beside and put it in its place, or remove it where there is no data.
+
+    Raises:
+        UnsafePathError: a folder on the way is a link out of the tree.
+    """
+    file = _place(tree, path)
+    if data is None:
+        file.unlink(missing_ok=True)
+        _remove_empty(tree, path.parent)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = file.with_name(f".{file.name}.patchlock")
+    beside.write_bytes(data)
+    beside.chmod((file.stat().st_mode & 0o777) if file.exists() else (0o755 if is_executable else 0o644))
+    beside.replace(file)
+
+
+def _remove_empty(tree: Tree, folder: PurePosixPath) -> None:
+    """Remove folders that became empty, as git does."""
+    with contextlib.suppress(OSError):
+        while folder.parts:
+            (tree.root / folder).rmdir()
+            folder = folder.parent
+
+
+def _place(tree: Tree, path: PurePosixPath) -> Path:
+    require_inside(path)
+    parent = (tree.root / path).parent
+    if not parent.resolve().is_relative_to(tree.root.resolve()):
+        raise UnsafePathError(
+            f"{path} lies behind a link that leaves the tree",
+            where=str(tree.root),
+            remedy=f"replace the link by a folder: {path.parent}",
+        )
+    return tree.root / path
+
+
+def commit_files(
+    repository: Path, files: Mapping[PurePosixPath, bytes | None], *, parent: CommitId | None, message: str, ref: str
+) -> CommitId:
+    """Write files over the tree of a parent as a commit of ours; the same content gives the same id everywhere.
+
+    Args:
+        repository: where.
+        files: by path from the root; None removes one.
+        parent: the commit whose tree is the base and whose date is taken; None for a first commit of 1970.
+        message: what was done, for a person.
+        ref: full name of the ref that will hold the commit.
+    """
+    listed = git("ls-tree", "-r", "-z", parent, repository=repository).stdout if parent else b""
+    modes = {row.partition(b"\t")[2]: row[:6].decode() for row in listed.split(b"\0") if row}
+    rows = []
+    for path, data in files.items():
+        name = os.fsencode(str(path))
+        if data is None:
+            rows.append(b"0 %s\t%s\0" % (b"0" * 40, name))
+            continue
+        blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=data).stdout.strip()
+        mode = modes.get(name, "100644")
+        rows.append(b"%s %s\t%s\0" % (b"100755" if mode == "100755" else b"100644", blob, name))
+    index = repository_file(repository, f"index.{os.getpid()}")
+    env = {"GIT_INDEX_FILE": str(index)}
+    try:
+        git("read-tree", *([parent] if parent else ["--empty"]), repository=repository, env=env)
+        git("update-index", "-z", "--index-info", repository=repository, env=env, stdin=b"".join(rows))
+        made = git("write-tree", repository=repository, env=env).text
+    finally:
+        index.unlink(missing_ok=True)
+    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
+    env = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in _signature(seconds)}
+    parents = ["-p", parent] if parent else []
+    commit = git("commit-tree", made, *parents, repository=repository, env=env, stdin=message.encode()).text
+    git("update-ref", ref, commit, repository=repository)
+    return CommitId(commit)
+
+
+def _signature(seconds: str) -> tuple[tuple[str, str], ...]:
+    return (("NAME", "patchlock"), ("EMAIL", OURS), ("DATE", f"@{seconds} +0000"))
+
+
+def repository_file(repository: Path, name: str) -> Path:
+    """Give a file of ours in a repository's private folder, which exists then."""
+    folder = Path(git("rev-parse", "--git-path", "patchlock", repository=repository).text)
+    folder = folder if folder.is_absolute() else repository / folder
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
