@@ -1,0 +1,211 @@
+"""`update` of an installed app, and `patch apply`, `undo`, `hooks` on a clone of the user's, as a person runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+from test_users_tree import git
+
+PATCHES = """
+[[patch]]
+id = "cpu"
+why = "w"
+source = "s"
+op = "replace-expression"
+paths = ["**/*.py"]
+literal = ["cuda"]
+pattern = '"cuda"'
+replacement = "choose()"
+[[patch.ensure]]
+check = "no-string"
+value = "cuda"
+"""
+
+
+@pytest.fixture
+def upstream(world: World, tmp_path: Path) -> Path:
+    """Make a public repository of the miniature upstream."""
+    folder = tmp_path / "public"
+    subprocess.run(["cp", "-r", str(world.upstream), str(folder)], check=True)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "one")
+    return folder
+
+
+@pytest.fixture
+def installed(world: World, patchlock: Patchlock) -> Path:
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("install", "mini", "--json")
+    assert done.returncode == 0, done.stdout
+    return Path(json.loads(done.stdout)["data"]["folder"])
+
+
+def change(folder: Path, old: str, new: str) -> None:
+    app = folder / "app.py"
+    assert old in app.read_text()
+    app.write_text(app.read_text().replace(old, new))
+    git(folder, "commit", "-q", "-a", "-m", "change")
+
+
+def test_update_brings_upstream_and_keeps_edits(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
+    source = installed / "source"
+    (source / "app.py").write_text((source / "app.py").read_text() + "# mine\n")
+    change(upstream, '"""An app."""', '"""A newer app."""')
+    done = patchlock("update", "mini", "--source", str(upstream))
+    assert done.returncode == 0, done.stderr
+    text = (source / "app.py").read_text()
+    assert text.startswith('"""A newer app."""')
+    assert text.endswith("# mine\n")
+    assert git(source, "rev-parse", "HEAD") == git(upstream, "rev-parse", "HEAD")
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_update_that_meets_edits_can_be_finished_or_aborted(
+    installed: Path, upstream: Path, patchlock: Patchlock
+) -> None:
+    source = installed / "source"
+    mine = (source / "app.py").read_text().replace('"""An app."""', '"""My app."""')
+    (source / "app.py").write_text(mine)
+    pointer = (installed / "current").read_text()
+    change(upstream, '"""An app."""', '"""A newer app."""')
+    done = patchlock("update", "mini", "--source", str(upstream))
+    assert done.returncode == 1
+    assert "your edits and ours meet in app.py: both stand there between markers" in done.stderr
+    assert "<<<<<<< yours" in (source / "app.py").read_text()
+    assert (installed / "current").read_text() == pointer
+    for command in ("run", "verify"):
+        refused = patchlock(command, "mini")
+        assert refused.returncode == 1
+        assert "waits for its conflicts to be resolved" in refused.stderr, command
+    assert patchlock("update", "mini", "--abort").stdout == "1 files are as they were\n"
+    assert (source / "app.py").read_text() == mine
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+    assert patchlock("update", "mini", "--source", str(upstream)).returncode == 1
+    (source / "app.py").write_text(mine.replace("My app", "Our app"))
+    done = patchlock("update", "mini", "--source", str(upstream))
+    assert done.returncode == 0, done.stderr
+    assert (source / "app.py").read_text() == mine.replace("My app", "Our app")
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_pull_by_hand_is_repaired_by_update(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
+    source = installed / "source"
+    change(upstream, '"""An app."""', '"""A newer app."""')
+    git(source, "stash", "-q")
+    git(source, "fetch", "-q", str(upstream), "main")
+    git(source, "reset", "-q", "--hard", "FETCH_HEAD")
+    done = patchlock("update", "mini", "--source", str(upstream))
+    assert done.returncode == 0, done.stderr
+    assert (source / "app.py").read_text().startswith('"""A newer app."""')
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_update_of_what_is_not_installed(world: World, patchlock: Patchlock) -> None:
+    done = patchlock("update", "mini")
+    assert done.returncode == 1
+    assert "error[not-installed]" in done.stderr
+
+
+@pytest.fixture
+def clone(tmp_path: Path, patchlock: Patchlock) -> Path:
+    """Give a clone of the user's, and a file of patches beside it."""
+    public = tmp_path / "public"
+    public.mkdir()
+    git(public, "init", "-q", "-b", "main")
+    (public / "app.py").write_text('first = 1\n\n\ndevice = "cuda"\n')
+    git(public, "add", "-A")
+    git(public, "commit", "-q", "-m", "one")
+    git(tmp_path, "clone", "-q", str(public), "clone")
+    (tmp_path / "patches.toml").write_text(PATCHES)
+    return tmp_path / "clone"
+
+
+def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    done = patchlock("patch", "apply", *options)
+    assert done.returncode == 0, done.stderr
+    assert "cpu  needed  app.py:4\n1 files written\n" in done.stdout
+    assert patchlock("patch", "apply", *options).stdout.endswith("has the patches of patches already: nothing to do\n")
+    assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
+    assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout
+    undone = patchlock("patch", "undo", "--source", str(clone))
+    assert undone.stdout == f"1 files of {clone} are upstream's again\n"
+    again = patchlock("patch", "undo", "--source", str(clone), "--json")
+    assert json.loads(again.stdout)["error"]["code"] == "not-patched"
+
+
+def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("first = 1", "first = 'mine'"))
+    change(clone.parent / "public", "first = 1", "first = 'theirs'")
+    done = patchlock("patch", "update", *options)
+    assert done.returncode == 1
+    assert "your edits and the patches meet in app.py: both stand there between markers." in done.stderr
+    assert patchlock("patch", "apply", "--abort", "--source", str(clone)).returncode == 0
+    assert (clone / "app.py").read_text() == "first = 'mine'\n\n\ndevice = choose()\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["apply"], "no patches are applied there yet, so it must be said which"),
+        (["apply", "--source", "nowhere"], "there is no such folder"),
+        (["apply", "no-app"], 'there is no app "no-app"'),
+    ],
+    ids=["nothing named", "no folder", "no app"],
+)
+def test_what_cannot_be_applied_is_said(clone: Path, patchlock: Patchlock, words: list[str], message: str) -> None:
+    words = [*words, "--source", str(clone)] if "--source" not in words else words
+    done = patchlock("patch", *words)
+    assert done.returncode in {1, 2}
+    assert message in done.stderr
+
+
+def test_file_of_patches_with_unknown_keys_is_refused_with_line_and_key(clone: Path, patchlock: Patchlock) -> None:
+    (clone.parent / "patches.toml").write_text(PATCHES.replace("pattern =", "patern ="))
+    done = patchlock("patch", "apply", "--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert done.returncode == 1
+    assert "patches.toml:9" in done.stderr
+    assert "patern" in done.stderr
+    assert git(clone, "status", "--short") == ""
+
+
+def _pull(clone: Path, patchlock: Patchlock, *words: str) -> None:
+    env = patchlock.env() | {"GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ["git", "-C", str(clone), "pull", "-q", *words], env=env, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_hooks_renew_the_patches_after_a_pull(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    done = patchlock("patch", "hooks", *options)
+    assert done.stdout == "written: post-merge, post-checkout, post-rewrite\n"
+    public = clone.parent / "public"
+    (public / "new.py").write_text('d = "cuda"\n')
+    git(public, "add", "-A")
+    git(public, "commit", "-q", "-m", "two")
+    _pull(clone, patchlock)
+    assert (clone / "new.py").read_text() == "d = choose()\n"
+    assert patchlock("patch", "hooks", "--remove", "--source", str(clone)).stdout.startswith("removed: post-merge")
+    assert not (clone / ".git" / "hooks" / "post-merge").exists()
+
+
+def test_hook_of_somebody_else_is_not_touched(clone: Path, patchlock: Patchlock) -> None:
+    hook = clone / ".git" / "hooks" / "post-merge"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\n")
+    done = patchlock("patch", "hooks", "--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert done.returncode == 1
+    assert "error[hook-taken]: the clone has its own post-merge hook" in done.stderr
+    assert hook.read_text() == "#!/bin/sh\n"
