@@ -11,6 +11,9 @@ from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
 from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
 
+_INCOMING = "refs/patchlock/incoming"
+"""The patched commit as it comes from our cache, so that git keeps it until a move takes it."""
+
 
 def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
     """Make the clone, with a branch at upstream's commit; it appears whole or not at all.
@@ -19,7 +22,7 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
         folder: where the clone will be; must not exist.
         app: the app.
         snapshot: upstream's commit in our cache.
-        ref: the patched commit in our cache, kept as `pending`.
+        ref: the patched commit in our cache, kept from git's clean-up.
         lock: descriptor of the installation's lock.
     """
     building = folder.with_name(folder.name + ".partial")
@@ -45,12 +48,12 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
 
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
-    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{PENDING}")
+    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{_INCOMING}")
     git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
 
 
 def prepare(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
-    """Bring the patched commit into an existing clone, as `pending`; the working tree is not touched."""
+    """Bring the patched commit into an existing clone, safe from git's clean-up; the working tree is not touched."""
     for stuck in (folder / ".git" / "refs" / "patchlock").rglob("*.lock"):
         stuck.unlink(missing_ok=True)
     _bring(folder, snapshot, ref, lock)

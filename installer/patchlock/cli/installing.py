@@ -112,7 +112,7 @@ def update_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
-    """Bring an installed app to what upstream's branch has now: pull, patch again, sync, prove; your edits are kept.
+    """Bring an installed app to what upstream's branch has now; your edits are kept.
 
     \b
     Example:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("patch", no_args_is_help=True)
 def patch_command() -> None:
-    """Show what the patches of an app do to its source; bring them into any clone of yours.
+    """Show what the patches of an app do; bring them into any clone of yours.
 
     \b
     Example:
