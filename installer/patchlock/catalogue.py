@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import declarations
+from patchlock import codemods, declarations
 from patchlock.errors import CatalogueError, Problem, UnknownAppError, UnknownProfileError, UsageError, nearest
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
 from patchlock.tables import Report, Table, line_index
@@ -41,9 +41,12 @@ class Catalogue:
         """
         if name not in self.app_names():
             raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, self.app_names()))
-        return _read(
+        app = _read(
             self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name, self.profile_names())
         )
+        if problems := codemods.problems(app, self.root):
+            raise CatalogueError(problems)
+        return app
 
     def profile(self, name: str) -> Profile:
         """Read one profile.

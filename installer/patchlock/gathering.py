@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from pathlib import Path, PurePosixPath
 
-from patchlock import __version__, checkout, environments, lockfile, locking, patching, planning, targets
+from patchlock import __version__, checkout, codemods, environments, lockfile, locking, patching, planning, targets
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
@@ -66,7 +66,7 @@ def read_upstream(request: Request) -> Upstream:
         source=request.source,
         revision=request.revision,
     )
-    wanted = patching.for_profile(app.patches, request.profile.name)
+    wanted = codemods.bind(patching.for_profile(app.patches, request.profile.name), app.name, request.catalogue.root)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
     paths = {*targets.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
@@ -152,7 +152,8 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     """Digest the files that a lock depends on; upstream's only where they can be read without a network."""
     root = request.catalogue.root
     app, profile = request.app, request.profile
-    files = [app.origin.file, profile.origin.file, *(f"profiles/indexes/{name}.toml" for name in profile.indexes)]
+    indexes = (f"profiles/indexes/{name}.toml" for name in profile.indexes)
+    files = [app.origin.file, *codemods.files(app), profile.origin.file, *indexes]
     inputs = {file: planning.sha256((root / file).read_bytes()) for file in files}
     if upstream is not None:
         inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in upstream.raw.items()}
@@ -227,6 +228,7 @@ def inputs_digest(request: Request, lock: bytes) -> Sha256:
     root = request.catalogue.root
     return planning.inputs_digest(
         {
+            **{f"codemod:{file}": (root / file).read_bytes() for file in codemods.files(request.app)},
             "patchlock": __version__,
             "app": (root / request.app.origin.file).read_bytes(),
             "profile": (root / request.profile.origin.file).read_bytes(),

@@ -18,7 +18,7 @@ STOREYS: dict[str, int] = {
     ),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
-    **dict.fromkeys(("environments", "checks"), 2),
+    **dict.fromkeys(("environments", "checks", "codemods"), 2),
     **dict.fromkeys(("gathering", "install", "upkeep", "repatching"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,

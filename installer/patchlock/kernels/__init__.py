@@ -1,1 +1,1 @@
-"""Small programs that run inside an app's environment, each in its own process; they never import patchlock."""
+"""Small programs, each in its own process, for an app's environment and for codemods; they never import patchlock."""

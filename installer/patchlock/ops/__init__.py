@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import python, requirements, text
+from patchlock.ops import arguments, codemod, entry, insert_statement, python, requirements, text
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
@@ -17,6 +17,12 @@ OPS: Mapping[str, type[Op]] = {
     "optional-import": python.OptionalImport,
     "neutralise-call": python.NeutraliseCall,
     "replace-expression": python.ReplaceExpression,
+    # arguments.py, codemod.py, entry.py, insert_statement.py
+    "set-argument": arguments.SetArgument,
+    "codemod": codemod.Codemod,
+    "disable-function": entry.DisableFunction,
+    "guard-entry": entry.GuardEntry,
+    "insert-statement": insert_statement.InsertStatement,
     # text.py
     "replace-text": text.ReplaceText,
 }

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
 from patchlock.ops.syntax import Module, item_ranges, items_of, parse_bare_expression, parse_expression, same
@@ -76,8 +76,24 @@ class Pattern:
 
     def match(self, node: ast.AST) -> Captures | None:
         """Compare with a node of a parsed file; `None` where it differs."""
-        captures: dict[str, Capture] = {}
-        return captures if _matches(self.tree, node, captures) else None
+        return match(self.tree, node)
+
+
+def match(tree: ast.AST, node: ast.AST) -> Captures | None:
+    """Compare the tree of a pattern with a node of a parsed file; `None` where it differs."""
+    captures: dict[str, Capture] = {}
+    return captures if _matches(tree, node, captures) else None
+
+
+def metavariables(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Name the `$name` and the `$*name` metavariables of a text."""
+    found = [(match["rest"], match["name"]) for match in _METAVARIABLE.finditer(text) if match["name"]]
+    return frozenset(name for rest, name in found if not rest), frozenset(name for rest, name in found if rest)
+
+
+def with_placeholders(text: str) -> str:
+    """Put names that Python can parse for the metavariables of a pattern."""
+    return _METAVARIABLE.sub(_placeholder, text)
 
 
 def compile(text: str) -> Pattern:  # noqa: A001, used as `pattern.compile`, like `re.compile`
@@ -89,12 +105,12 @@ def compile(text: str) -> Pattern:  # noqa: A001, used as `pattern.compile`, lik
     names = [(match["rest"], match["name"]) for match in _METAVARIABLE.finditer(text) if match["name"]]
     ones = [name for rest, name in names if not rest]
     rests = [name for rest, name in names if rest]
-    tree = parse_bare_expression(_METAVARIABLE.sub(_placeholder, text))
+    tree = parse_bare_expression(with_placeholders(text))
     if tree is None:
         raise ValueError(f"`{text}` is not a Python expression")
     for name in sorted(set(ones) & set(rests)):
         raise ValueError(f"`{text}` uses both ${name} and $*{name}")
-    found = [node for node in ast.walk(tree) if _one(node)]
+    found = [node for node in ast.walk(tree) if _one(node) and isinstance(getattr(node, "ctx", None), ast.Load)]
     if len(found) != len(ones):
         raise ValueError(f"`{text}` has a metavariable where no expression can stand")
     counts = [
@@ -107,11 +123,20 @@ def compile(text: str) -> Pattern:  # noqa: A001, used as `pattern.compile`, lik
     return Pattern(text=text.strip(), tree=tree, ones=frozenset(ones), rests=frozenset(rests))
 
 
-def substitute(replacement: str, captures: Mapping[str, str]) -> str:
+def substitute(
+    replacement: str,
+    captures: Mapping[str, str],
+    parse: Callable[[str], ast.AST | None] = parse_bare_expression,
+) -> str:
     """Put captured source text for the metavariables of a replacement, verbatim.
 
     Parentheses are added around an expression only where the code would mean something else without them. A `$*name`
     that stands for nothing takes its comma with it.
+
+    Args:
+        replacement: a text with metavariables.
+        captures: what each stands for.
+        parse: what kind of code the replacement is.
 
     Raises:
         ValueError: the result is no expression, such as a positional argument behind a keyword argument.
@@ -119,14 +144,15 @@ def substitute(replacement: str, captures: Mapping[str, str]) -> str:
     replacement = replacement.strip()
     for name in captures:
         if not captures[name]:
-            replacement = _without(replacement, name)
+            replacement = _without(replacement, name, parse)
     found = _METAVARIABLE.finditer(replacement)
     guarded = {match.start() for match in found if match["name"] and not match["rest"]}
-    meant = parse_expression(_filled(replacement, captures, guarded))
+    whole = _filled(replacement, captures, guarded)
+    meant = parse_expression(whole) if parse is parse_bare_expression else parse(whole)
     if meant is None:
         raise ValueError(f"`{_filled(replacement, captures, set())}` is not a Python expression")
     for at in sorted(guarded):
-        bare = parse_bare_expression(_filled(replacement, captures, guarded - {at}))
+        bare = parse(_filled(replacement, captures, guarded - {at}))
         if bare is not None and same(bare, meant):
             guarded.discard(at)
     return _filled(replacement, captures, guarded)
@@ -140,9 +166,9 @@ def _filled(replacement: str, captures: Mapping[str, str], guarded: set[int]) ->
     return _METAVARIABLE.sub(fill, replacement)
 
 
-def _without(replacement: str, name: str) -> str:
+def _without(replacement: str, name: str, parse: Callable[[str], ast.AST | None]) -> str:
     """Take an empty `$*name` out; which comma goes with it is decided by what the code then means."""
-    meant = compile(replacement).tree
+    meant = parse(with_placeholders(replacement)) or ast.Pass()
     for node in ast.walk(meant):
         for items in (getattr(node, "args", None), getattr(node, "elts", None)):
             if isinstance(items, list):
@@ -152,7 +178,7 @@ def _without(replacement: str, name: str) -> str:
         text = replacement
         for form in forms:
             text = re.sub(f"({_STRING})|{form}", lambda match: match[1] or "", text, flags=re.DOTALL)
-        tree = parse_bare_expression(_METAVARIABLE.sub(_placeholder, text))
+        tree = parse(with_placeholders(text))
         if tree is not None and same(tree, meant):
             return text
     raise ValueError(f"`{replacement}` is not a Python expression where $*{name} is empty")
@@ -166,8 +192,7 @@ def _placeholder(match: re.Match[str]) -> str:
 
 def _one(node: ast.AST) -> str:
     """Name the `$name` that a node of a pattern stands for, or ""."""
-    is_one = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id.startswith(_ONE)
-    return node.id.removeprefix(_ONE) if isinstance(node, ast.Name) and is_one else ""
+    return node.id.removeprefix(_ONE) if isinstance(node, ast.Name) and node.id.startswith(_ONE) else ""
 
 
 def _rest(node: ast.AST) -> str:
@@ -178,8 +203,8 @@ def _rest(node: ast.AST) -> str:
 
 
 def _matches(pattern: ast.AST, node: ast.AST, captures: dict[str, Capture]) -> bool:
-    if name := _one(pattern):
-        return _is_expression(node) and _bind(name, Capture(nodes=(node,)), captures)
+    if isinstance(pattern, ast.Name) and (name := _one(pattern)):
+        return _is_expression(node, type(pattern.ctx)) and _bind(name, Capture(nodes=(node,)), captures)
     if type(pattern) is not type(node):
         return False
     if isinstance(pattern, ast.Constant) and isinstance(node, ast.Constant):
@@ -229,11 +254,11 @@ def _match_items(pattern: ast.expr, node: ast.expr, captures: dict[str, Capture]
     return not rest or _bind(rest, Capture(nodes=remaining, container=node), captures)
 
 
-def _is_expression(node: ast.AST) -> TypeGuard[ast.expr]:
-    """Tell whether a node is an expression of its own; `*a` and `1:2` are not."""
+def _is_expression(node: ast.AST, use: type[ast.expr_context]) -> TypeGuard[ast.expr]:
+    """Tell whether a node is an expression of its own, read or assigned; `*a` and `1:2` are not."""
     if not isinstance(node, ast.expr) or isinstance(node, ast.Starred | ast.Slice | ast.FormattedValue):
         return False
-    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    return isinstance(getattr(node, "ctx", ast.Load()), use)
 
 
 def _bind(name: str, capture: Capture, captures: dict[str, Capture]) -> bool:
@@ -244,5 +269,6 @@ def _bind(name: str, capture: Capture, captures: dict[str, Capture]) -> bool:
         return True
     captures[name] = dataclasses.replace(known, repeats=(*known.repeats, capture))
     return len(known.nodes) == len(capture.nodes) and all(
-        same(a, b) for a, b in zip(known.nodes, capture.nodes, strict=True)
+        same(a, b) or (isinstance(a, ast.Name) and isinstance(b, ast.Name) and a.id == b.id)  # assigned and read
+        for a, b in zip(known.nodes, capture.nodes, strict=True)
     )

@@ -109,13 +109,13 @@ def parse_bare_expression(text: str) -> ast.expr | None:
         return None
 
 
-def same(left: ast.AST, right: ast.AST, instead: Mapping[int, ast.AST] | None = None) -> bool:
+def same(left: ast.AST, right: ast.AST, instead: Mapping[int, object] | None = None) -> bool:
     """Tell whether two trees are the same code; places and comments do not count.
 
     Args:
         left: a tree.
         right: the other.
-        instead: by `id()`, what stands for a node of `left`.
+        instead: by `id()`, what stands for a node or list of `left`.
     """
     pairs: list[tuple[object, object]] = [(left, right)]
     while pairs:

@@ -1,0 +1,181 @@
+"""Run the catalogue's codemods, each file in a process of its own that can end in no other way than with an answer."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import importlib.resources
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from patchlock import process
+from patchlock.errors import CommandFailedError, Problem
+from patchlock.model import App, Located, OutcomeKind, Patch, Refusal, Site
+from patchlock.ops.codemod import Codemod
+from patchlock.ops.syntax import Module, parse
+from patchlock.sources import Edit, SourceText, splice
+
+_GRACE = 15
+"""Seconds for the process to see itself that the time is over."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class BoundCodemod:
+    """A codemod with its code; an op like the others, but that it runs a program."""
+
+    declared: Codemod
+    code: str
+
+    def locate(self, source: SourceText) -> Located:
+        """Let the codemod change the file, and find out where it did; how it fails is a refusal.
+
+        A file that it leaves as it is needs nothing: whether it was right before, only the patch's `ensure` can say.
+        """
+        module = parse(source)
+        if isinstance(module, Refusal):
+            return Located(refusals=(module,))
+        answer = _ask(
+            module=self.declared.module,
+            code=self.code,
+            command=self.declared.command,
+            arguments=tuple(sorted(self.declared.arguments.items())),
+            timeout=self.declared.timeout,
+            path=str(source.path),
+            text=source.text,
+        )
+        if not isinstance(answer, str):
+            why = f"the codemod {self.declared.module}:{self.declared.command} failed: {answer.why}"
+            return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
+        edits = _edits(source.text, answer)
+        after = parse(splice(source, edits))
+        if isinstance(after, Refusal):
+            why = f"the codemod {self.declared.module}:{self.declared.command} made code that is none: {after.why}"
+            return Located(refusals=(Refusal(line=after.line, kind=OutcomeKind.AMBIGUOUS, why=why),))
+        return Located(edits=edits, sites=tuple(_site(module, edit) for edit in edits))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Failed:
+    why: str
+    """A clause."""
+
+
+def files(app: App) -> tuple[str, ...]:
+    """Name the files of an app's codemods, by POSIX path from the catalogue's root; sorted."""
+    return tuple(sorted({_file(app.name, patch.op) for patch in app.patches if isinstance(patch.op, Codemod)}))
+
+
+def problems(app: App, root: Path) -> list[Problem]:
+    """Find the codemods of an app that are not there, or are no Python.
+
+    Args:
+        app: that declares them.
+        root: of the catalogue.
+    """
+    found = []
+    for patch in app.patches:
+        if isinstance(patch.op, Codemod) and (why := _unfit(root / _file(app.name, patch.op))):
+            what = f'the codemod "{patch.op.module}" {why}'
+            found.append(Problem(file=patch.origin.file, line=patch.origin.line, key="module", what=what, remedy=""))
+    return found
+
+
+def _unfit(path: Path) -> str:
+    try:
+        ast.parse(path.read_bytes().decode("utf-8"))
+    except OSError:
+        return "cannot be read from the app's folder"
+    except (ValueError, SyntaxError) as error:
+        return f"is not Python in UTF-8: {error}"
+    return ""
+
+
+def bind(patches: Iterable[Patch], app: str, root: Path) -> tuple[Patch, ...]:
+    """Give each codemod among the patches its code from the catalogue.
+
+    Args:
+        patches: of one app; their codemods have no `problems`.
+        app: its name.
+        root: of the catalogue.
+    """
+    return tuple(
+        dataclasses.replace(
+            patch, op=BoundCodemod(declared=patch.op, code=(root / _file(app, patch.op)).read_bytes().decode("utf-8"))
+        )
+        if isinstance(patch.op, Codemod)
+        else patch
+        for patch in patches
+    )
+
+
+def _file(app: str, op: Codemod) -> str:
+    return str(PurePosixPath("patches") / app / op.module)
+
+
+@lru_cache(maxsize=1024)  # a result is looked at more than once, and every question costs a process
+def _ask(
+    *,
+    module: str,
+    code: str,
+    command: str,
+    arguments: tuple[tuple[str, str], ...],
+    timeout: int,
+    path: str,
+    text: str,
+) -> str | _Failed:
+    question: Mapping[str, object] = {
+        "module": module,
+        "code": code,
+        "command": command,
+        "arguments": dict(arguments),
+        "path": path,
+        "text": text,
+        "timeout": timeout,
+    }
+    try:
+        with importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / "codemod.py") as script:
+            done = process.run(
+                *(sys.executable, "-I", str(script)),
+                env=process.environment(),
+                stdin=json.dumps(question).encode(),
+                timeout=timeout + _GRACE,
+            )
+        answer = json.loads(done.stdout)
+    except (CommandFailedError, ValueError):
+        return _Failed(why="its process ended without an answer")
+    if "failed" in answer:
+        return _Failed(why=str(answer["failed"]))
+    return text if answer.get("skipped") else str(answer["text"])
+
+
+def _edits(before: str, after: str) -> tuple[Edit, ...]:
+    """Give the changes between two texts, each as small as its lines allow."""
+    old, new = _LINE.findall(before), _LINE.findall(after)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    edits = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            edits.append(_trimmed(starts[i1], "".join(old[i1:i2]), "".join(new[j1:j2])))
+    return tuple(edits)
+
+
+def _trimmed(start: int, old: str, new: str) -> Edit:
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    rest = shortest - head
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    return Edit(start=start + head, end=start + len(old) - tail, text=new[head : len(new) - tail])
+
+
+def _site(module: Module, edit: Edit) -> Site:
+    start = module.line_start(edit.start)
+    text = module.source.text[start : module.line_end(edit.start)]
+    return Site(line=module.starts.index(start) + 1, text=text.strip())
