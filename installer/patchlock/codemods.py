@@ -162,7 +162,9 @@ def _edits(before: str, after: str) -> tuple[Edit, ...]:
         starts.append(starts[-1] + len(line))
     edits = []
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
+        if tag != "equal" and i2 - i1 == j2 - j1:
+            edits += [_trimmed(starts[i1 + n], old[i1 + n], new[j1 + n]) for n in range(i2 - i1)]
+        elif tag != "equal":
             edits.append(_trimmed(starts[i1], "".join(old[i1:i2]), "".join(new[j1:j2])))
     return tuple(edits)
 

@@ -17,7 +17,7 @@ CPU = """
 op = "replace-expression"
 paths = ["**/*.py"]
 pattern = '"cuda"'
-replacement = '"cpu"'
+replacement = 'pick("cpu")'
 ensure = [{ check = "no-string", value = "cuda" }]
 """
 BATCH = """
@@ -84,16 +84,16 @@ def after(patched: Patched) -> dict[str, bytes]:
         ),
         pytest.param(
             CPU,
-            {"a_py": b'x = "cpu"\n'},
+            {"a_py": b'x = pick("cpu")\n'},
             OutcomeKind.FIXED_UPSTREAM,
             "a.py",
-            [Site(line=1, text='x = "cpu"')],
+            [Site(line=1, text='x = pick("cpu")')],
             "",
             id="fixed",
         ),
         pytest.param(
             CPU,
-            {"a_py": b'x = "cpu"\ny = "cuda"\nz = "cpu"'},
+            {"a_py": b'x = pick("cpu")\ny = "cuda"\nz = pick("cpu")'},
             OutcomeKind.PARTLY_FIXED,
             "a.py",
             [Site(line=2, text='y = "cuda"')],
@@ -215,10 +215,10 @@ def test_expected_sites_are_counted_over_all_files() -> None:
 
 
 def test_changes_are_sorted_and_only_of_files_that_differ() -> None:
-    patched = run(patches(one=CPU), z_py=b'x = "cuda"', b__c_py=b"1", a_py=b'x = "cuda"\r\n', m_py=b'x = "cpu"')
+    patched = run(patches(one=CPU), z_py=b'x = "cuda"', b__c_py=b"1", a_py=b'x = "cuda"\r\n', m_py=b'x = pick("cpu")')
     assert [(str(c.path), c.before, c.after) for c in patched.changes] == [
-        ("a.py", b'x = "cuda"\r\n', b'x = "cpu"\r\n'),
-        ("z.py", b'x = "cuda"', b'x = "cpu"'),
+        ("a.py", b'x = "cuda"\r\n', b'x = pick("cpu")\r\n'),
+        ("z.py", b'x = "cuda"', b'x = pick("cpu")'),
     ]
     assert [str(outcome.path) for outcome in patched.outcomes] == ["a.py", "m.py", "z.py"]
 

@@ -51,7 +51,7 @@ WRONG_ENSURE = BATCH.replace('check = "lacks", text = "pip"', 'check = "contains
 
 def test_patch_whose_ensure_does_not_hold_is_left_out() -> None:
     patched = run(patches(wrong=WRONG_ENSURE, cpu=CPU), a_bat=b"pip", b_bat=b"pip never", a_py=b'x = "cuda"')
-    assert after(patched) == {"a.py": b'x = "cpu"'}
+    assert after(patched) == {"a.py": b'x = pick("cpu")'}
     assert patched.failures == ("wrong: a.bat: the text `never` is missing",)
 
 
@@ -121,7 +121,7 @@ def test_op_that_does_not_settle_is_a_failure(op: Append, failure: str) -> None:
 
 
 def test_complete_result_is_accepted() -> None:
-    require_complete(run(patches(cpu=CPU, batch=BATCH), a_py=b'x = "cuda"\ny = "cpu"'), "mini at 0123")
+    require_complete(run(patches(cpu=CPU, batch=BATCH), a_py=b'x = "cuda"\ny = pick("cpu")'), "mini at 0123")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchlock.ensures import python, requirements, text
+from patchlock.ensures import behaviour, python, requirements, text
 from patchlock.model import Ensure
 
 ENSURES: Mapping[str, type[Ensure]] = {
@@ -16,6 +16,11 @@ ENSURES: Mapping[str, type[Ensure]] = {
     "no-call": python.NoCall,
     "calls": python.Calls,
     "no-string": python.NoString,
+    # behaviour.py
+    "argument": behaviour.Argument,
+    "disabled": behaviour.Disabled,
+    "guarded": behaviour.Guarded,
+    "has-statement": behaviour.HasStatement,
     # text.py
     "contains": text.Contains,
     "lacks": text.Lacks,

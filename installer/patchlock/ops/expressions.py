@@ -187,5 +187,16 @@ def is_singleton(tree: ast.expr | None) -> bool:
     return isinstance(tree, ast.Constant) and (tree.value is None or isinstance(tree.value, bool | type(...)))
 
 
+def is_telling(tree: ast.expr) -> bool:
+    """Tell whether an equal expression says something; a constant, a dotted name or a list of them stands anywhere."""
+    return not all(isinstance(node, _PLAIN) for node in ast.walk(tree))
+
+
+_PLAIN = (
+    *(ast.Constant, ast.Name, ast.Attribute, ast.expr_context, ast.UnaryOp, ast.unaryop),
+    *(ast.List, ast.Tuple, ast.Set, ast.Dict),
+)
+
+
 def _refusal(line: int, why: str) -> Refusal:
     return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)

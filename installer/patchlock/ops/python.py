@@ -7,7 +7,7 @@ import dataclasses
 
 from patchlock.model import Located
 from patchlock.ops import pattern as patterns
-from patchlock.ops.expressions import Rule, is_singleton, locate
+from patchlock.ops.expressions import Rule, is_telling, locate
 from patchlock.ops.optional_import import OptionalImport
 from patchlock.ops.syntax import same
 from patchlock.sources import SourceText
@@ -55,7 +55,7 @@ class ReplaceExpression:
     Attributes:
         pattern: an expression with metavariables, as in `ops/pattern.py`; it matches where a value is read.
         replacement: an expression with metavariables of the pattern. An occurrence of it is settled, unless it is
-            a bare metavariable, `None`, `True`, `False` or `...`, which say nothing.
+            a constant, a dotted name or a list of them, which stand anywhere and say nothing.
         within: only inside these functions or classes (`load`, `Model.load`); empty: everywhere.
 
     Raises:
@@ -79,7 +79,7 @@ class ReplaceExpression:
     def locate(self, source: SourceText) -> Located:
         """Find the expressions; those inside f-strings and in case patterns are refused."""
         replacement = patterns.compile(self.replacement)
-        settled = None if replacement.is_bare or is_singleton(replacement.tree) else replacement
+        settled = replacement if is_telling(replacement.tree) else None
         wanted = patterns.compile(self.pattern)
         return locate(source, Rule(wanted=wanted, text=replacement.text, settled=settled, within=self.within))
 
