@@ -22,7 +22,7 @@ from patchlock.ops.syntax import (
 )
 from patchlock.sources import Edit, SourceText
 
-_COMMA = re.compile(r"(?:\s|#[^\r\n]*|\\\r?\n)*,")
+_COMMA = re.compile(r"(?:\s|#[^\r\n]*+|\\\r?\n)*+,")
 _MULTI = re.compile(r"[\r\n#]")
 _ANYWHERE = -1
 
@@ -184,14 +184,17 @@ def _added(module: Module, call: ast.Call, new: str) -> tuple[Edit, ...]:
     line = module.line_start(start)
     if text[line:start].strip():
         return (Edit(start=end, end=end, text=f", {new}"),)
-    beginning = module.newline(line - 1 if line else 0) + text[line:start]
+    beginning = module.newline(module.line_start(max(0, line - 1))) + text[line:start]
     comma = _COMMA.match(text, end)
     behind = comma.end() if comma else end
     if module.line_end(behind) >= module.end(call):
         return (Edit(start=end, end=end, text=f",{beginning}{new}"),)
     at = module.line_end(behind)
-    own_line = Edit(start=at, end=at, text=f"{beginning}{new}" + ("," if comma else ""))
-    return (own_line,) if comma else (Edit(start=end, end=end, text=","), own_line)
+    if comma:
+        return (Edit(start=at, end=at, text=f"{beginning}{new},"),)
+    if at == end:
+        return (Edit(start=at, end=at, text=f",{beginning}{new}"),)
+    return (Edit(start=end, end=end, text=","), Edit(start=at, end=at, text=f"{beginning}{new}"))
 
 
 def _opening(module: Module, call: ast.Call) -> int:

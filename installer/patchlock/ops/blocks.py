@@ -39,17 +39,29 @@ class Code:
         return "; ".join(ast.get_source_segment(self.text, statement) or "" for statement in self.statements)
 
     def lines(self, indentation: str, unit: str) -> Iterator[str]:
-        """Give the lines, indented; those that begin inside a string stay as they are."""
-        inside: set[int] = set()
-        for statement in self.statements:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
-                    inside.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
-        for number, line in enumerate(self.text.split("\n"), start=1):
-            bare = line.lstrip(" \t")
-            depth = len(line[: len(line) - len(bare)].expandtabs(4))
-            is_kept = number in inside or not bare
-            yield line if is_kept else indentation + unit * (depth // 4) + " " * (depth % 4) + bare
+        """Give the lines, indented as their neighbours are; those that begin inside a string stay as they are."""
+        inside = {number for statement in self.statements for number in _inside_strings(statement)}
+        lines = list(enumerate(self.text.split("\n"), start=1))
+        depths = {number: _depth(line) for number, line in lines if number not in inside and line.strip()}
+        starts = {node.lineno for s in self.statements for node in ast.walk(s) if isinstance(node, ast.stmt)}
+        own_unit = min((depth for number, depth in depths.items() if depth and number in starts), default=4)
+        for number, line in lines:
+            if number not in depths:
+                yield line if number in inside else ""
+                continue
+            levels, more = divmod(depths[number], own_unit)
+            yield indentation + unit * levels + " " * more + line.lstrip(" \t")
+
+
+def _inside_strings(statement: ast.stmt) -> Iterator[int]:
+    """Give the numbers of the lines that begin inside a string."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
+            yield from range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
+
+
+def _depth(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(4))
 
 
 def code(text: str) -> Code:
