@@ -44,9 +44,7 @@ class Catalogue:
         app = _read(
             self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name, self.profile_names())
         )
-        if problems := codemods.problems(app, self.root):
-            raise CatalogueError(problems)
-        return app
+        return dataclasses.replace(app, patches=codemods.bind(app.patches, self.root / "patches" / name))
 
     def profile(self, name: str) -> Profile:
         """Read one profile.
@@ -125,7 +123,7 @@ def patch_file(path: Path) -> tuple[Patch, ...]:
     Raises:
         CatalogueError: it has mistakes; carries all of them.
     """
-    return _read(path.parent, path.name, lambda table: declarations.patches(table, None))
+    return codemods.bind(_read(path.parent, path.name, lambda t: declarations.patches(t, None)), path.parent)
 
 
 def _read(root: Path, file: str, build: Callable[[Table], T]) -> T:

@@ -11,11 +11,11 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from patchlock import process
-from patchlock.errors import CommandFailedError, Problem
-from patchlock.model import App, Located, OutcomeKind, Patch, Refusal, Site
+from patchlock.errors import CatalogueError, CommandFailedError, Problem
+from patchlock.model import Located, OutcomeKind, Patch, Refusal, Site
 from patchlock.ops.codemod import Codemod
 from patchlock.ops.syntax import Module, parse
 from patchlock.sources import Edit, SourceText, splice
@@ -66,56 +66,49 @@ class _Failed:
     """A clause."""
 
 
-def files(app: App) -> tuple[str, ...]:
-    """Name the files of an app's codemods, by POSIX path from the catalogue's root; sorted."""
-    return tuple(sorted({_file(app.name, patch.op) for patch in app.patches if isinstance(patch.op, Codemod)}))
-
-
-def problems(app: App, root: Path) -> list[Problem]:
-    """Find the codemods of an app that are not there, or are no Python.
+def bind(patches: Iterable[Patch], folder: Path) -> tuple[Patch, ...]:
+    """Give each declared codemod among patches its code, which makes it an op that can do its work.
 
     Args:
-        app: that declares them.
-        root: of the catalogue.
+        patches: as they were declared.
+        folder: of the file that declares them.
+
+    Raises:
+        CatalogueError: a codemod's file is not there, or is no Python; carries all of these mistakes.
     """
-    found = []
-    for patch in app.patches:
-        if isinstance(patch.op, Codemod) and (why := _unfit(root / _file(app.name, patch.op))):
-            what = f'the codemod "{patch.op.module}" {why}'
-            found.append(Problem(file=patch.origin.file, line=patch.origin.line, key="module", what=what, remedy=""))
-    return found
+    problems: list[Problem] = []
+    bound = []
+    for patch in patches:
+        op = patch.op
+        if isinstance(op, Codemod):
+            read = _read(folder / op.module)
+            if isinstance(read, _Failed):
+                what = f'the codemod "{op.module}" {read.why}'
+                problems.append(
+                    Problem(file=patch.origin.file, line=patch.origin.line, key="module", what=what, remedy="")
+                )
+            else:
+                op = BoundCodemod(declared=op, code=read)
+        bound.append(dataclasses.replace(patch, op=op))
+    if problems:
+        raise CatalogueError(problems)
+    return tuple(bound)
 
 
-def _unfit(path: Path) -> str:
+def texts(patches: Iterable[Patch]) -> dict[str, str]:
+    """Give the code of the codemods among patches, by POSIX path from the folder of the file that declares them."""
+    return {patch.op.declared.module: patch.op.code for patch in patches if isinstance(patch.op, BoundCodemod)}
+
+
+def _read(path: Path) -> str | _Failed:
     try:
-        ast.parse(path.read_bytes().decode("utf-8"))
+        text = path.read_bytes().decode("utf-8")
+        ast.parse(text)
     except OSError:
-        return "cannot be read from the app's folder"
+        return _Failed(why="cannot be read from the app's folder")
     except (ValueError, SyntaxError) as error:
-        return f"is not Python in UTF-8: {error}"
-    return ""
-
-
-def bind(patches: Iterable[Patch], app: str, root: Path) -> tuple[Patch, ...]:
-    """Give each codemod among the patches its code from the catalogue.
-
-    Args:
-        patches: of one app; their codemods have no `problems`.
-        app: its name.
-        root: of the catalogue.
-    """
-    return tuple(
-        dataclasses.replace(
-            patch, op=BoundCodemod(declared=patch.op, code=(root / _file(app, patch.op)).read_bytes().decode("utf-8"))
-        )
-        if isinstance(patch.op, Codemod)
-        else patch
-        for patch in patches
-    )
-
-
-def _file(app: str, op: Codemod) -> str:
-    return str(PurePosixPath("patches") / app / op.module)
+        return _Failed(why=f"is not Python in UTF-8: {error}")
+    return text
 
 
 @lru_cache(maxsize=1024)  # a result is looked at more than once, and every question costs a process

@@ -66,7 +66,7 @@ def read_upstream(request: Request) -> Upstream:
         source=request.source,
         revision=request.revision,
     )
-    wanted = codemods.bind(patching.for_profile(app.patches, request.profile.name), app.name, request.catalogue.root)
+    wanted = patching.for_profile(app.patches, request.profile.name)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
     paths = {*targets.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
@@ -96,7 +96,9 @@ def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         name=app,
         profile=profile,
         patches=patching.for_profile(found.patches, profile),
-        digest=planning.inputs_digest({"patchlock": __version__, "app": data, "profile": profile}),
+        digest=planning.inputs_digest(
+            {**codemods.texts(found.patches), "patchlock": __version__, "app": data, "profile": profile}
+        ),
         directory=found.directory,
         seen=found.upstream.commit,
     )
@@ -108,11 +110,12 @@ def patches_of_file(file: Path) -> PatchSet:
     Raises:
         CatalogueError: the file has mistakes.
     """
+    patches = catalogue_files.patch_file(file)
     return PatchSet(
         name=file.stem,
         profile="",
-        patches=catalogue_files.patch_file(file),
-        digest=planning.inputs_digest({"patchlock": __version__, "file": file.read_bytes()}),
+        patches=patches,
+        digest=planning.inputs_digest({**codemods.texts(patches), "patchlock": __version__, "file": file.read_bytes()}),
         directory=PurePosixPath(),
         seen=None,
     )
@@ -152,9 +155,10 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     """Digest the files that a lock depends on; upstream's only where they can be read without a network."""
     root = request.catalogue.root
     app, profile = request.app, request.profile
-    indexes = (f"profiles/indexes/{name}.toml" for name in profile.indexes)
-    files = [app.origin.file, *codemods.files(app), profile.origin.file, *indexes]
+    files = [app.origin.file, profile.origin.file, *(f"profiles/indexes/{name}.toml" for name in profile.indexes)]
     inputs = {file: planning.sha256((root / file).read_bytes()) for file in files}
+    codes = codemods.texts(app.patches)
+    inputs |= {f"patches/{app.name}/{file}": planning.sha256(code.encode()) for file, code in codes.items()}
     if upstream is not None:
         inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in upstream.raw.items()}
     elif isinstance(app.upstream, EmbeddedUpstream):
@@ -228,7 +232,7 @@ def inputs_digest(request: Request, lock: bytes) -> Sha256:
     root = request.catalogue.root
     return planning.inputs_digest(
         {
-            **{f"codemod:{file}": (root / file).read_bytes() for file in codemods.files(request.app)},
+            **codemods.texts(request.app.patches),
             "patchlock": __version__,
             "app": (root / request.app.origin.file).read_bytes(),
             "profile": (root / request.profile.origin.file).read_bytes(),

@@ -9,7 +9,7 @@ from conftest import ROOT
 from miniature import APP
 from test_patching import patches
 
-from patchlock import codemods, gathering, patching
+from patchlock import gathering, patching
 from patchlock.catalogue import Catalogue
 from patchlock.errors import CatalogueError
 from patchlock.model import OutcomeKind
@@ -51,7 +51,7 @@ def catalogue(tmp_path: Path, code: str | None) -> Catalogue:
 
 
 def test_patch_runs_the_catalogues_codemod_on_files_with_its_literal(tmp_path: Path) -> None:
-    chosen = codemods.bind(patches(rename=PATCH), "mini", catalogue(tmp_path, RENAME).root)
+    chosen = catalogue(tmp_path, RENAME).app("mini").patches
     contents = {PurePosixPath("a.py"): b"old = 1\n", PurePosixPath("b.py"): b"x = (\n"}
     patched = patching.apply(chosen, contents)
     assert [(str(c.path), c.after) for c in patched.changes] == [("a.py", b"fresh = 1\n")]
@@ -85,19 +85,44 @@ def test_codemod_that_cannot_be_is_a_mistake_of_the_catalogue(tmp_path: Path, co
 
 def test_edited_codemod_makes_lock_and_generation_stale(tmp_path: Path) -> None:
     shown = catalogue(tmp_path, RENAME)
-    app = shown.app("mini")
     profile = Catalogue(root=ROOT).profile("cpu")
     for name in ("cpu.toml", *(f"indexes/{index}.toml" for index in profile.indexes)):
         target = tmp_path / "profiles" / name
         target.parent.mkdir(exist_ok=True)
         target.write_bytes((ROOT / "profiles" / name).read_bytes())
-    request = gathering.Request(
-        app=app, profile=profile, platform=profile.platforms[0], catalogue=shown, home=tmp_path, cache=tmp_path
+
+    def digests() -> tuple[str, str]:
+        request = gathering.Request(
+            app=shown.app("mini"),
+            profile=profile,
+            platform=profile.platforms[0],
+            catalogue=shown,
+            home=tmp_path,
+            cache=tmp_path,
+        )
+        file = "patches/mini/codemods/rename.py"
+        return gathering.lock_inputs(request, None)[file], gathering.inputs_digest(request, b"")
+
+    before = digests()
+    assert digests() == before
+    assert (
+        gathering.patches_of_app(shown, "mini", "cpu").digest == gathering.patches_of_app(shown, "mini", "cpu").digest
     )
-    file = "patches/mini/codemods/rename.py"
-    before = (gathering.lock_inputs(request, None)[file], gathering.inputs_digest(request, b""))
-    assert (gathering.lock_inputs(request, None)[file], gathering.inputs_digest(request, b"")) == before
-    (tmp_path / file).write_text(RENAME + "# edited\n", encoding="utf-8")
-    after = (gathering.lock_inputs(request, None)[file], gathering.inputs_digest(request, b""))
+    of_tree = gathering.patches_of_app(shown, "mini", "cpu").digest
+    (tmp_path / "patches/mini/codemods/rename.py").write_text(RENAME + "# edited\n", encoding="utf-8")
+    after = digests()
     assert before[0] != after[0]
     assert before[1] != after[1]
+    assert of_tree != gathering.patches_of_app(shown, "mini", "cpu").digest
+
+
+def test_file_of_patches_finds_its_codemod_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[[patch]]\nid = "rename"\nwhy = "w"\nsource = "s"\n{PATCH}', encoding="utf-8")
+    with pytest.raises(CatalogueError):
+        gathering.patches_of_file(file)
+    (tmp_path / "codemods").mkdir()
+    (tmp_path / "codemods" / "rename.py").write_text(RENAME, encoding="utf-8")
+    found = gathering.patches_of_file(file)
+    patched = patching.apply(found.patches, {PurePosixPath("a.py"): b"old = 1\n"})
+    assert [change.after for change in patched.changes] == [b"fresh = 1\n"]
