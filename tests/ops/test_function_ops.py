@@ -7,7 +7,7 @@ import logging
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
@@ -223,6 +223,7 @@ STATEMENTS = st.lists(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(
     body=STATEMENTS,
     depth=st.integers(0, 2),

@@ -6,7 +6,7 @@ import ast
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
@@ -182,6 +182,7 @@ def test_two_patches_at_one_anchor_both_settle() -> None:
 LINES = st.lists(st.sampled_from(["m = load()", "m = load(1, *a)", "x()", "if a: m = load(k=1)", "if b: x(); m = load(); y()", "# c", "", "for i in j:\n    m = load(i)  # c\n    z = '''\n  s\n'''"]), min_size=1, max_size=6)  # fmt: skip
 
 
+@settings(deadline=None)
 @given(lines=LINES, eol=st.sampled_from(["\n", "\r\n"]), is_ended=st.booleans())
 def test_every_load_is_followed_and_nothing_else_changes(lines: list[str], eol: str, is_ended: bool) -> None:
     text = ("m = load()\n" + "\n".join(lines)).replace("\n", eol) + eol * is_ended

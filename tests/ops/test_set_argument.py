@@ -6,7 +6,7 @@ import ast
 from pathlib import PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
@@ -175,6 +175,7 @@ ARGUMENTS = st.lists(
 GAPS = st.sampled_from(["", " ", "\n  ", "  # c, ()\n  "])
 
 
+@settings(deadline=None)
 @given(arguments=ARGUMENTS, gaps=st.lists(GAPS, min_size=12, max_size=12), trailing=st.booleans(), at=st.integers(0, 5))
 def test_adding_then_dropping_gives_the_same_call(
     arguments: list[str], gaps: list[str], trailing: bool, at: int
