@@ -43,6 +43,7 @@ from patchlock.model import (
 from patchlock.ops import OPS
 from patchlock.platforms import PLATFORMS
 from patchlock.tables import Table, distribution, requirement, specifiers, version
+from patchlock.targets import unfit_paths
 
 T = TypeVar("T")
 
@@ -226,6 +227,8 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
         table.problem("id", f'the id "{patch_id}" must be lower-case words joined by "-"')
     wanted, after = table.texts("profiles", ()), table.texts("after", ())
     _check_profiles(table, "profiles", wanted, profiles)
+    if why_not := unfit_paths(op, paths):
+        table.problem("paths", why_not)
     expect = _expect(table.table("expect", required=False))
     if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
         table.finish()

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from patchlock.model import Located, Patch
+from patchlock.model import Located, Op, Patch
+from patchlock.ops.diffs import AddFile, UnifiedDiff
 from patchlock.sources import SourceText, Undecodable, decode
 
 Found = dict[PurePosixPath, tuple[SourceText, Located]]
@@ -96,6 +97,18 @@ def moved(
         return {}, ""
     listed = ", ".join(f"{path}:{where.sites[0].line}" for path, (_, where) in (likely or found).items())
     return likely or found, f"{', '.join(map(str, gone))} is not there, and this may be what became of it: {listed}"
+
+
+def unfit_paths(op: Op | None, paths: tuple[str, ...]) -> str:
+    """Say why an op cannot work on a patch's paths, a clause, or ""."""
+    match op:
+        case AddFile() if len(paths) != 1 or re.search(r"[*?]", paths[0]):
+            return "it must be the one file that add-file makes, without a wildcard"
+        case UnifiedDiff():
+            left_out = [file for file in op.files() if file and not any(_glob(g).fullmatch(file) for g in paths)]
+            return f"{', '.join(left_out)} of the diff is not among them" if left_out else ""
+        case _:
+            return ""
 
 
 def _is_alike(gone: PurePosixPath, seen: Mapping[PurePosixPath, bytes], data: bytes) -> bool:

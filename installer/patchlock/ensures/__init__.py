@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchlock.ensures import behaviour, python, requirements, text
+from patchlock.ensures import behaviour, files, python, requirements, text
 from patchlock.model import Ensure
 
 ENSURES: Mapping[str, type[Ensure]] = {
@@ -24,5 +24,7 @@ ENSURES: Mapping[str, type[Ensure]] = {
     # text.py
     "contains": text.Contains,
     "lacks": text.Lacks,
+    # files.py
+    "file-is": files.FileIs,
 }
 """Name in the catalogue → dataclass whose fields are the check's keys."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import arguments, codemod, entry, insert_statement, python, requirements, text
+from patchlock.ops import arguments, codemod, diffs, entry, insert_statement, python, requirements, text
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
@@ -25,5 +25,8 @@ OPS: Mapping[str, type[Op]] = {
     "insert-statement": insert_statement.InsertStatement,
     # text.py
     "replace-text": text.ReplaceText,
+    # diffs.py
+    "unified-diff": diffs.UnifiedDiff,
+    "add-file": diffs.AddFile,
 }
 """Name in the catalogue → dataclass whose fields are the op's keys. See docs/add-an-op.md."""
