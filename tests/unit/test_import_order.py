@@ -16,6 +16,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(
         ("ops", "ensures", "targets", "patching", "planning", "lockfile", "compatibility", "declarations"), 1
     ),
+    "authoring": 1,
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "checks", "codemods"), 2),
