@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
@@ -11,6 +11,8 @@ from patchlock.sources import SourceText
 
 _CONTEXTS = (3, 8, 20)
 """Numbers of lines around a change: more where fewer do not tell its place."""
+
+_COMMENTS = ("#", "//", "::", "REM ", "rem ", ";")
 
 
 def unified(text: str) -> str:
@@ -48,13 +50,13 @@ def diffs(path: PurePosixPath, before: SourceText, after: SourceText) -> Iterato
             )
 
 
-def addition(path: PurePosixPath, data: bytes) -> Draft | None:
+def addition(path: PurePosixPath, data: bytes, is_executable: bool) -> Draft | None:
     """Give the op that makes a file; `None` where it is no text or empty."""
     try:
         content = data.decode()
     except UnicodeDecodeError:
         return None
-    made = op("add-file", content=content) if "\0" not in content else None
+    made = op("add-file", content=content, executable=is_executable) if "\0" not in content else None
     if made is None:
         return None
     longest = max(content.splitlines(), key=len).strip()
@@ -77,9 +79,13 @@ def proofs(before: str, after: str) -> tuple[NamedEnsure, ...]:
     return tuple(found)
 
 
+def _by_weight(lines: Iterable[str]) -> list[str]:
+    """Order lines by what they tell: comments last, then the longest first."""
+    return sorted((line.strip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))
+
+
 def _proof(before: str, after: str, removed: list[str], new: list[str], start: int, end: int) -> tuple[NamedEnsure, ...]:
-    added = sorted((line.strip() for line in new[start:end]), key=len, reverse=True)
-    gone = sorted((line.strip() for line in removed), key=len, reverse=True)
+    added, gone = _by_weight(new[start:end]), _by_weight(removed)
     for line in added:
         if line and line not in before:
             return ensures(("contains", {"text": line}))

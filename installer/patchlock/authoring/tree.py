@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from patchlock import patching
@@ -35,13 +35,21 @@ class Authored:
     """What patches do not say, a sentence without full stop each."""
 
 
-def author(before: Files, after: Files, prefix: str = "") -> Authored:
+def author(
+    before: Files,
+    after: Files,
+    prefix: str = "",
+    executable: Collection[PurePosixPath] = frozenset(),
+    taken: Collection[str] = frozenset(),
+) -> Authored:
     """Say the edits of a tree as patches.
 
     Args:
         before: upstream's files; only those that were changed or deleted are looked at.
         after: the edited files; files that are the same in both may be left out of both.
         prefix: begins each id.
+        executable: new files that may be started.
+        taken: ids that other patches have.
     """
     notes = [f"{path} was deleted: no patch deletes a file; neutralise what uses it" for path in _gone(before, after)]
     notes += _renames(before, after)
@@ -49,27 +57,27 @@ def author(before: Files, after: Files, prefix: str = "") -> Authored:
     for path in sorted(after):
         if before.get(path) == after[path]:
             continue
-        of_file = _of_file(path, before.get(path), after[path])
+        of_file = _of_file(path, before.get(path), after[path], path in executable)
         if isinstance(of_file, str):
             notes.append(of_file)
         else:
             found.append(of_file)
-    patches = _assembled(found, prefix)
+    patches = _assembled(found, prefix, taken)
     reached = _reached(patches, before, after, found)
     wrong = {path for path, like in reached.items() if like is Likeness.OTHER}
     if wrong:  # together they do what none does alone: a diff for these files
         found = [_as_diff(one, before, after) if one.path in wrong else one for one in found]
-        patches = _assembled(found, prefix)
+        patches = _assembled(found, prefix, taken)
         reached = _reached(patches, before, after, found)
     notes += [f"{path} could not be said by patches" for path, like in reached.items() if like is Likeness.OTHER]
     return Authored(patches=patches, files=reached, notes=tuple(notes))
 
 
-def _of_file(path: PurePosixPath, before: bytes | None, after: bytes) -> FileDrafts | str:
+def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executable: bool) -> FileDrafts | str:
     if not before:  # an empty file is filled as a missing one is made
-        draft = addition(path, after)
+        draft = addition(path, after, is_executable)
         if draft is None:
-            return f"{path} is new and no text (or empty): a patch cannot hold it"
+            return f"{path} is new and empty or no UTF-8 text: a patch cannot hold it"
         return FileDrafts(path=path, drafts=(draft,), likeness=Likeness.BYTES)
     if not all(isinstance(decode(path, data), SourceText) for data in (before, after)):
         return f"{path} was changed and is no text: a patch cannot hold it"
@@ -115,7 +123,7 @@ class _Open:
     id: str = ""
 
 
-def _assembled(found: Iterable[FileDrafts], prefix: str) -> tuple[Written, ...]:
+def _assembled(found: Iterable[FileDrafts], prefix: str, taken: Collection[str]) -> tuple[Written, ...]:
     opened: list[_Open] = []
     for of_file in found:
         earlier: list[_Open] = []
@@ -132,7 +140,7 @@ def _assembled(found: Iterable[FileDrafts], prefix: str) -> tuple[Written, ...]:
             merged.sites += draft.sites
             earlier.append(merged)
     opened.sort(key=lambda one: bool(one.follows))  # what follows others goes last
-    _name(opened, prefix)
+    _name(opened, prefix, set(taken))
     return tuple(
         Written(
             patch=dataclasses.replace(one.draft, sites=one.sites).patch(
@@ -153,8 +161,7 @@ def _like(opened: list[_Open], draft: Draft, earlier: list[_Open]) -> _Open | No
     return None
 
 
-def _name(opened: list[_Open], prefix: str) -> None:
-    taken: set[str] = set()
+def _name(opened: list[_Open], prefix: str, taken: set[str]) -> None:
     for one in opened:
         base = "-".join(part for part in (prefix.strip("-"), one.draft.slug) if part)
         number = 1

@@ -5,17 +5,44 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 
+from patchlock import declarations
 from patchlock.authoring.tree import Written
-from patchlock.model import Ensure, Op
+from patchlock.model import Ensure, Op, Origin
+from patchlock.tables import Report, Table
 
+_NOWHERE = Origin(file="", line=1)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def tables(patches: Iterable[Written]) -> str:
     """Give the tables, each with a blank line before the next."""
     return "\n".join("".join(f"{line}\n" for line in _table(one)) for one in patches)
+
+
+def ids(text: str) -> frozenset[str]:
+    """Give the ids of the patches of a file.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    listed = tomllib.loads(text).get("patch", [])
+    return frozenset(str(one.get("id")) for one in listed if isinstance(one, dict))
+
+
+def require_readable(text: str, patches: Iterable[Written]) -> None:
+    """Read tables back as the catalogue does.
+
+    Raises:
+        ValueError: they do not say the same patches, which is a mistake of this module.
+    """
+    report = Report(file="", lines={})
+    read = declarations.patches(Table(tomllib.loads(text), report))
+    same = [dataclasses.replace(one, origin=_NOWHERE) for one in read]
+    if report.problems or same != [dataclasses.replace(one.patch, origin=_NOWHERE) for one in patches]:
+        raise ValueError(f"the tables do not say the patches: {'; '.join(p.what for p in report.problems)}")
 
 
 def _table(written: Written) -> Iterator[str]:
