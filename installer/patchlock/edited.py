@@ -1,4 +1,4 @@
-"""Read a tree that somebody edited, and what it was made from; writes nothing, and lets git run no program of theirs."""
+"""Read a tree that somebody edited, and what it was made from; writes nothing, and runs no filter or hook of git."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Turn edits into patches: an edited tree into `[[patch]]` tables, by meaning where the change is recognised; no I/O."""
+"""Turn edits into patches: an edited tree into `[[patch]]` tables, by meaning where that can be; no I/O."""

@@ -1,4 +1,4 @@
-"""Say the changes of one file as drafts, and prove that the drafts make them; falls back to a diff, which always can."""
+"""Say the changes of one file as drafts, and prove that they make them; falls back to a diff, which can."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
         return FileDrafts(path=path, drafts=(), likeness=Likeness.TEXT)
     drafts, is_complete = _recognised(old, new) if semantic else ((), False)
     if drafts and is_complete:
-        found = _proved(drafts, path, before, after)
-        if found.likeness is not Likeness.OTHER and found.drafts:
-            return found
+        whole = _proved(drafts, path, before, after)
+        if whole.likeness is not Likeness.OTHER and whole.drafts:
+            return whole
     exact = _kept(tuple(draft for draft in drafts if draft.is_exact), path, before)
     if exact:
         middle = _applied(exact, path, before)
@@ -153,14 +153,14 @@ def _proved(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes, after
     return FileDrafts(path=path, drafts=tuple(chosen), likeness=likeness(before, result, after, path))
 
 
-def _telling(
-    draft: Draft, path: PurePosixPath, before: bytes, step: bytes, result: bytes
-) -> tuple[NamedEnsure, ...]:
+def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, result: bytes) -> tuple[NamedEnsure, ...]:
     """Give the checks that fail before and hold afterwards; lines of the change where the op has none of its own."""
 
     def tells(ensure: NamedEnsure) -> bool:
         check = ensure[1]
-        return bool(check.problems(path, before)) and not check.problems(path, step) and not check.problems(path, result)
+        return (
+            bool(check.problems(path, before)) and not check.problems(path, step) and not check.problems(path, result)
+        )
 
     found = tuple(ensure for ensure in draft.ensures if tells(ensure))
     if found:

@@ -75,5 +75,6 @@ def _catches(handler: ast.ExceptHandler) -> bool:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    is_value = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return isinstance(statement, ast.Pass) or (is_value and not isinstance(statement.value.value, str))
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return not isinstance(statement.value.value, str)
+    return isinstance(statement, ast.Pass)

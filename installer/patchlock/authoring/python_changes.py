@@ -11,7 +11,6 @@ from patchlock.authoring.drafts import Draft, NamedEnsure, ensures, longest_word
 from patchlock.authoring.trees import Change, Removed, Replaced, Returned
 from patchlock.model import Op
 from patchlock.ops.syntax import Module
-from patchlock.sources import SourceText
 
 _TOO_LONG = 160
 """Characters of a pattern that nobody would want to read."""
@@ -82,7 +81,9 @@ class _Sayer:
             reachable = [change for change in left if len(change.levels) > level]
             for scoped in (False, True):
                 for group in _groups(reachable, level, scoped):
-                    draft = self._replacement(group[0], level, group[0].scope if scoped else "", len(_distinct(group, level)))
+                    draft = self._replacement(
+                        group[0], level, group[0].scope if scoped else "", len(_distinct(group, level))
+                    )
                     if draft is not None:
                         drafts.append(draft)
                         inside = {id(change) for change in group}
@@ -117,7 +118,9 @@ class _Sayer:
         for call in (f"{function}($*arguments)", self._text(self.before, old)):
             made = op("set-argument", call=call, argument=changed[0].arg, value=value)
             if made is not None and self._count(made) == count:
-                return self._draft("set-argument", made, (function,), sites=count, name=f"{changed[0].arg} of {function}")
+                return self._draft(
+                    "set-argument", made, (function,), sites=count, name=f"{changed[0].arg} of {function}"
+                )
         return None
 
     def _call(self, call: ast.Call, returns: str, scope: str, count: int, is_exact: bool = False) -> Draft | None:
@@ -153,7 +156,7 @@ class _Sayer:
         return Draft(
             op_name=op_name,
             op=made,
-            slug=slug(op_name if not name else name, "" if name else texts[0]),
+            slug=slug(name or f"{op_name} {texts[0]}"),
             is_exact=is_exact,
             literal=longest_word(texts, self.before.source.text),
             ensures=checks,
@@ -190,4 +193,4 @@ def _distinct(group: list[Replaced], level: int) -> set[int]:
 
 def _string_checks(old: ast.expr) -> tuple[NamedEnsure, ...]:
     values = [node.value for node in ast.walk(old) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    return ensures(*(("no-string", {"value": value}) for value in values))
+    return tuple(one for value in values for one in ensures(("no-string", {"value": value})))

@@ -50,7 +50,7 @@ def _rename(name: NormalizedName, lines: Sequence[RequirementLine]) -> Iterator[
     extras = f"[{','.join(sorted(to.extras))}]" if to.extras else ""
     plain = Requirement(f"{to.name}{extras}{to.specifier}")  # upstream's marker stays by itself
     new_name = canonicalize_name(to.name)
-    checks = (
+    checks: tuple[tuple[str, dict[str, object]], ...] = (
         ("requirement", {"name": new_name, "specifier": to.specifier}),
         ("no-requirement", {"name": name}),
     )

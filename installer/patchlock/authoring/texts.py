@@ -84,7 +84,9 @@ def _by_weight(lines: Iterable[str]) -> list[str]:
     return sorted((line.strip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))
 
 
-def _proof(before: str, after: str, removed: list[str], new: list[str], start: int, end: int) -> tuple[NamedEnsure, ...]:
+def _proof(
+    before: str, after: str, removed: list[str], new: list[str], start: int, end: int
+) -> tuple[NamedEnsure, ...]:
     added, gone = _by_weight(new[start:end]), _by_weight(removed)
     for line in added:
         if line and line not in before:

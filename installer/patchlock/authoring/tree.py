@@ -181,8 +181,6 @@ def _reached(
     made = contents | {change.path: change.after for change in patched.changes}
     blamed = {failure.split(": ")[1] for failure in patched.failures}
     return {
-        path: Likeness.OTHER
-        if str(path) in blamed
-        else likeness(before.get(path), made.get(path), after[path], path)
+        path: Likeness.OTHER if str(path) in blamed else likeness(before.get(path), made.get(path), after[path], path)
         for path in paths
     }

@@ -71,18 +71,24 @@ def _unequal(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> It
                 yield from _statements(one, other, scope)
         elif tag == "delete":
             for one in old[i:j]:
-                is_call = isinstance(one, ast.Expr) and isinstance(one.value, ast.Call)
-                yield Removed(call=one.value, scope=scope) if is_call else Unknown(line=one.lineno)
+                yield _removed(one, scope)
         else:
             yield Unknown(line=(old[i:j] or new[k:m])[0].lineno)
+
+
+def _removed(statement: ast.stmt, scope: str) -> Removed | Unknown:
+    match statement:
+        case ast.Expr(value=ast.Call() as call):
+            return Removed(call=call, scope=scope)
+        case _:
+            return Unknown(line=statement.lineno)
 
 
 def _statements(old: ast.stmt, new: ast.stmt, scope: str) -> Iterator[Change]:
     if _code(old) == _code(new):
         return
     if type(old) is not type(new):
-        is_call = isinstance(old, ast.Expr) and isinstance(old.value, ast.Call)
-        yield Removed(call=old.value, scope=scope) if is_call and isinstance(new, ast.Pass) else Unknown(line=old.lineno)
+        yield _removed(old, scope) if isinstance(new, ast.Pass) else Unknown(line=old.lineno)
         return
     if isinstance(old, _Function | ast.ClassDef) and isinstance(new, _Function | ast.ClassDef):
         name = ".".join([*scope.split(".")[-1:], old.name]).strip(".")
@@ -165,7 +171,7 @@ def _children(old: ast.expr, new: ast.expr) -> list[tuple[ast.expr, ast.expr]] |
 def _cut_short(old: _Function, new: _Function) -> ast.Return | None:
     """Find the `return` with which a function begins now, where nothing else but what is behind it changed."""
     body = _without_docstring(new.body)
-    if not body or not isinstance(body[0], ast.Return) or isinstance(_without_docstring(old.body)[:1], ast.Return):
+    if not body or not isinstance(body[0], ast.Return):
         return None
     rest = [_code(statement) for statement in body[1:]]
     is_kept = rest in ([], [_code(statement) for statement in _without_docstring(old.body)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,11 @@ from patchlock.cli import options, output
 
 if TYPE_CHECKING:
     from patchlock.authoring.tree import Authored
+    from patchlock.trying import Tried
 
+_RUNS = 12
+"""Outcome changes that are shown for one patch."""
+_REASONS = 6
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
@@ -94,4 +99,92 @@ def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | 
     if authored.patches:
         place = f" in {into}" if into is not None else ""
         lines.append(f"now write down why: each patch{place} has a `why` and a `source` that begin with TODO")
+    return lines
+
+
+@click.command("test")
+@click.argument("app", required=False)
+@click.option("--patch", "patch_id", metavar="ID", help="Only this patch.")
+@click.option("--since", metavar="COMMIT", help="Try the patches on every commit of upstream from this one on.")
+@click.option("--all", "every", is_flag=True, help="With --since: also the commits that came in by merges.")
+@click.option("--profile", metavar="PROFILE", help="Only the patches that this profile wants.")
+@options.upstream
+@options.common
+def test_command(
+    app: str | None,
+    patch_id: str | None,
+    since: str | None,
+    every: bool,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Try patches: on the pairs beside them, twice, in another order, and with --since on upstream's history.
+
+    \b
+    Example:
+      patchlock patch test demo
+      patchlock patch test tts-service --since 4f2c8a1 --source ~/clones/second-brain
+    """
+    from patchlock import trying
+    from patchlock.errors import UsageError
+
+    if (since or source or revision or patch_id) and app is None:
+        raise UsageError("--since, --source, --commit and --patch are about one app", remedy="name it")
+    opened = options.open_catalogue(catalogue)
+    names = opened.app_names() if app is None else (app,)
+    wanted = trying.Wanted(
+        catalogue=opened,
+        cache=options.cache(),
+        profile=profile,
+        patch=patch_id,
+        source=source,
+        revision=revision,
+        since=since,
+        every=every,
+    )
+    tried = [trying.attempt(opened.app(name), wanted) for name in names]
+    is_good = all(one.is_good for one in tried)
+    if as_json:
+        output.succeed("patch test", {"apps": [dataclasses.asdict(one) for one in tried]}, ok=is_good)
+    else:
+        for one in tried:
+            click.echo("\n".join(_told(one)))
+    return 0 if is_good else 1
+
+
+def _told(tried: Tried) -> list[str]:
+    cases = f"{len(tried.cases)} case{'' if len(tried.cases) == 1 else 's'}"
+    lines = [f"{tried.app}: {cases}, {tried.good_cases} as written; {tried.tree}"]
+    lines += [f"  {case.patch}/{case.name}: {problem}" for case in tried.cases for problem in case.problems]
+    lines += [f"  {problem}" for problem in tried.together]
+    if tried.without_case:
+        lines.append(f"  without a case: {', '.join(tried.without_case)}")
+    if tried.unexplained:
+        lines.append(f"  to be explained (why or source begins with TODO): {', '.join(tried.unexplained)}")
+    if tried.survival:
+        lines += _table(tried)
+    return lines
+
+
+def _table(tried: Tried) -> list[str]:
+    head = ("patch", "target", "right", "refused", "silent", "changes")
+    rows = [head] + [
+        (s.patch, str(s.with_target), str(s.right), str(s.refused), str(s.silent), str(len(s.runs) - 1))
+        for s in tried.survival
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = [f"  {tried.commits} commits, {tried.states} states of the files that the patches look at"]
+    for row in rows:
+        numbers = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(f"  {row[0]:<{widths[0]}}  {numbers}")
+    for one in tried.survival:
+        shown = one.runs if len(one.runs) <= _RUNS else [*one.runs[: _RUNS // 2], None, *one.runs[-_RUNS // 2 :]]
+        for run in shown if len(one.runs) > 1 else ():
+            where = "" if run is None else f"{run.first[:12]}..{run.last[:12]}  {run.what} ({run.commits})"
+            lines.append(f"    {one.patch}: {where or f'... {len(one.runs) - _RUNS} more, see --json'}")
+        reasons = sorted(one.reasons.items(), key=lambda item: -item[1])
+        lines += [f"    {one.patch}: {count} × {reason}" for reason, count in reasons[:_REASONS]]
     return lines

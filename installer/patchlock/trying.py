@@ -1,0 +1,142 @@
+"""Try an app's patches: on their cases, on its upstream as far as that is at hand, and on upstream's history."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from patchlock import cases, checkout, histories, patching, targets, trials
+from patchlock.catalogue import Catalogue
+from patchlock.errors import UsageError, nearest
+from patchlock.model import App, EmbeddedUpstream, Patch
+from patchlock.trials import Survival
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What a maintainer asked for."""
+
+    catalogue: Catalogue
+    cache: Path
+    profile: str | None = None
+    patch: str | None = None
+    source: str | None = None
+    """Where upstream is taken from, a path or a URL."""
+    revision: str | None = None
+    """Where the history ends; HEAD of the source where there is one."""
+    since: str | None = None
+    every: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class TriedCase:
+    """One case and what is wrong with it."""
+
+    patch: str
+    name: str
+    problems: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """All that was found out about the patches of an app."""
+
+    app: str
+    cases: tuple[TriedCase, ...]
+    without_case: tuple[str, ...]
+    unexplained: tuple[str, ...]
+    """Patches whose `why` or `source` is still to be written."""
+    tree: str
+    """On what the patches were tried together, for a person."""
+    together: tuple[str, ...]
+    """What is wrong with them together."""
+    survival: tuple[Survival, ...] = ()
+    commits: int = 0
+    states: int = 0
+
+    @property
+    def good_cases(self) -> int:
+        """Count the cases that came out as written."""
+        return sum(not case.problems for case in self.cases)
+
+    @property
+    def is_good(self) -> bool:
+        """No case failed, and nothing was silent."""
+        return self.good_cases == len(self.cases) and not self.together and not any(s.silent for s in self.survival)
+
+
+def attempt(app: App, wanted: Wanted) -> Tried:
+    """Try the patches of an app.
+
+    Raises:
+        UsageError: it has no such patch.
+        CatalogueError: a case has a mistake.
+        UpstreamError: upstream cannot be had.
+    """
+    if wanted.profile is not None:
+        wanted.catalogue.profile(wanted.profile)  # so that a wrong name is told
+    patches = _chosen(app, wanted)
+    by_id = {patch.id: patch for patch in patches}
+    read = [case for case in cases.read(wanted.catalogue.root, app) if case.patch in by_id]
+    together = [
+        f"{case.patch}/{case.name}: {problem}"
+        for case in read
+        for group in _groups(patches, wanted)
+        for problem in trials.problems_together(group, case.before)
+    ]
+    tried = Tried(
+        app=app.name,
+        cases=tuple(
+            TriedCase(patch=case.patch, name=case.name, problems=trials.problems_of_case(by_id[case.patch], case))
+            for case in read
+        ),
+        without_case=tuple(patch.id for patch in patches if patch.id not in {case.patch for case in read}),
+        unexplained=tuple(p.id for p in patches if p.why.startswith("TODO") or p.source.startswith("TODO")),
+        tree="upstream was not asked for",
+        together=tuple(dict.fromkeys(together)),
+    )
+    if wanted.source is None and wanted.since is None and not isinstance(app.upstream, EmbeddedUpstream):
+        return tried
+    return _on_upstream(app, wanted, patches, tried)
+
+
+def _on_upstream(app: App, wanted: Wanted, patches: tuple[Patch, ...], tried: Tried) -> Tried:
+    is_open = wanted.since is not None or wanted.source is not None
+    revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
+    snapshot = checkout.fetch(
+        app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
+    )
+    listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    contents = checkout.read(snapshot, targets.candidates(patches, listed))
+    problems = [
+        problem
+        for group in _groups(patches, wanted)
+        for problem in trials.problems_together(trials.remembering(group), contents)
+    ]
+    tried = dataclasses.replace(
+        tried,
+        tree=f"together on commit {snapshot.commit[:12]}",
+        together=tuple(dict.fromkeys([*tried.together, *problems])),
+    )
+    if wanted.since is None:
+        return tried
+    commits = histories.commits(snapshot, wanted.since, every=wanted.every)
+    survival, states = histories.survival(snapshot, patches, commits, app.upstream.commit)
+    return dataclasses.replace(tried, survival=survival, commits=len(commits), states=states)
+
+
+def _chosen(app: App, wanted: Wanted) -> tuple[Patch, ...]:
+    patches = app.patches if wanted.profile is None else patching.for_profile(app.patches, wanted.profile)
+    if wanted.patch is None:
+        return patches
+    ids = [patch.id for patch in patches]
+    if wanted.patch not in ids:
+        raise UsageError(f'{app.name} has no patch "{wanted.patch}"', remedy=nearest(wanted.patch, ids))
+    return tuple(patch for patch in patches if patch.id == wanted.patch)
+
+
+def _groups(patches: tuple[Patch, ...], wanted: Wanted) -> list[tuple[Patch, ...]]:
+    """Give the patches as they are ever applied together: those of each profile."""
+    names = [wanted.profile] if wanted.profile is not None else list(wanted.catalogue.profile_names())
+    groups = [patching.for_profile(patches, name) for name in names]
+    return [group for group in dict.fromkeys(groups) if group]
