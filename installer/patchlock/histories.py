@@ -14,8 +14,42 @@ from patchlock.trials import Survival, Verdict
 _AT_ONCE = 200
 """Commits whose files are read together."""
 
+_WHAT_IS_HERE = {"GIT_NO_LAZY_FETCH": "1"}
+"""An incomplete clone asks nobody for what it lacks."""
+
 _Listing = Mapping[PurePosixPath, str]
 """Path from the app's folder → blob."""
+
+
+def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot | None:
+    """Read a clone on this machine where it is, without a copy; `None` where the source is none.
+
+    Raises:
+        UpstreamError: it has no such commit.
+    """
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        return None
+    found = git("rev-parse", "--absolute-git-dir", repository=folder, allowed=(0, 128))
+    if found.returncode != 0:
+        return None
+    repository = Path(found.text)
+    commit = _commit(repository, revision)
+    if commit is None:
+        raise UpstreamError(f"that clone has no commit {revision}", where=source, remedy="name one with --commit")
+    return Snapshot(repository=repository, commit=commit, date="", directory=directory)
+
+
+def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath, bytes]:
+    """Read the files of a snapshot that concern some patches; those that an incomplete clone lacks are left out."""
+    listing = _Concern(patches).files(_listings(snapshot, [snapshot.commit])[snapshot.commit])
+    data = dict(_objects(snapshot.repository, set(listing.values())))
+    return {path: content for path, blob in listing.items() if (content := data[blob]) is not None}
+
+
+def _commit(repository: Path, name: str) -> CommitId | None:
+    done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
 
 
 def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, ...]:
@@ -30,15 +64,14 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
         UpstreamError: there is no such commit before the snapshot's.
     """
     repository = snapshot.repository
-    name = f"{since}^{{commit}}"
-    found = git("rev-parse", "--verify", "--quiet", name, repository=repository, allowed=(0, 1, 128))
-    if found.returncode != 0:
+    first = _commit(repository, since)
+    if first is None:
         raise UpstreamError(f"commit {since} is not in that upstream", remedy="name one that is before its HEAD")
     line = [] if every else ["--first-parent"]
     listed = git(
-        "rev-list", "--reverse", "--topo-order", *line, snapshot.commit, f"^{found.text}", repository=repository
+        "rev-list", "--reverse", "--topo-order", *line, snapshot.commit, f"^{first}", repository=repository
     )
-    return (CommitId(found.text), *map(CommitId, listed.text.split()))
+    return (first, *map(CommitId, listed.text.split()))
 
 
 def survival(
@@ -110,7 +143,7 @@ def _listings(snapshot: Snapshot, wanted: Sequence[CommitId]) -> dict[CommitId, 
     """Give the files of each commit below the app's folder; folders that commits share are read once."""
     folder = "" if snapshot.directory == PurePosixPath() else str(snapshot.directory)
     asked = "".join(f"{commit}:{folder}\n" for commit in wanted).encode()
-    answer = git("cat-file", "--batch-check", repository=snapshot.repository, stdin=asked).text.splitlines()
+    answer = git("cat-file", "--batch-check", repository=snapshot.repository, env=_WHAT_IS_HERE, stdin=asked).text.splitlines()
     roots = {
         commit: row.split()[0] if row.split()[1:2] == ["tree"] else ""
         for commit, row in zip(wanted, answer, strict=True)
@@ -164,7 +197,7 @@ def _objects(repository: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes 
     asked = sorted(ids)
     if not asked:
         return
-    answer = git("cat-file", "--batch", repository=repository, stdin="".join(f"{i}\n" for i in asked).encode()).stdout
+    answer = git("cat-file", "--batch", repository=repository, env=_WHAT_IS_HERE, stdin="".join(f"{i}\n" for i in asked).encode()).stdout
     position = 0
     for one in asked:
         end = answer.index(b"\n", position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from patchlock import cases, checkout, histories, patching, targets, trials
+from patchlock import cases, checkout, histories, patching, trials
 from patchlock.catalogue import Catalogue
 from patchlock.errors import UsageError, nearest
 from patchlock.model import App, EmbeddedUpstream, Patch
@@ -101,13 +101,8 @@ def attempt(app: App, wanted: Wanted) -> Tried:
 
 
 def _on_upstream(app: App, wanted: Wanted, patches: tuple[Patch, ...], tried: Tried) -> Tried:
-    is_open = wanted.since is not None or wanted.source is not None
-    revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
-    snapshot = checkout.fetch(
-        app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
-    )
-    listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
-    contents = checkout.read(snapshot, targets.candidates(patches, listed))
+    snapshot = _snapshot(app, wanted)
+    contents = histories.contents(snapshot, patches)
     problems = [
         problem
         for group in _groups(patches, wanted)
@@ -123,6 +118,16 @@ def _on_upstream(app: App, wanted: Wanted, patches: tuple[Patch, ...], tried: Tr
     commits = histories.commits(snapshot, wanted.since, every=wanted.every)
     survival, states = histories.survival(snapshot, patches, commits, app.upstream.commit)
     return dataclasses.replace(tried, survival=survival, commits=len(commits), states=states)
+
+
+def _snapshot(app: App, wanted: Wanted) -> checkout.Snapshot:
+    """Take upstream from a clone on this machine as it is, or bring it into the cache."""
+    is_open = wanted.since is not None or wanted.source is not None
+    revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
+    local = histories.in_place(wanted.source, revision or "HEAD", app.directory) if wanted.source else None
+    return local or checkout.fetch(
+        app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
+    )
 
 
 def _chosen(app: App, wanted: Wanted) -> tuple[Patch, ...]:
