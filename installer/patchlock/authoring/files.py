@@ -146,7 +146,10 @@ def _proved(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes, after
         step = _applied((draft,), path, current)
         if step == current:
             return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
-        chosen.append(dataclasses.replace(draft, ensures=_telling(draft, path, current, step, result)))
+        source = decode(path, current)
+        sites = len(draft.op.locate(source).sites) if isinstance(source, SourceText) else 0
+        telling = _telling(draft, path, current, step, result)
+        chosen.append(dataclasses.replace(draft, ensures=telling, sites=sites))
         current = step
     if current != result or not all(draft.ensures for draft in chosen):
         return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)

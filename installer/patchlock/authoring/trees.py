@@ -170,11 +170,12 @@ def _children(old: ast.expr, new: ast.expr) -> list[tuple[ast.expr, ast.expr]] |
 
 def _cut_short(old: _Function, new: _Function) -> ast.Return | None:
     """Find the `return` with which a function begins now, where nothing else but what is behind it changed."""
-    body = _without_docstring(new.body)
-    if not body or not isinstance(body[0], ast.Return):
+    body, former = _without_docstring(new.body), _without_docstring(old.body)
+    if not body or not isinstance(body[0], ast.Return) or (former and isinstance(former[0], ast.Return)):
         return None
     rest = [_code(statement) for statement in body[1:]]
-    is_kept = rest in ([], [_code(statement) for statement in _without_docstring(old.body)])
+    known = [_code(statement) for statement in former]
+    is_kept = rest == known or (not rest and _code(body[0]) not in known)
     head_of_old, head_of_new = (ast.unparse(_header(function)) for function in (old, new))
     return body[0] if is_kept and head_of_old == head_of_new else None
 

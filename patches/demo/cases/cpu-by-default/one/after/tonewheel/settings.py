@@ -1,0 +1,2 @@
+"""On "cuda", unless told otherwise."""
+DEVICE = "cpu"

@@ -1,0 +1,4 @@
+def train(config):
+    import deepspeed
+
+    return deepspeed.initialize(config=config)

@@ -1,0 +1,4 @@
+try:
+    import deepspeed
+except ImportError:
+    deepspeed = None

@@ -1,0 +1,3 @@
+def main(arguments):
+    synth = Synth(device="cuda")
+    return synth or Synth(device='cuda')
