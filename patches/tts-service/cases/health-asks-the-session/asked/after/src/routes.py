@@ -1,0 +1,6 @@
+import onnxruntime
+
+
+def health(engine):
+    gpu = "CUDAExecutionProvider" in engine.model.session.get_providers()
+    return {"gpu_available": gpu}

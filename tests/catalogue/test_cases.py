@@ -1,0 +1,30 @@
+"""The before/after pairs beside the patches that we ship: each comes out as written, and every demo patch has one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import ROOT, Patchlock
+
+from patchlock.catalogue import Catalogue
+
+APPS, _ = Catalogue(root=ROOT).read_all()
+
+
+@pytest.mark.parametrize(
+    "name", sorted(folder.parent.name for folder in (ROOT / "patches").glob("*/cases")), ids=lambda name: name
+)
+def test_patches_of_an_app_do_what_their_cases_say(name: str, patchlock: Patchlock) -> None:
+    done = patchlock("patch", "test", name, "--json")
+    (tried,) = json.loads(done.stdout)["data"]["apps"]
+    assert [case for case in tried["cases"] if case["problems"]] == []
+    assert tried["together"] == []
+    assert tried["without_case"] == []
+    assert len(tried["cases"]) >= len(next(app for app in APPS if app.name == name).patches)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
+def test_every_patch_says_why(app: object) -> None:
+    assert [patch.id for patch in app.patches if "TODO" in patch.why + patch.source] == []
