@@ -68,9 +68,7 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
     if first is None:
         raise UpstreamError(f"commit {since} is not in that upstream", remedy="name one that is before its HEAD")
     line = [] if every else ["--first-parent"]
-    listed = git(
-        "rev-list", "--reverse", "--topo-order", *line, snapshot.commit, f"^{first}", repository=repository
-    )
+    listed = git("rev-list", "--reverse", "--topo-order", *line, snapshot.commit, f"^{first}", repository=repository)
     return (first, *map(CommitId, listed.text.split()))
 
 
@@ -143,7 +141,9 @@ def _listings(snapshot: Snapshot, wanted: Sequence[CommitId]) -> dict[CommitId, 
     """Give the files of each commit below the app's folder; folders that commits share are read once."""
     folder = "" if snapshot.directory == PurePosixPath() else str(snapshot.directory)
     asked = "".join(f"{commit}:{folder}\n" for commit in wanted).encode()
-    answer = git("cat-file", "--batch-check", repository=snapshot.repository, env=_WHAT_IS_HERE, stdin=asked).text.splitlines()
+    answer = git(
+        "cat-file", "--batch-check", repository=snapshot.repository, env=_WHAT_IS_HERE, stdin=asked
+    ).text.splitlines()
     roots = {
         commit: row.split()[0] if row.split()[1:2] == ["tree"] else ""
         for commit, row in zip(wanted, answer, strict=True)
@@ -197,7 +197,9 @@ def _objects(repository: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes 
     asked = sorted(ids)
     if not asked:
         return
-    answer = git("cat-file", "--batch", repository=repository, env=_WHAT_IS_HERE, stdin="".join(f"{i}\n" for i in asked).encode()).stdout
+    answer = git(
+        "cat-file", "--batch", repository=repository, env=_WHAT_IS_HERE, stdin="".join(f"{i}\n" for i in asked).encode()
+    ).stdout
     position = 0
     for one in asked:
         end = answer.index(b"\n", position)

@@ -51,10 +51,16 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
         pytest.param("requirements.txt", "b\n", "b\nc>=1\n", ["add-requirement"], id="added"),
         pytest.param("requirements/gpu.in", "x-gpu==1\nb\n", "x>=1\nb\n", ["rename-requirement"], id="renamed"),
         pytest.param(
-            "requirements.txt", "a==1\n-r b.txt\n", "a==2\n-r c.txt\n", ["set-requirement", "unified-diff"], id="and-an-option"
+            "requirements.txt",
+            "a==1\n-r b.txt\n",
+            "a==2\n-r c.txt\n",
+            ["set-requirement", "unified-diff"],
+            id="and-an-option",
         ),
         pytest.param("notes.txt", "a==1\n", "a==2\n", ["unified-diff"], id="no-requirement-file"),
-        pytest.param("m.py", 'x = "cuda"\ny = "cuda"\n', 'x = "cpu"\ny = "cpu"\n', ["replace-expression"], id="everywhere"),
+        pytest.param(
+            "m.py", 'x = "cuda"\ny = "cuda"\n', 'x = "cpu"\ny = "cpu"\n', ["replace-expression"], id="everywhere"
+        ),
         pytest.param(
             "m.py",
             'x = f("cuda")\ny = g("cuda")\n',
@@ -71,9 +77,15 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
         ),
         pytest.param("m.py", "x = run(a, 1)\n", "x = None\n", ["neutralise-call"], id="call-becomes-a-value"),
         pytest.param("m.py", "x = y.load(1)\n", "x = y.loads(1)\n", ["replace-expression"], id="another-callee"),
-        pytest.param("m.py", "def f(a=1):\n    pass\n", "def f(a=2):\n    pass\n", ["replace-expression"], id="default"),
         pytest.param(
-            "m.py", 'x = "cuda"\n# a\n', 'x = "cpu"\n\n\ndef f():\n    pass\n', ["replace-expression", "unified-diff"], id="and-more"
+            "m.py", "def f(a=1):\n    pass\n", "def f(a=2):\n    pass\n", ["replace-expression"], id="default"
+        ),
+        pytest.param(
+            "m.py",
+            'x = "cuda"\n# a\n',
+            'x = "cpu"\n\n\ndef f():\n    pass\n',
+            ["replace-expression", "unified-diff"],
+            id="and-more",
         ),
         pytest.param("m.py", "x = 1\n", "x = 1\nimport a\n", ["unified-diff"], id="a-new-statement"),
         pytest.param("m.py", "x = 1\n# a\n", "x = 1\n# b\n", ["unified-diff"], id="a-comment"),
@@ -91,7 +103,9 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
 @pytest.mark.parametrize(
     ("path", "before", "after", "ops"),
     [
-        pytest.param("requirements.txt", "a==1 # x\n", "a==2 # y\n", ["set-requirement"], id="comment-of-a-requirement"),
+        pytest.param(
+            "requirements.txt", "a==1 # x\n", "a==2 # y\n", ["set-requirement"], id="comment-of-a-requirement"
+        ),
         pytest.param("requirements.txt", "b\n", "b\nc>=1,<2\n", ["add-requirement"], id="clauses-in-another-order"),
         pytest.param(
             "m.py",
@@ -164,8 +178,16 @@ def test_each_patch_asks_for_its_why_and_has_checks_that_failed_before() -> None
         ({"a": b"\0x"}, {"a": b"\0y"}, "a was changed and is no text: a patch cannot hold it"),
         ({}, {"a": b"\xff\xfe\0"}, "a is new and empty or no UTF-8 text: a patch cannot hold it"),
         ({}, {"a": b""}, "a is new and empty or no UTF-8 text: a patch cannot hold it"),
-        ({"a": b"x\r\ny\r\n"}, {"a": b"x\ny\n"}, "a differs in its encoding or line endings alone: patches keep upstream's"),
-        ({"a": b"x\n"}, {"a": b""}, "a was changed in a way that no patch holds: its place cannot be told from its text"),
+        (
+            {"a": b"x\r\ny\r\n"},
+            {"a": b"x\ny\n"},
+            "a differs in its encoding or line endings alone: patches keep upstream's",
+        ),
+        (
+            {"a": b"x\n"},
+            {"a": b""},
+            "a was changed in a way that no patch holds: its place cannot be told from its text",
+        ),
     ],
     ids=["deleted", "binary", "new-binary", "new-empty", "line-endings", "emptied"],
 )

@@ -64,7 +64,11 @@ def files(**texts: str) -> dict[PurePosixPath, bytes]:
             id="other-bytes",
         ),
         pytest.param(
-            {"a_py": 'x = "cuda"\n'}, None, "needed", ("a.py:1: it becomes 'x = \"cpu\"\\n', not 'x = \"cuda\"\\n'",), id="no-after"
+            {"a_py": 'x = "cuda"\n'},
+            None,
+            "needed",
+            ("a.py:1: it becomes 'x = \"cpu\"\\n', not 'x = \"cuda\"\\n'",),
+            id="no-after",
         ),
         pytest.param({"a_py": "x\n"}, {"a_py": "x\n"}, "needed", ('it is "gone", not "needed"',), id="other-outcome"),
         pytest.param({"a_py": "x\n"}, {"a_py": "x\n", "b_py": ""}, "", ("b.py is not made",), id="a-file-more"),
@@ -107,7 +111,9 @@ def test_what_changes_again_is_told() -> None:
     # One of the two files needs a second time, which the engine sees in no single file.
     grows = dataclasses.replace(PATCH, op=Grows(), literal=(), ensures=(Contains(text="x"),))
     assert trials.problems_together((grows,), files(a_py="a\nb\n")) == ()
-    found = trials.problems_together(read(text_patch("one", "a", "xb") + text_patch("two", "c", "xa", '"one"')), files(a_sh="a c\n"))
+    found = trials.problems_together(
+        read(text_patch("one", "a", "xb") + text_patch("two", "c", "xa", '"one"')), files(a_sh="a c\n")
+    )
     assert found == ("a.sh: applied twice, the patches change it again",)
 
 

@@ -1,0 +1,307 @@
+"""`patch new` and `patch test` as a maintainer runs them: on clones, on folders, on history."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git as the user."""
+    done = subprocess.run(["git", "-C", str(folder), *IDENTITY, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(clone: Path, **texts: str | None) -> str:
+    """Write or delete files and commit them; in a name `__` is a slash and `_` a dot."""
+    for name, text in texts.items():
+        path = clone / name.replace("__", "/").replace("_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            path.unlink()
+        else:
+            path.write_text(text)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "x")
+    return git(clone, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A clone with one commit."""
+    made = tmp_path / "clone"
+    made.mkdir()
+    git(made, "init", "-q", "-b", "main")
+    commit(made, app__app_py='DEVICE = "cuda"\n', app__requirements_txt="alpha==9.0\n", notes_md="# notes\n")
+    return made
+
+
+# --- patch new --------------------------------------------------------------------------------------------------------
+
+CPU = """\
+[[patch]]
+id = "mine-cpu"
+why = "TODO: say what is wrong with upstream's code here, and for whom"
+source = "TODO: a link that shows the trouble"
+op = "replace-expression"
+paths = ["app.py"]
+literal = ["cuda"]
+expect = { sites = 1 }
+pattern = '"cuda"'
+replacement = '"cpu"'
+
+[[patch.ensure]]
+check = "no-string"
+value = "cuda"
+"""
+
+
+def test_edits_of_a_clone_become_tables(clone: Path, patchlock: Patchlock) -> None:
+    (clone / "app" / "app.py").write_text('DEVICE = "cpu"\n')
+    (clone / "notes.md").write_text("of another folder\n")
+    done = patchlock("patch", "new", "--source", str(clone / "app"), "--id", "mine")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == CPU
+    head = git(clone, "rev-parse", "HEAD")[:12]
+    assert done.stderr == (
+        f"app.py: replace-expression; applied to commit {head}, it gives the same bytes\n"
+        "now write down why: each patch has a `why` and a `source` that begin with TODO\n"
+    )
+    assert git(clone, "status", "--porcelain") == "M app/app.py\n M notes.md"
+
+
+def test_another_base_and_new_deleted_and_ignored_files(clone: Path, patchlock: Patchlock) -> None:
+    first = git(clone, "rev-parse", "HEAD")
+    commit(clone, app__app_py='DEVICE = "tpu"\n', app__requirements_txt=None, _gitignore="*.log\n")
+    (clone / "app" / "start.sh").write_text("#!/bin/sh\n")
+    (clone / "app" / "start.sh").chmod(0o755)
+    (clone / "app" / "x.log").write_text("x\n")
+    done = patchlock("patch", "new", "--source", str(clone / "app"), "--base", first, "--json")
+    data = json.loads(done.stdout)["data"]
+    assert [(one["op"], one["paths"]) for one in data["patches"]] == [
+        ("replace-expression", ["app.py"]),
+        ("add-file", ["start.sh"]),
+    ]
+    assert "executable = true" in data["toml"]
+    assert data["notes"] == ["requirements.txt was deleted: no patch deletes a file; neutralise what uses it"]
+
+
+def test_two_folders_are_compared_without_git(tmp_path: Path, patchlock: Patchlock) -> None:
+    for name, text in (("old", 'x = "cuda"\n'), ("new", 'x = "cpu"\n')):
+        (tmp_path / name / "__pycache__").mkdir(parents=True)
+        (tmp_path / name / "__pycache__" / "x.pyc").write_text(name)
+        (tmp_path / name / "x.py").write_text(text)
+    done = patchlock("patch", "new", "--source", "new", "--base-dir", "old", "--json")
+    data = json.loads(done.stdout)["data"]
+    assert [(one["op"], one["paths"]) for one in data["patches"]] == [("replace-expression", ["x.py"])]
+    assert data["notes"] == []
+
+
+def test_tables_are_appended_and_can_be_tried_at_once(
+    world: World, clone: Path, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    before = world.app.read_text()
+    edited = tmp_path / "edited"
+    edited.mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    assert patchlock(*words).returncode == 0
+    assert world.app.read_text().startswith(before)
+    done = patchlock("patch", "test", "mini")
+    assert done.returncode == 0, done.stdout
+    assert "to be explained (why or source begins with TODO): readme-by-text" in done.stdout
+    assert patchlock(*words).returncode == 0
+    assert re.findall(r'id = "(readme.*)"', world.app.read_text()) == ["readme-by-text", "readme-by-text-2"]
+
+
+def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
+    done = patchlock("patch", "new", "--source", str(clone))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(r"nothing differs from commit [0-9a-f]{12}\n", done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--source", "nowhere"), r"there is no such folder \(nowhere\)"),
+        (("--source", "."), r"that folder is no git clone \(\.\); say what it was made from: --base-dir FOLDER"),
+        (
+            ("--source", "clone", "--base", "v9"),
+            r'that clone has no commit "v9" \(clone\); name one with --base COMMIT',
+        ),
+        (
+            ("--source", "clone", "--base", "x", "--base-dir", "."),
+            "--base and --base-dir exclude each other; name a commit or a folder",
+        ),
+        (("--source", "clone", "--id", "A b"), 'the id "A b" must be lower-case words joined by "-"; use --id a-b'),
+        (("--source", "clone", "--into", "bad.toml"), r"that file is not TOML: .* \(bad.toml\); correct it first"),
+    ],
+    ids=["no-folder", "no-clone", "no-commit", "two-bases", "id", "into"],
+)
+def test_mistakes_of_patch_new(
+    clone: Path, patchlock: Patchlock, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "bad.toml").write_text("[")
+    done = patchlock("patch", "new", *words)
+    assert done.returncode == 2
+    assert re.fullmatch(rf"error\[usage\]: {message}\n", done.stderr), done.stderr
+
+
+def test_settings_of_a_clone_start_no_program(clone: Path, patchlock: Patchlock, tmp_path: Path) -> None:
+    trap = f"touch {tmp_path / 'sprung'}"
+    for name in (
+        "filter.x.clean",
+        "filter.x.smudge",
+        "diff.x.textconv",
+        "diff.external",
+        "core.fsmonitor",
+        "gpg.program",
+    ):
+        git(clone, "config", name, trap)
+    git(clone, "config", "log.showSignature", "true")
+    (clone / ".gitattributes").write_text("* filter=x diff=x\n")
+    (clone / "app" / "app.py").write_text('DEVICE = "cpu"\n')
+    done = patchlock("patch", "new", "--source", str(clone))
+    assert done.returncode == 0, done.stderr
+    assert "replace-expression" in done.stdout
+    assert not (tmp_path / "sprung").exists()
+
+
+# --- patch test -------------------------------------------------------------------------------------------------------
+
+
+def case(world: World, patch: str, name: str, **texts: str) -> Path:
+    """Write a case; `before__app_py` is `before/app.py`."""
+    folder = world.app.parent / "cases" / patch / name
+    for path, text in texts.items():
+        file = folder / path.replace("__", "/").replace("_", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+def test_pairs_beside_a_patch_are_run(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    case(world, "on-the-cpu", "one", before__a_py='x = "cuda"\n', after__a_py='x = "cpu"\n')
+    case(world, "on-the-cpu", "two", before__a_py='f"{g("cuda")}"\n', outcome="unparsable upstream\n")
+    done = patchlock("patch", "test", "mini")
+    assert done.returncode == 0, done.stdout
+    head = world.name_commit(tmp_path)
+    assert done.stdout == (
+        f"mini: 2 cases, 2 as written; together on commit {head[:12]}\n  without a case: alpha-that-exists\n"
+    )
+    assert patchlock("lock", "mini").returncode == 0
+    case(world, "on-the-cpu", "one", after__a_py='x = "tpu"\n')
+    failed = patchlock("patch", "test", "mini")
+    assert failed.returncode == 1
+    assert "  on-the-cpu/one: a.py:1: it becomes 'x = \"cpu\"\\n', not 'x = \"tpu\"\\n'\n" in failed.stdout
+    assert patchlock("patch", "test", "mini", "--patch", "alpha-that-exists").returncode == 0
+    assert patchlock("lock", "--check").returncode == 0, "cases make no lock stale"
+
+
+@pytest.mark.parametrize(
+    ("patch", "texts", "message"),
+    [
+        ("on-the-gpu", {"before__a_py": ""}, 'there is no patch "on-the-gpu"; did you mean "on-the-cpu"?'),
+        ("on-the-cpu", {"before__a_py": "", "outcome": "need"}, 'there is no outcome "need"; did you mean "needed"?'),
+        ("on-the-cpu", {"outcome": "gone"}, "it has no folder `before`; write what upstream has there"),
+        ("on-the-cpu", {"before__a_py": ""}, "it has no folder `after`; write what becomes of it, or a file `outcome`"),
+    ],
+    ids=["patch", "outcome", "before", "after"],
+)
+def test_mistakes_of_cases_are_told(
+    world: World, patchlock: Patchlock, patch: str, texts: dict[str, str], message: str
+) -> None:
+    case(world, patch, "c", **texts)
+    done = patchlock("patch", "test", "mini")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert f"patches/mini/cases/{patch}/c" in done.stderr
+
+
+def test_history_is_walked_and_nothing_silent(world: World, clone: Path, patchlock: Patchlock) -> None:
+    text = (
+        world.app.read_text().replace("**/*.py", "app/*.py").replace('["requirements.txt"]', '["app/requirements.txt"]')
+    )
+    world.app.write_text(text)
+    first = git(clone, "rev-parse", "HEAD")
+    broken = commit(clone, app__app_py='DEVICE = ("cuda"\n')
+    git(clone, "checkout", "-q", "-b", "side")
+    commit(clone, app__b_py='OTHER = "cuda"\n')
+    git(clone, "checkout", "-q", "main")
+    fixed = commit(clone, app__app_py='DEVICE = "cpu"  # no cuda\n')
+    git(clone, "merge", "-q", "--no-edit", "side")
+    last = git(clone, "rev-parse", "HEAD")
+
+    done = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first, "--json")
+    assert done.returncode == 0, done.stdout
+    (tried,) = json.loads(done.stdout)["data"]["apps"]
+    table = {one["patch"]: one for one in tried["survival"]}
+    assert (tried["commits"], tried["states"]) == (4, 4)
+    pin, cpu = table["alpha-that-exists"], table["on-the-cpu"]
+    assert (pin["with_target"], pin["right"], pin["refused"], pin["silent"]) == (4, 4, 0, 0)
+    assert (cpu["with_target"], cpu["right"], cpu["refused"], cpu["silent"]) == (4, 3, 1, 0)
+    assert [(run["what"], run["first"], run["last"]) for run in cpu["runs"]] == [
+        ("needed", first, first),
+        ("unparsable upstream", broken, broken),
+        ("fixed upstream", fixed, fixed),
+        ("needed", last, last),
+    ]
+    assert list(cpu["reasons"]) == ["app/app.py: unparsable upstream: it does not parse: '(' was never closed"]
+
+    every = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first, "--all", "--json")
+    assert json.loads(every.stdout)["data"]["apps"][0]["commits"] == 5
+    shown = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first)
+    assert re.search(r"^  on-the-cpu +4 +3 +1 +0 +3$", shown.stdout, re.MULTILINE)
+
+
+def test_what_an_op_misses_is_silent_and_fails(world: World, clone: Path, patchlock: Patchlock) -> None:
+    # The check forbids what the op, which looks inside one function only, does not find.
+    text = (
+        world.app.read_text()
+        .replace("**/*.py", "app/*.py")
+        .replace("replacement = ", 'within = ["main"]\nreplacement = ')
+    )
+    world.app.write_text(text)
+    first = git(clone, "rev-parse", "HEAD")
+    done = patchlock(
+        "patch", "test", "mini", "--patch", "on-the-cpu", "--source", str(clone), "--since", first, "--json"
+    )
+    assert done.returncode == 1
+    (tried,) = json.loads(done.stdout)["data"]["apps"]
+    assert [(one["right"], one["silent"]) for one in tried["survival"]] == [(0, 1)]
+    assert list(tried["survival"][0]["reasons"]) == ["app/app.py: line 1: it has the string 'cuda'"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--since", "HEAD"), "usage", "--since, --source, --commit and --patch are about one app; name it"),
+        (("mini", "--patch", "on-the-gpu"), "usage", 'mini has no patch "on-the-gpu"; did you mean "on-the-cpu"?'),
+        (
+            ("mini", "--since", "v1", "--source", "clone"),
+            "upstream",
+            "commit v1 is not in that upstream; name one that is before its HEAD",
+        ),
+        (
+            ("mini", "--source", "clone", "--commit", "v2"),
+            "upstream",
+            r"that clone has no commit v2 \(clone\); name one with --commit",
+        ),
+    ],
+    ids=["no-app", "no-patch", "no-since", "no-commit"],
+)
+def test_mistakes_of_patch_test(
+    world: World, clone: Path, patchlock: Patchlock, words: tuple[str, ...], code: str, message: str
+) -> None:
+    done = patchlock("patch", "test", *words)
+    assert done.returncode in {1, 2}
+    assert re.fullmatch(rf"error\[{code}\]: {message}\n".replace("?", r"\?"), done.stderr), done.stderr
