@@ -330,7 +330,7 @@ def test_uv_from_the_index_by_pip(checkout: Checkout) -> None:
     (checkout.programs / "python3").rename(checkout.programs / f"python3.{sys.version_info.minor}")
     checkout.program("python3", f'exec "{sys.executable}" "$@"')
     shutil.copy(ROOT / "lockfiles/patchlock.txt", checkout.folder / "lockfiles/patchlock.txt")
-    probe = "import click, libcst, packaging, platformdirs, requests, rich, tomlkit, uv; print('{}')"
+    probe = "import click, libcst, packaging, platformdirs, requests, rich, ruamel.yaml, tomlkit, uv; print('{}')"
     (checkout.folder / "installer/another.py").write_text(probe, encoding="utf-8")
     hostile = {
         "PIP_REQUIRE_VIRTUALENV": "1",

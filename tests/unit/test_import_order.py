@@ -27,7 +27,7 @@ STOREYS: dict[str, int] = {
 }
 """Module or folder of patchlock → storey; a new module has its storey written here."""
 
-HEAVY = {"requests", "libcst", "rich", "click"}
+HEAVY = {"requests", "libcst", "rich", "ruamel", "click"}
 FACE = {"click", "rich"}
 IMPURE = {"subprocess", "socket", "requests", "urllib.request", "shutil", "tempfile"}
 """What no module of the first storey has a use for."""
