@@ -9,12 +9,14 @@ import urllib.parse
 from collections.abc import Collection, Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.sources import SourceText
 
 _CONTINUATION = re.compile(r"\\+(?:\r\n|\r|\n|\Z)")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _FIRST_OPTION = re.compile(r"\s-")
+_PLAIN_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?=[=<>!~(;,]|$)", re.ASCII)
 _NAME_AND_EXTRAS = re.compile(r"[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 # pip takes a line for a path by a separator, a leading dot or the ending of an archive, before it takes it for a name.
 _LOCATION = re.compile(
@@ -100,6 +102,20 @@ class EmptyLine:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Head:
+    """What is certain of a line that cannot be read: a plain name, and where its specifier would stand."""
+
+    name: NormalizedName
+    extras: str
+    """With its brackets, as written; "" where there are none."""
+    requirement_span: Span
+    """As in `RequirementLine`."""
+    specifier_span: Span
+    """As in `RequirementLine`."""
+    has_hash: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Unreadable:
     """A line that pip would refuse, or would read in a way that cannot be told from the file alone."""
 
@@ -109,6 +125,8 @@ class Unreadable:
     """Without comment; blanks stand for continuations."""
     why: str
     """A clause without a full stop."""
+    head: Head | None = None
+    """None: not even the name is certain."""
 
 
 Line = RequirementLine | LocationLine | OptionLine | EmptyLine | Unreadable
@@ -123,6 +141,11 @@ def parse(source: SourceText) -> tuple[Line, ...]:
     Source: https://pip.pypa.io/en/stable/reference/requirements-file-format/; `req_file.py` of pip 26.3.
     """
     return tuple(_line(source.text, line, span) for line, span in _logical_lines(source))
+
+
+def parse_one(text: str, line: int) -> Line:
+    """Read one requirement that stands alone, such as a string of `pyproject.toml`; spans count from its start."""
+    return _line(text, line, Span(start=0, end=len(text)))
 
 
 def _logical_lines(source: SourceText) -> Iterator[tuple[int, Span]]:
@@ -154,7 +177,23 @@ def _line(text: str, line: int, span: Span) -> Line:
             return OptionLine(line=line, span=span, options=_options(body, _LINE_OPTIONS))
         return _requirement_line(body, at, line, span)
     except ValueError as error:
-        return Unreadable(line=line, span=span, text=body, why=str(error))
+        return Unreadable(line=line, span=span, text=body, why=str(error), head=_head(body, at))
+
+
+def _head(body: str, at: int) -> Head | None:
+    """Tell a name that is certain, whatever stands behind it."""
+    option = _FIRST_OPTION.search(body)
+    text = body[: option.start()].rstrip() if option else body
+    name = _PLAIN_NAME.match(text)
+    if name is None or _LOCATION.match(text):
+        return None
+    return Head(
+        name=canonicalize_name(name[1]),
+        extras="".join(re.findall(r"\[[^\]]*\]", name[0])),
+        requirement_span=Span(start=at, end=at + len(text)),
+        specifier_span=_specifier_span(text, at, is_url=False),
+        has_hash="--hash" in body,
+    )
 
 
 def _requirement_line(body: str, at: int, line: int, span: Span) -> RequirementLine | LocationLine:

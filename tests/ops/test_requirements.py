@@ -78,7 +78,12 @@ CHANGES = [
     pytest.param(set_to("==2.6.0"), "torch>=2 --config-settings=a=b\n", "torch==2.6.0 --config-settings=a=b\n", id="set-option-kept"),
     pytest.param(set_to(""), "torch == 2 # c\n", "torch # c\n", id="set-unpins"),
     pytest.param(set_to(""), "torch @ https://h/t.zip # c\n", "torch # c\n", id="set-unpins-url"),
+    pytest.param(set_to("==2.6.0"), "torch>=2.1.0+cu118 # c\n", "torch==2.6.0 # c\n", id="set-local-version-in-a-range"),
+    pytest.param(set_to("==2.6.0"), "torch[a]>=1.* ;os_name=='nt'\n", "torch[a]==2.6.0 ;os_name=='nt'\n", id="set-wildcard-in-a-range"),
+    pytest.param(set_to("==2.6.0"), "torch=2.0\n", "torch==2.6.0\n", id="set-one-equals-sign"),
+    pytest.param(set_to(""), "torch = 2.0\n", "torch\n", id="set-unpins-unreadable"),
     # drop-requirement
+    pytest.param(drop(), "torch>=2.1.0+cu118 # c\ntorch=1\ntorch>=1 ; x\nb\n", "b\n", id="drop-unreadable-specifiers"),
     pytest.param(drop(), "a\ntorch>=2 # c\nb\n", "a\nb\n", id="drop-middle"),
     pytest.param(drop(), "a\r\ntorch", "a\r\n", id="drop-last-without-newline"),
     pytest.param(drop(), "torch", "", id="drop-only-line"),
@@ -92,6 +97,7 @@ CHANGES = [
     pytest.param(add("a==1"), "b \\\n", "b \\\n\na==1\n", id="add-behind-open-continuation-with-newline"),
     pytest.param(add("a==1"), "# c \\\n", "# c \\\na==1\n", id="add-behind-comment-with-backslash"),
     # rename-requirement
+    pytest.param(rename("a==1"), "onnxruntime-gpu[b]>=1.* ; os_name=='nt' # c\n", "a[b]==1 ; os_name=='nt' # c\n", id="rename-unreadable-specifier"),
     pytest.param(rename("onnxruntime==1.20"), "Onnxruntime_GPU >=1 ; os_name=='nt' # c\n", "onnxruntime==1.20 ; os_name=='nt' # c\n", id="rename-keeps-marker"),
     pytest.param(rename("onnxruntime; os_name=='posix'"), "onnxruntime-gpu; os_name=='nt' # c\n", 'onnxruntime; os_name == "posix" # c\n', id="rename-new-marker"),
     pytest.param(rename("onnxruntime"), "onnxruntime-gpu[b,a]\nonnxruntime-gpu==1", "onnxruntime[a,b]\nonnxruntime", id="rename-all-keeps-extras"),
@@ -116,6 +122,7 @@ UNTOUCHED = [
     pytest.param(set_to("==2.6"), "torch==2.6 --hash=sha256:00\n", (Site(line=1, text="torch==2.6"),), id="set-hash-locked-as-wanted"),
     pytest.param(set_to("==2.6.0"), "foo bar # torch\n", (), id="set-unreadable-line-of-another"),
     pytest.param(drop(), "torchaudio==2\n# torch\n-e .\n", (), id="drop-other-names"),
+    pytest.param(drop("deepspeed"), "deepspeeв==11.2\ndeepspeed-mii>=1.*\n", (), id="drop-names-that-are-not-plain"),
     pytest.param(add("a[x]==1"), "A[y,X]==1.0 # c\n", (Site(line=1, text="A[y,X]==1.0"),), id="add-present-with-more-extras"),
     pytest.param(add("a; os_name=='nt'"), "a\n", (Site(line=1, text="a"),), id="add-present-everywhere"),
     pytest.param(add("a"), "a --hash=sha256:00\n", (Site(line=1, text="a"),), id="add-present-in-locked-file"),
@@ -146,7 +153,16 @@ REFUSED = [
         )
     ),
     pytest.param(
-        drop(), "\nTorch=2.0 # c", (2, OutcomeKind.UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read"), id="unreadable"
+        drop(), "\nTorch 2.0 # c", (2, OutcomeKind.UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read"), id="unreadable"
+    ),
+    *(
+        pytest.param(op, f"{line}\n", (1, OutcomeKind.AMBIGUOUS, why), id=f"{type(op).__name__}-{line}")
+        for op in (set_to("==2"), rename("a", "torch"))
+        for line, why in (
+            ("torch>=1.* --hash=sha256:00", LOCKED),
+            ("torch>=1 ; python_versoin<'3'", "it cannot be read, and not for its specifier: it is not a requirement that pip can read"),
+            ("torch>=1 --pre", "it cannot be read, and not for its specifier: `--pre` is not an option that can stand here"),
+        )
     ),
     *(
         pytest.param(op, f"{target} # c\n", (1, OutcomeKind.AMBIGUOUS, f"`{target}` does not say what it installs, which may be torch"), id=f"{type(op).__name__}-{target}")
@@ -158,7 +174,7 @@ REFUSED = [
         )
     ),
     *(
-        pytest.param(op, "torch\n", (1, OutcomeKind.UNPARSABLE, "setup.cfg is not a pip requirement file (.txt, .in), the only kind of file that this op can edit"), id=type(op).__name__)
+        pytest.param(op, "torch\n", (1, OutcomeKind.UNPARSABLE, "tox.ini is none of the files whose requirements can be edited: requirement files (.txt, .in), pyproject.toml, setup.cfg, setup.py and conda's .yml"), id=type(op).__name__)
         for op in (set_to("==2"), drop(), add("a"), rename("a", "torch"))
     ),
 ]  # fmt: skip
@@ -166,16 +182,16 @@ REFUSED = [
 
 @pytest.mark.parametrize(("op", "text", "refusal"), REFUSED)
 def test_refuses(op: Op, text: str, refusal: tuple[int, OutcomeKind, str]) -> None:
-    located = locate(op, text, "setup.cfg" if "setup.cfg" in refusal[2] else "requirements-dev.in")
+    located = locate(op, text, "tox.ini" if "tox.ini" in refusal[2] else "requirements-dev.in")
     line, kind, why = refusal
     assert located == Located(refusals=(Refusal(line=line, kind=kind, why=why),))
 
 
 def test_the_other_lines_are_still_edited_beside_a_refused_one() -> None:
-    located = locate(set_to("==2.6"), "torch>=1.0.*\ntorch == 1  # c\n")
+    located = locate(set_to("==2.6"), "torch 1\ntorch == 1  # c\n")
     assert [refusal.line for refusal in located.refusals] == [1]
     assert located.sites == (Site(line=2, text="torch == 1"),)
-    assert splice(read(b"torch>=1.0.*\ntorch == 1  # c\n"), located.edits).text == "torch>=1.0.*\ntorch == 2.6  # c\n"
+    assert splice(read(b"torch 1\ntorch == 1  # c\n"), located.edits).text == "torch 1\ntorch == 2.6  # c\n"
 
 
 def test_add_names_the_line_that_will_be_added() -> None:

@@ -99,8 +99,8 @@ def test_url_is_not_an_unpinned_requirement() -> None:
 
 @pytest.mark.parametrize("ensure", [HAS, NO])
 def test_file_that_cannot_be_checked_is_a_problem(ensure: Ensure) -> None:
-    assert ensure.problems(PurePosixPath("pyproject.toml"), b"") == (
-        "pyproject.toml is not a pip requirement file (.txt, .in), the only kind of file that can be checked",
+    assert ensure.problems(PurePosixPath("tox.ini"), b"") == (
+        "tox.ini is none of the files whose requirements can be checked",
     )
     assert ensure.problems(PATH, "torch".encode("utf-16-le")) == (
         "the file is not text in an encoding that can be told from its bytes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import PurePosixPath
 
 import pytest
@@ -186,7 +187,35 @@ def test_options(text: str, options: tuple[tuple[str, str], ...]) -> None:
 )
 def test_unreadable_line_says_why(text: str, why: str) -> None:
     span = Span(start=0, end=len(text) + len("  # comment"))
-    assert parse(source(f"{text}  # comment")) == (Unreadable(line=1, span=span, text=text, why=why),)
+    (line,) = parse(source(f"{text}  # comment"))
+    assert isinstance(line, Unreadable)
+    assert dataclasses.replace(line, head=None) == Unreadable(line=1, span=span, text=text, why=why)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "specifier"),
+    [
+        pytest.param("torch>=2.1.0+cu118", "torch", ">=2.1.0+cu118", id="local-version-in-a-range"),
+        pytest.param("  Flash_Attn [a,b] >=1.* ; os_name=='nt' # c", "flash-attn", ">=1.*", id="extras-and-marker"),
+        pytest.param("torch=2.0", "torch", "=2.0", id="one-equals-sign"),
+        pytest.param("torch ; python_versoin<'3'", "torch", "", id="marker"),
+        pytest.param("torch==1 --hash=sha256:00 --pre", "torch", "==1", id="option"),
+    ],
+)
+def test_plain_name_is_certain_whatever_stands_behind_it(text: str, name: str, specifier: str) -> None:
+    (line,) = parse(source(text))
+    assert isinstance(line, Unreadable)
+    assert line.head is not None
+    assert line.head.name == name
+    assert cut(text, line.head.specifier_span) == specifier
+    assert line.head.has_hash == ("--hash" in text)
+
+
+@pytest.mark.parametrize("text", ["deepspeeв==11.2", "torch 2.0", "torch#why", "a\fb", "./torch=1", "=1", "-x"])
+def test_no_name_is_certain(text: str) -> None:
+    (line,) = parse(source(text))
+    assert not isinstance(line, RequirementLine)
+    assert getattr(line, "head", None) is None
 
 
 def test_comment_line_with_backslash_does_not_continue_but_a_trailing_one_does() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchlock.ensures import behaviour, files, python, requirements, text
+from patchlock.ensures import behaviour, files, python, requirements, structured, text
 from patchlock.model import Ensure
 
 ENSURES: Mapping[str, type[Ensure]] = {
     # requirements.py
     "requirement": requirements.HasRequirement,
     "no-requirement": requirements.NoRequirement,
+    # structured.py
+    "key": structured.HasKey,
+    "no-key": structured.NoKey,
     # python.py
     "imports-without": python.ImportsWithout,
     "no-call": python.NoCall,

@@ -1,4 +1,4 @@
-"""Check what a patched pip requirement file asks for; reads it on its own, without the ops' reader."""
+"""Check what a patched file requires; reads it on its own, without the ops' readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.ensures.declared import BUILD, UNLOADABLE, Declared, Reader, Unknown, reader
 from patchlock.ensures.text import UNREADABLE, decoded
+from patchlock.ensures.translated import of_conda, of_poetry
 
 # Where pip splits lines, less U+0085, which in a file that is not UTF-8 is the ellipsis of Windows.
 _LINE_END = re.compile(r"\r\n|[\r\n\v\f\x1c-\x1e\u2028\u2029]")
@@ -27,16 +29,18 @@ class HasRequirement:
 
     name: NormalizedName
     specifier: SpecifierSet
+    within: str = ""
+    """The one list that counts, by its dotted keys; "": all but `build-system.requires`."""
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
-        """Say which lines ask for something else, or that none asks for it."""
-        mentions = _mentions(path, data, self.name)
-        if isinstance(mentions, str):
-            return (mentions,)
+        """Say where it asks for something else, or that nothing asks for it."""
+        mentions = _mentions(path, data, self.name, self.within)
+        if isinstance(mentions, Unknown):
+            return (mentions.why,)
         if not mentions:
             return (f"no line requires {self.name}",)
         return tuple(
-            f"line {mention.line} has `{mention.text}`, which is not {self.name}{self.specifier}"
+            f"{mention.place} has `{mention.text}`, which is not {self.name}{self.specifier}"
             for mention in mentions
             if mention.specifier != self.specifier
         )
@@ -47,31 +51,63 @@ class NoRequirement:
     """A distribution is not required, neither by name nor by a URL or path that names it."""
 
     name: NormalizedName
+    within: str = ""
+    """As in `HasRequirement`."""
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
-        """Say which lines still ask for it."""
-        mentions = _mentions(path, data, self.name)
-        if isinstance(mentions, str):
-            return (mentions,)
-        return tuple(f"line {mention.line} still asks for {self.name}: `{mention.text}`" for mention in mentions)
+        """Say where it is still asked for."""
+        mentions = _mentions(path, data, self.name, self.within)
+        if isinstance(mentions, Unknown):
+            return (mentions.why,)
+        return tuple(f"{mention.place} still asks for {self.name}: `{mention.text}`" for mention in mentions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class _Mention:
-    line: int
+    place: str
+    """A line, or a list."""
     text: str
     specifier: SpecifierSet | None
     """None: it is a URL, a path, or a line that cannot be read but speaks of the distribution."""
 
 
-def _mentions(path: PurePosixPath, data: bytes, name: NormalizedName) -> tuple[_Mention, ...] | str:
-    if path.suffix.lower() not in {".txt", ".in"}:
-        return f"{path.name} is not a pip requirement file (.txt, .in), the only kind of file that can be checked"
+def _mentions(path: PurePosixPath, data: bytes, name: NormalizedName, within: str) -> tuple[_Mention, ...] | Unknown:
+    read = reader(path)
+    if read is None and path.suffix.lower() not in {".txt", ".in"}:
+        return Unknown(why=f"{path.name} is none of the files whose requirements can be checked")
     text = decoded(data)
     if text is None:
-        return UNREADABLE
-    found = (_mention(line, content, name) for line, content in _joined(text))
-    return tuple(mention for mention in found if mention is not None)
+        return Unknown(why=UNREADABLE)
+    if read is None:
+        if within:
+            return Unknown(why=f"{path.name} has no list `{within}`")
+        found = (_mention(f"line {line}", content, name) for line, content in _joined(text))
+        return tuple(mention for mention in found if mention is not None)
+    return _declared_mentions(read, text, name, within)
+
+
+def _declared_mentions(read: Reader, text: str, name: NormalizedName, within: str) -> tuple[_Mention, ...] | Unknown:
+    mentions: list[_Mention] = []
+    try:
+        for one in read(text):
+            if isinstance(one, Unknown):
+                return one
+            if one.place == within or (not within and one.place != BUILD):
+                mention = _mention(one.place, one.text, name) if one.words == "pip" else _translated(one, name)
+                mentions += [mention] if mention else []
+    except UNLOADABLE as error:
+        return Unknown(why=f"it cannot be read: {str(error).splitlines()[0]}")
+    return tuple(mentions)
+
+
+def _translated(one: Declared, name: NormalizedName) -> _Mention | None:
+    """Read a requirement of Poetry or conda."""
+    if one.words == "poetry":
+        is_meant = canonicalize_name(one.name) == name
+        return _Mention(place=one.place, text=one.text, specifier=of_poetry(one.text)) if is_meant else None
+    spelled, specifier = of_conda(one.text)
+    is_meant = canonicalize_name(spelled) == name
+    return _Mention(place=one.place, text=one.text, specifier=specifier) if is_meant else None
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
@@ -87,7 +123,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         held = []
 
 
-def _mention(line: int, content: str, name: NormalizedName) -> _Mention | None:
+def _mention(place: str, content: str, name: NormalizedName) -> _Mention | None:
     if not content or (content.startswith("-") and not _EDITABLE.match(content)):
         return None
     body = " ".join(re.split(r"\s+-", _EDITABLE.sub("", content))[0].split())
@@ -99,10 +135,10 @@ def _mention(line: int, content: str, name: NormalizedName) -> _Mention | None:
     is_path = _EDITABLE.match(content) or _ARCHIVE.search(body)
     if requirement is None or (is_path and not requirement.url):
         is_meant = name in _names_of_location(body)
-        return _Mention(line=line, text=body, specifier=None) if is_meant else None
+        return _Mention(place=place, text=body, specifier=None) if is_meant else None
     if canonicalize_name(requirement.name) != name:
         return None
-    return _Mention(line=line, text=body, specifier=None if requirement.url else requirement.specifier)
+    return _Mention(place=place, text=body, specifier=None if requirement.url else requirement.specifier)
 
 
 def _names_of_location(body: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import arguments, codemod, diffs, entry, insert_statement, python, requirements, text
+from patchlock.ops import arguments, codemod, diffs, entry, insert_statement, python, requirements, structured, text
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
@@ -13,6 +13,9 @@ OPS: Mapping[str, type[Op]] = {
     "drop-requirement": requirements.DropRequirement,
     "add-requirement": requirements.AddRequirement,
     "rename-requirement": requirements.RenameRequirement,
+    # structured.py
+    "set-key": structured.SetKey,
+    "delete-key": structured.DeleteKey,
     # python.py
     "optional-import": python.OptionalImport,
     "neutralise-call": python.NeutraliseCall,

@@ -1,29 +1,23 @@
-"""Ops on pip requirement files: set, drop, add and rename requirements by normalised name; touches nothing else."""
+"""Ops on requirements, in every format that declares them: set, drop, add and rename by normalised name."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from collections.abc import Callable
-from typing import assert_never
 
-from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
-from patchlock.requirement_files import EmptyLine, Line, LocationLine, OptionLine, RequirementLine, Unreadable, parse
+from patchlock.ops.requirement_entries import requirement_text
+from patchlock.ops.requirement_formats import read
+from patchlock.ops.requirement_lists import Declared, Entry, RequirementList, Untouched
 from patchlock.sources import Edit, SourceText
 
-_SUFFIXES = (".txt", ".in")
-_SPACED_SPECIFIER = re.compile(r"[~=!<>]+ \S")
-_OPERATOR = re.compile(r"^[~=!<>]+")
-_CONTINUATION = re.compile(r"\\+[\r\n]+")
-_UNFINISHED = re.compile(r"\\(?:\r\n|\r|\n)?\Z")
-
-_Verdict = Edit | Refusal | None
-"""What a requirement line needs; None: it is already as the patch wants it."""
+_Verdict = tuple[Edit, ...] | Untouched | None
+"""What a requirement needs; None: it is already as the patch wants it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,79 +25,90 @@ class SetRequirement:
     """Give every requirement of a name exactly one specifier; name, extras, marker and comment stay as they are.
 
     `name @ url` becomes name and specifier. An empty specifier unpins. A line with hashes is refused.
+
+    Attributes:
+        within: the one list that is meant, by its dotted keys (`project.optional-dependencies.train`,
+            `dependencies.pip`); "": all but `build-system.requires`.
     """
 
     name: NormalizedName
     specifier: SpecifierSet
+    within: str = ""
 
     def locate(self, source: SourceText) -> Located:
-        """Find the lines of that name whose specifier is another, or that have a URL."""
-        return _locate(source, self.name, self._verdict)
+        """Find the requirements of that name whose specifier is another, or that have a URL."""
+        declared = read(source)
+        return _located(declared, self.name, self.within, self._verdict)
 
-    def _verdict(self, source: SourceText, line: RequirementLine) -> _Verdict:
-        requirement = line.requirement
-        if requirement.url is None and requirement.specifier == self.specifier:
+    def _verdict(self, entry: Entry) -> _Verdict:
+        have = entry.requirement
+        if have is not None and have.url is None and have.specifier == self.specifier:
             return None
-        if line.has_hash:
-            return _hash_locked(line.line)
-        span = line.specifier_span
-        if span.start == line.requirement_span.start:
-            marker = requirement.marker if line.editable else None  # which stands inside the span
-            text = _text(requirement.name, requirement.extras, self.specifier, marker=marker)
-            return Edit(start=span.start, end=span.end, text=text)
-        before = source.text[line.requirement_span.start : span.start]
-        blanks = 0 if str(self.specifier) else len(before) - len(before.rstrip(" \t"))
-        spaced = _SPACED_SPECIFIER.match(source.text, span.start, span.end)
-        clauses = sorted(str(clause) for clause in self.specifier)
-        text = ",".join(_OPERATOR.sub(r"\g<0> ", clause) if spaced else clause for clause in clauses)
-        return Edit(start=span.start - blanks, end=span.end, text=text)
+        return entry.with_specifier(self.specifier)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class DropRequirement:
-    """Remove every line that requires a name, with its comment, hashes and line ending."""
+    """Remove every requirement of a name; with its line, comment and hashes where it has them alone."""
 
     name: NormalizedName
+    within: str = ""
+    """As in `SetRequirement`."""
 
     def locate(self, source: SourceText) -> Located:
-        """Find the lines of that name."""
-        return _locate(source, self.name, lambda _, line: Edit(start=line.span.start, end=line.span.end, text=""))
+        """Find the requirements of that name."""
+        declared = read(source)
+        located = _located(declared, self.name, self.within, lambda _: ())
+        if isinstance(declared, Refusal):
+            return located
+        edits = [edit for one in declared.within(self.within) for edit in _dropped(one, self.name)]
+        return dataclasses.replace(located, edits=tuple(edits))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class AddRequirement:
-    """Append a requirement, in the file's own line ending, with or without a final newline as the file has it.
+    """Append a requirement to a list, in the list's own style.
 
-    A line of the same name that asks for less or for something else is refused, as is a file that is hash-locked.
+    A requirement of the same name that asks for less or for something else is refused, as is a hash-locked file.
+
+    Attributes:
+        within: as in `SetRequirement`; "": the list of what the app needs when it runs.
     """
 
     requirement: Requirement
+    within: str = ""
 
     def locate(self, source: SourceText) -> Located:
-        """Find the end of the file, or the lines that already ask for it."""
-        if not _is_supported(source):
-            return _unsupported(source)
+        """Find the end of the list, or the requirements that already ask for it."""
+        declared = read(source)
+        if isinstance(declared, Refusal):
+            return Located(refusals=(declared,))
         name = canonicalize_name(self.requirement.name)
-        lines = parse(source)
-        present = _named(lines, name)
-        settled = tuple(_site(source, line) for line in present if self._is_met_by(line))
-        refusals = _doubts(lines, name) + tuple(
-            _refused(line.line, f"it already requires {name}, in another way; set-requirement can change it")
-            for line in present
-            if not self._is_met_by(line)
+        target = self.within or declared.default
+        lists = [one for one in declared.lists if one.name == target]
+        present = [entry for one in lists for entry in _named(one, name)]
+        settled = tuple(_site(entry) for entry in present if self._is_met_by(entry))
+        refusals = _doubts(declared, name) + tuple(
+            _refused(entry.line, f"it already requires {name}, in another way; set-requirement can change it")
+            for entry in present
+            if not self._is_met_by(entry)
         )
-        if not present and not refusals:
-            refusals = tuple(_hash_locked(line.line) for line in lines if _demands_hashes(line))[:1]
         if present or refusals:
             return Located(settled=settled, refusals=refusals)
-        edit, line_number = _appended(source, lines, str(self.requirement))
-        return Located(edits=(edit,), sites=(Site(line=line_number, text="the end of the file"),))
+        if not lists:
+            return Located(refusals=(_refused(1, f"it has no list `{target}` to which a requirement could be added"),))
+        addition = lists[0].layout.appended(self.requirement)
+        if isinstance(addition, Refusal):
+            return Located(refusals=(addition,))
+        return Located(edits=(addition.edit,), sites=(Site(line=addition.line, text=addition.place),))
 
-    def _is_met_by(self, line: RequirementLine) -> bool:
-        have, want = line.requirement, self.requirement
+    def _is_met_by(self, entry: Entry) -> bool:
+        have, want = entry.requirement, self.requirement
+        if have is None:
+            return False
         extras = {canonicalize_name(extra) for extra in have.extras}
         return (
-            not line.editable
+            not entry.is_editable
             and (have.specifier, have.url) == (want.specifier, want.url)
             and extras.issuperset(canonicalize_name(extra) for extra in want.extras)
             and have.marker in {None, want.marker}
@@ -120,73 +125,71 @@ class RenameRequirement:
 
     name: NormalizedName
     to: Requirement
+    within: str = ""
+    """As in `SetRequirement`."""
 
     def locate(self, source: SourceText) -> Located:
-        """Find the lines of the old name, or else those of the new one."""
-        located = _locate(source, self.name, self._verdict)
-        if located.sites or located.settled or not _is_supported(source):
+        """Find the requirements of the old name, or else those of the new one."""
+        declared = read(source)
+        located = _located(declared, self.name, self.within, self._verdict)
+        if located.sites or located.settled or isinstance(declared, Refusal):
             return located
-        renamed = _named(parse(source), canonicalize_name(self.to.name))
-        return dataclasses.replace(located, settled=tuple(_site(source, line) for line in renamed))
+        new = canonicalize_name(self.to.name)
+        renamed = [entry for one in declared.within(self.within) for entry in _named(one, new)]
+        return dataclasses.replace(located, settled=tuple(_site(entry) for entry in renamed))
 
-    def _verdict(self, source: SourceText, line: RequirementLine) -> _Verdict:
-        extras = self.to.extras or line.requirement.extras
-        marker = self.to.marker or line.requirement.marker
-        wanted = _text(self.to.name, extras, self.to.specifier, self.to.url, marker)
-        if not line.editable and Requirement(wanted) == line.requirement:
-            return None
-        if line.has_hash:
-            return _hash_locked(line.line)
-        whole, head_end = line.requirement_span, line.specifier_span.end
-        if self.to.marker or line.editable:
-            return Edit(start=whole.start, end=whole.end, text=wanted)
-        text = _text(self.to.name, extras, self.to.specifier, self.to.url)
-        needs_blank = self.to.url and source.text[head_end : whole.end][:1] not in {"", " ", "\t"}
-        return Edit(start=whole.start, end=head_end, text=f"{text} " if needs_blank else text)
+    def _verdict(self, entry: Entry) -> _Verdict:
+        have = entry.requirement
+        if have is not None and not entry.is_editable:
+            extras, marker = self.to.extras or have.extras, self.to.marker or have.marker
+            wanted = requirement_text(self.to.name, extras, self.to.specifier, self.to.url, marker)
+            if Requirement(wanted) == have:
+                return None
+        return entry.renamed(self.to)
 
 
-def _locate(
-    source: SourceText, name: NormalizedName, verdict: Callable[[SourceText, RequirementLine], _Verdict]
+def _located(
+    declared: Declared | Refusal, name: NormalizedName, within: str, verdict: Callable[[Entry], _Verdict]
 ) -> Located:
-    if not _is_supported(source):
-        return _unsupported(source)
-    lines = parse(source)
+    if isinstance(declared, Refusal):
+        return Located(refusals=(declared,))
     edits: list[Edit] = []
     sites: list[Site] = []
     settled: list[Site] = []
-    refusals = list(_doubts(lines, name))
-    for line in _named(lines, name):
-        match verdict(source, line):
-            case Edit() as edit:
-                edits.append(edit)
-                sites.append(_site(source, line))
-            case Refusal() as refusal:
-                refusals.append(refusal)
+    refusals = list(_doubts(declared, name))
+    for entry in (entry for one in declared.within(within) for entry in _named(one, name)):
+        match verdict(entry):
             case None:
-                settled.append(_site(source, line))
-            case unknown:
-                assert_never(unknown)
+                settled.append(_site(entry))
+            case Untouched(why=why):
+                refusals.append(_refused(entry.line, why))
+            case found:
+                edits += found
+                sites.append(_site(entry))
     return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled), refusals=tuple(refusals))
 
 
-def _named(lines: tuple[Line, ...], name: NormalizedName) -> tuple[RequirementLine, ...]:
-    return tuple(
-        line for line in lines if isinstance(line, RequirementLine) and canonicalize_name(line.requirement.name) == name
-    )
+def _dropped(one: RequirementList, name: NormalizedName) -> tuple[Edit, ...]:
+    chosen = {index for index, entry in one.entries if entry.name == name}
+    return one.layout.without(chosen) if chosen else ()
 
 
-def _doubts(lines: tuple[Line, ...], name: NormalizedName) -> tuple[Refusal, ...]:
-    """Refuse the lines that may be about a name and cannot be told."""
+def _named(one: RequirementList, name: NormalizedName) -> tuple[Entry, ...]:
+    return tuple(entry for _, entry in one.entries if entry.name == name)
+
+
+def _doubts(declared: Declared, name: NormalizedName) -> tuple[Refusal, ...]:
+    """Refuse what may be about a name and cannot be told."""
     spelled = re.escape(name).replace(r"\-", "[-_.]+")
     mention = re.compile(rf"(?<![\w-]){spelled}(?!\w|-(?!\d))", re.IGNORECASE | re.ASCII)
     refusals: list[Refusal] = []
-    for line in lines:
-        if isinstance(line, Unreadable) and mention.search(line.text):
-            why = f"it mentions {name} and cannot be read: {line.why}"
-            refusals.append(Refusal(line=line.line, kind=OutcomeKind.UNPARSABLE, why=why))
-        elif isinstance(line, LocationLine) and any(mention.match(part) for part in _components(line.target)):
-            refusals.append(_refused(line.line, f"`{line.target}` does not say what it installs, which may be {name}"))
-    return tuple(refusals)
+    for doubt in declared.doubts:
+        if not doubt.is_location and mention.search(doubt.text):
+            why = f"it mentions {name} and cannot be read: {doubt.why}"
+            refusals.append(Refusal(line=doubt.line, kind=OutcomeKind.UNPARSABLE, why=why))
+        elif doubt.is_location and any(mention.match(part) for part in _components(doubt.text)):
+            refusals.append(_refused(doubt.line, f"`{doubt.text}` does not say what it installs, which may be {name}"))
+    return (*refusals, *declared.computed)
 
 
 def _components(target: str) -> list[str]:
@@ -195,54 +198,9 @@ def _components(target: str) -> list[str]:
     return components[1:] or components
 
 
-def _is_supported(source: SourceText) -> bool:
-    return source.path.suffix.lower() in _SUFFIXES
-
-
-def _unsupported(source: SourceText) -> Located:
-    why = f"{source.path.name} is not a pip requirement file (.txt, .in), the only kind of file that this op can edit"
-    return Located(refusals=(Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=why),))
-
-
 def _refused(line: int, why: str) -> Refusal:
     return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)
 
 
-def _hash_locked(line: int) -> Refusal:
-    return _refused(line, "the file is hash-locked; it must be locked again, not edited")
-
-
-def _demands_hashes(line: Line) -> bool:
-    match line:
-        case RequirementLine():
-            return line.has_hash
-        case OptionLine():
-            return ("--require-hashes", "") in line.options
-        case _:
-            return False
-
-
-def _site(source: SourceText, line: RequirementLine) -> Site:
-    text = source.text[line.requirement_span.start : line.requirement_span.end]
-    return Site(line=line.line, text=" ".join(_CONTINUATION.sub(" ", text).split()))
-
-
-def _appended(source: SourceText, lines: tuple[Line, ...], text: str) -> tuple[Edit, int]:
-    """Make the edit that appends a line, and say which line it will be."""
-    newline, end = source.newline, len(source.text)
-    is_complete = source.text.endswith(("\n", "\r")) or not source.text
-    before = "" if is_complete else newline
-    if _UNFINISHED.search(source.text) and not isinstance(lines[-1], EmptyLine):
-        before += newline  # a continuation at the end of the file would swallow the new line
-    after = newline if is_complete else ""
-    line = len(dataclasses.replace(source, text=source.text + before).line_starts())
-    return Edit(start=end, end=end, text=f"{before}{text}{after}"), line
-
-
-def _text(
-    name: str, extras: set[str], specifier: SpecifierSet, url: str | None = None, marker: Marker | None = None
-) -> str:
-    listed = f"[{','.join(sorted(extras))}]" if extras else ""
-    at_url = f" @ {url}" if url else ""
-    condition = f"{' ' if url else ''}; {marker}" if marker else ""
-    return f"{name}{listed}{specifier}{at_url}{condition}"
+def _site(entry: Entry) -> Site:
+    return Site(line=entry.line, text=entry.text)
