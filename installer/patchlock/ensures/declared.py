@@ -164,11 +164,11 @@ def _conda(text: str) -> Iterator[Declared | Unknown]:
         data: object = YAML(typ="rt", pure=True).load(text)
     except YAMLError as error:
         raise ValueError(str(error)) from error
-    listed = data.get("dependencies") if isinstance(data, dict) else None
-    if not isinstance(listed, list):
+    listed = data.get("dependencies", "") if isinstance(data, dict) else ""
+    if not isinstance(listed, list | None):
         yield Unknown(why="it has no list `dependencies`")
         return
-    for item in listed:
+    for item in listed or ():
         if isinstance(item, dict):
             yield from _strings("dependencies.pip", item.get("pip"))
         else:

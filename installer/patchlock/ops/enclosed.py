@@ -53,7 +53,7 @@ def without(text: str, items: Sequence[Span], chosen: Collection[int]) -> tuple[
             edits[-1] = Edit(start=edits[-1].start, end=max(span.end, edits[-1].end), text=edits[-1].text)
         elif edits and edits[-1].end - edits[-1].start == 1 and text[edits[-1].start] == ",":
             between = text[edits[-1].end : span.start]  # the comma goes with what it led to, in one edit
-            edits[-1] = Edit(start=edits[-1].start, end=span.end, text=between)
+            edits[-1] = Edit(start=edits[-1].start, end=span.end, text=between if between.strip(" \t") else "")
         else:
             edits.append(Edit(start=span.start, end=span.end, text=""))
     return tuple(edits)

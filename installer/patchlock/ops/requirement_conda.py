@@ -34,6 +34,8 @@ def read(source: SourceText) -> Declared | Refusal:
     if isinstance(data, Unparsable):
         return Refusal(line=data.line, kind=OutcomeKind.UNPARSABLE, why=data.why)
     listed = data.get("dependencies") if isinstance(data, dict) else None
+    if isinstance(data, dict) and "dependencies" in data and listed is None:
+        return Declared(lists=())
     root = yaml_tree.tree(source.text)
     if not isinstance(listed, list) or root is None:
         why = f"{source.path.name} has no list `dependencies`, so it is no conda environment file"

@@ -15,36 +15,25 @@ from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import enclosed, toml_tree
 from patchlock.ops.literals import Literal, quoted
 from patchlock.ops.requirement_entries import requirement_text
-from patchlock.ops.requirement_lists import Addition, Doubt, RequirementList, Untouched
+from patchlock.ops.requirement_lists import Addition, RequirementList, Untouched
 from patchlock.ops.tree import Child, Node, line_at, whole_lines
 from patchlock.requirement_files import Span
 from patchlock.sources import Edit, SourceText
 
-_NO_VERSION = "it is a Poetry table without a version; set-key can change it"
+_NO_VERSION = "it has no version, or several, in this Poetry table; set-key can change it"
 _PLAIN_ONLY = "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _COMPARED = re.compile(r"(?:===|~=|==|!=|<=|>=|<|>)")
 
 
-def poetry_table(
-    source: SourceText, name: str, table: Node, values: Mapping[str, object]
-) -> tuple[RequirementList, tuple[Doubt, ...]]:
+def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str, object]) -> RequirementList:
     """Read one table of dependencies; `python` is not a distribution."""
-    entries: list[tuple[int, PoetryEntry]] = []
-    doubts: list[Doubt] = []
-    for index, (key, child) in enumerate(table.children.items()):
-        if key == "python" or child.key is None:
-            continue
-        line = line_at(source.text, child.key.start)
-        value = values[str(key)]
-        if isinstance(value, list):
-            doubts.append(
-                Doubt(line=line, text=str(key), why="it has several Poetry constraints; set-key can change them")
-            )
-            continue
-        entries.append((index, _entry(source.text, str(key), child, child.key, value)))
-    layout = PoetryLayout(source=source, table=table)
-    return RequirementList(name=name, entries=tuple(entries), layout=layout), tuple(doubts)
+    entries = tuple(
+        (index, _entry(source.text, str(key), child, child.key, values[str(key)]))
+        for index, (key, child) in enumerate(table.children.items())
+        if key != "python" and child.key is not None
+    )
+    return RequirementList(name=name, entries=entries, layout=PoetryLayout(source=source, table=table))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,7 +55,7 @@ class _Reader:
     def call(self, call: ast.Call) -> None:
         for keyword in call.keywords:
             if keyword.arg is None:
-                self._refuse("the keywords of `setup`", keyword)
+                self._refuse("setup(**)", keyword)
             elif keyword.arg in _LISTS:
                 self._list(keyword.arg, keyword.value)
             elif keyword.arg == _EXTRAS:
@@ -129,21 +129,24 @@ class _Reader:
             if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None
             if any(isinstance(target, ast.Name) and target.id == written.id for target in _targets(statement))
         ]
-        passed = {
-            id(value)
-            for call in ast.walk(self.module.tree)
-            if isinstance(call, ast.Call) and _is_setup(call.func)
-            for keyword in call.keywords
-            for value in (keyword.value, *(keyword.value.values if isinstance(keyword.value, ast.Dict) else ()))
-        }
-        loads = [use for use in uses if id(use) not in passed]
-        return values[0] if len(values) == 1 and len(loads) == 1 else written
+        handed_on = {id(value) for node in ast.walk(self.module.tree) for value in _handed_on(node)}
+        others = [use for use in uses if id(use) not in handed_on]  # its assignment is one
+        return values[0] if len(values) == 1 and len(others) == 1 else written
 
     def _refuse(self, name: str, node: ast.expr | ast.keyword) -> None:
-        why = f"{name} is computed here, and what it gives is known only when it runs"
-        if name in {*_LISTS, _EXTRAS} or "." in name:
-            why = f"`{name}` is computed here, and what it gives is known only when it runs"
+        why = f"`{name}` is computed here, and what it gives is known only when it runs"
         self.computed.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+
+
+def _handed_on(node: ast.AST) -> list[ast.expr]:
+    """What goes unchanged into `setup`, or into a dictionary on the way there."""
+    match node:
+        case ast.Call(func=callee, keywords=keywords) if _is_setup(callee):
+            return [keyword.value for keyword in keywords]
+        case ast.Dict(values=values):
+            return values
+        case _:
+            return []
 
 
 def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -42,9 +42,7 @@ def read(source: SourceText) -> Declared | Refusal:
     for pattern in _POETRY:
         for name, node, value in _found(root, data, pattern):
             if isinstance(value, dict):
-                one, doubtful = poetry_table(source, name, node, value)
-                lists.append(one)
-                doubts += doubtful
+                lists.append(poetry_table(source, name, node, value))
     is_poetry = "project" not in data and any(one.name == _POETRY[0] for one in lists)
     return Declared(lists=tuple(lists), doubts=tuple(doubts), default=_POETRY[0] if is_poetry else _LISTS[0])
 

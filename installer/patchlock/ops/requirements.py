@@ -62,7 +62,7 @@ class DropRequirement:
         if isinstance(declared, Refusal):
             return located
         edits = [edit for one in declared.within(self.within) for edit in _dropped(one, self.name)]
-        return dataclasses.replace(located, edits=tuple(edits))
+        return dataclasses.replace(located, edits=tuple(dict.fromkeys(edits)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,7 +166,12 @@ def _located(
             case found:
                 edits += found
                 sites.append(_site(entry))
-    return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled), refusals=tuple(refusals))
+    return Located(
+        edits=tuple(dict.fromkeys(edits)),  # two lists of a `setup.py` may be one
+        sites=tuple(dict.fromkeys(sites)),
+        settled=tuple(dict.fromkeys(settled)),
+        refusals=tuple(refusals),
+    )
 
 
 def _dropped(one: RequirementList, name: NormalizedName) -> tuple[Edit, ...]:
