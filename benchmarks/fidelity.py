@@ -2,7 +2,7 @@
 
 Every requirement file at HEAD of every clone, and over the whole history of the clones that are named, gets edits of one
 distribution; other people's parsers must find all others as they were, and the bytes of all other lines the same. Every
-Python file survives reading and writing, and ops that match nothing. A clone may be bare, and may lie in `<name>/repo`.
+Python file survives reading and writing, and an op that matches nothing; at HEAD also two that parse it. A clone may be bare, and may lie in `<name>/repo`.
 Ends with exit code 1 if anything fails.
 """
 
@@ -74,7 +74,7 @@ def main(named: list[str]) -> int:
         clone = path / "repo" if (path / "repo").is_dir() else path
         if not ((clone / "HEAD").is_file() or (clone / ".git").exists()):
             continue
-        for blob, name in _files(clone, whole_history=path.name in named):
+        for blob, name, is_head in _files(clone, whole_history=path.name in named):
             if (blob, name.rpartition("/")[2]) in seen:
                 continue
             seen.add((blob, name.rpartition("/")[2]))
@@ -83,7 +83,8 @@ def main(named: list[str]) -> int:
                 continue
             where = f"{path.name} {blob[:9]} {name}"
             if name.endswith(".py"):
-                _survives(where, PurePosixPath(name), data, rows["*.py"])
+                ops = NOTHING if is_head else NOTHING[:1]
+                _survives(where, PurePosixPath(name), data, ops, rows["*.py"])
             if NAMES.fullmatch(name) or CORPUS.fullmatch(name):
                 _edited(where, PurePosixPath(name), data, rows[_kind(name)])
         print(f"{path.name} done", file=sys.stderr, flush=True)
@@ -95,7 +96,7 @@ def main(named: list[str]) -> int:
     return 1 if any(row.failures for row in rows.values()) or not rows else 0
 
 
-def _survives(where: str, path: PurePosixPath, data: bytes, row: Row) -> None:
+def _survives(where: str, path: PurePosixPath, data: bytes, ops: tuple[Op, ...], row: Row) -> None:
     row.versions += 1
     source = decode(path, data)
     if not isinstance(source, SourceText):
@@ -103,7 +104,7 @@ def _survives(where: str, path: PurePosixPath, data: bytes, row: Row) -> None:
         return
     if encode(splice(source, ())) != data:
         row.failures.append(f"{where}: not the same bytes")
-    for op in NOTHING:
+    for op in ops:
         located = op.locate(source)
         row.edits += 1
         row.refused += bool(located.refusals)
@@ -188,17 +189,17 @@ def _kind(name: str) -> str:
     return last if last in {"pyproject.toml", "setup.cfg", "setup.py"} else f"*.{last.rpartition('.')[2]}"
 
 
-def _files(clone: Path, *, whole_history: bool) -> Iterator[tuple[str, str]]:
-    """Give blobs with their names, each pair once."""
+def _files(clone: Path, *, whole_history: bool) -> Iterator[tuple[str, str, bool]]:
+    """Give blobs with their names, and whether they are at HEAD, which comes first."""
+    for entry in _git(clone, "ls-tree", "-r", "-z", "HEAD").split("\0"):
+        meta, _, name = entry.partition("\t")
+        if " blob " in meta and not meta.startswith("120000"):
+            yield meta.split()[2], name, True
     if whole_history:
         listed = _git(clone, "log", "--all", "--raw", "--no-abbrev", "--no-renames", "-m", "--format=", "-z")
         words = listed.split("\0")
         pairs = [(meta.split()[3], name) for meta, name in zip(words[::2], words[1::2], strict=False) if meta.strip()]
-        yield from dict.fromkeys(pair for pair in pairs if set(pair[0]) != {"0"})
-    for entry in _git(clone, "ls-tree", "-r", "-z", "HEAD").split("\0"):
-        meta, _, name = entry.partition("\t")
-        if " blob " in meta and not meta.startswith("120000"):
-            yield meta.split()[2], name
+        yield from ((blob, name, False) for blob, name in dict.fromkeys(pairs) if set(blob) != {"0"})
 
 
 def _git(clone: Path, *words: str) -> str:

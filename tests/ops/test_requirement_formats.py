@@ -102,7 +102,7 @@ CHANGES = [
             (add("z>=1"), '[\n  "a", # c\n]', '[\n  "a", # c\n  "z>=1",\n]', "add-line-with-comma"),
             (add("z>=1"), '[\n  "a"]', '[\n  "a",\n  "z>=1"]', "add-before-bracket-on-the-line"),
             (add("z>=1"), "[\n  # none\n]", '[\n  # none\n    "z>=1",\n]', "add-behind-comment"),
-            (add('z; os_name == "nt"'), "[\"a\"]", '["a", "z; os_name == \'nt\'"]', "add-marker-in-other-quotes"),
+            (add('z; os_name == "nt"'), '["a"]', '["a", "z; os_name == \'nt\'"]', "add-marker-in-other-quotes"),
             (rename("t"), '["torch[x] >=1 ; os_name==\'nt\'"]', '["t[x] ; os_name==\'nt\'"]', "rename"),
         )
     ),
@@ -140,7 +140,7 @@ CHANGES = [
             (set_to("==2"), " torch\n  a", " torch==2\n  a", "set-in-line-of-several"),
             (drop(), "\n\n    # torch\n    torch\n\n    a", "\n\n    # torch\n\n    a", "drop-beside-comments"),
             (drop(), " torch", "", "drop-in-line"),
-            (add("z; os_name=='nt'"), "\n\ta\n\tb", "\n\ta\n\tb\n\tz; os_name == \"nt\"", "add-in-its-indentation"),
+            (add("z; os_name=='nt'"), "\n\ta\n\tb", '\n\ta\n\tb\n\tz; os_name == "nt"', "add-in-its-indentation"),
             (add("z"), "", "\n    z", "add-to-empty"),
             (rename("t"), "\n    torch[x]>1", "\n    t[x]", "rename"),
         )
@@ -204,6 +204,8 @@ UNTOUCHED = [
     pytest.param(add("a"), TOML, project('["a"]'), (Site(line=2, text="a"),), id="toml-present"),
     pytest.param(rename("a"), CFG, options("\n  a"), (Site(line=3, text="a"),), id="cfg-renamed-upstream"),
     pytest.param(drop(), YML, "dependencies:\n", (), id="yml-empty"),
+    pytest.param(drop(), YML, conda("- _libgcc_mutex=0.1=main\n- __glibc"), (), id="yml-names-of-conda"),
+    pytest.param(drop(), TOML, poetry('"a b" = "1"'), (), id="poetry-name-with-a-blank"),
 ]  # fmt: skip
 
 

@@ -89,9 +89,7 @@ def _setup_cfg(text: str) -> Iterator[Declared | Unknown]:
         if value.startswith(("file:", "attr:")):
             yield Unknown(why=f"{section}.{name} is read from elsewhere: `{value}`")
             continue
-        for line in value.split("\n") if "\n" in value else value.split(";"):
-            if line.strip():
-                yield Declared(place=f"{section}.{name}", text=line.strip(), words="pip")
+        yield from _strings(f"{section}.{name}", value.split("\n") if "\n" in value else value.split(";"))
 
 
 def _setup_py(text: str) -> Iterator[Declared | Unknown]:
@@ -178,7 +176,7 @@ def _conda(text: str) -> Iterator[Declared | Unknown]:
 def _strings(place: str, listed: object) -> Iterator[Declared]:
     for item in listed if isinstance(listed, list | tuple) else ():
         if isinstance(item, str):
-            yield Declared(place=place, text=re.sub(r"(^|\s)#.*$", "", item), words="pip")
+            yield Declared(place=place, text=re.sub(r"(^|\s)#.*$", "", item).strip(), words="pip")
 
 
 def _table(data: Mapping[str, object], key: str) -> dict[str, object]:

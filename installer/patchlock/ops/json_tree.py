@@ -18,8 +18,10 @@ def load(text: str) -> object | Unparsable:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
         return Unparsable(line=error.lineno, why=f"it is not JSON: {error.msg[0].lower()}{error.msg[1:]}")
-    except (RecursionError, ValueError) as error:
-        return Unparsable(line=1, why=f"it is not JSON that can be read: {error}")
+    except (RecursionError, ValueError):  # so many digits are a ValueError
+        return Unparsable(
+            line=1, why="it is not JSON that can be read: it is nested too deeply, or a number is too long"
+        )
     return value
 
 

@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import yaml_tree
 from patchlock.ops.literals import Literal, bare, quoted
-from patchlock.ops.requirement_entries import requirement_text, stated
+from patchlock.ops.requirement_entries import requirement_of, stated
 from patchlock.ops.requirement_layouts import Brackets, Lines
 from patchlock.ops.requirement_lists import Declared, Doubt, Entry, RequirementList, Untouched
 from patchlock.ops.tree import Node, Unparsable, below, line_at, whole_lines
@@ -136,7 +136,7 @@ def _conda(literal: Literal, line: int) -> CondaEntry | Doubt:
     return CondaEntry(
         line=line,
         name=name,
-        requirement=None if specifier is None else Requirement(requirement_text(name, set(), specifier)),
+        requirement=None if specifier is None else requirement_of(name, set(), specifier),
         literal=literal,
         name_span=Span(start=match.start("name"), end=match.end("name")),
     )

@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from packaging.markers import Marker
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
@@ -134,6 +134,14 @@ def entry(literal: Literal, read: Line) -> Stated | Doubt | None:
             return Doubt(line=read.line, text=read.target, why="", is_location=True)
         case _:
             return None
+
+
+def requirement_of(name: str, extras: set[str], specifier: SpecifierSet) -> Requirement | None:
+    """Make a requirement; None for a name that only another world allows, such as conda's `_libgcc_mutex`."""
+    try:
+        return Requirement(requirement_text(name, extras, specifier))
+    except InvalidRequirement:
+        return None
 
 
 def requirement_text(

@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import enclosed, toml_tree
 from patchlock.ops.literals import Literal, quoted
-from patchlock.ops.requirement_entries import requirement_text
+from patchlock.ops.requirement_entries import requirement_of
 from patchlock.ops.requirement_lists import Addition, RequirementList, Untouched
 from patchlock.ops.tree import Child, Node, line_at, whole_lines
 from patchlock.requirement_files import Span
@@ -115,7 +115,7 @@ def _entry(text: str, name: str, child: Child, key: Span, value: object) -> Poet
     canonical = canonicalize_name(name)
     requirement = None
     if specifier is not None and not is_place:
-        requirement = Requirement(requirement_text(canonical, listed, specifier))
+        requirement = requirement_of(canonical, listed, specifier)
     lines = whole_lines(text, Span(start=key.start, end=key.start))
     shown = " ".join(text[key.start : lines.end].partition("#")[0].split())
     return PoetryEntry(
