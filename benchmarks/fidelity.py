@@ -1,9 +1,9 @@
 """Show that edits touch nothing else: `PATCHLOCK_UPSTREAMS=<folder of clones> python benchmarks/fidelity.py [name …]`.
 
-Every requirement file at HEAD of every clone, and over the whole history of the clones that are named, gets edits of one
-distribution; other people's parsers must find all others as they were, and the bytes of all other lines the same. Every
-Python file survives reading and writing, and an op that matches nothing; at HEAD also two that parse it. A clone may be bare, and may lie in `<name>/repo`.
-Ends with exit code 1 if anything fails.
+Every requirement file at HEAD of every clone, and over the whole history of the clones that are named, gets edits of
+one distribution; other people's parsers must find all others as they were, and the bytes of all other lines the same.
+Every Python file survives reading and writing, and an op that matches nothing; at HEAD also two that parse it.
+A clone may be bare, and may lie in `<name>/repo`. Ends with exit code 1 if anything fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "benchmarks")]
 
-from independent import Fact, NotRead, facts  # noqa: E402
+from independent import Fact, NotReadError, facts  # noqa: E402
 from packaging.requirements import Requirement  # noqa: E402
 from packaging.specifiers import SpecifierSet  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
@@ -117,7 +117,7 @@ def _edited(where: str, path: PurePosixPath, data: bytes, row: Row) -> None:
     source = decode(path, data)
     try:
         before = facts(path, data)
-    except NotRead:
+    except NotReadError:
         row.unread += 1
         return
     if not isinstance(source, SourceText):
@@ -150,7 +150,7 @@ def _edited(where: str, path: PurePosixPath, data: bytes, row: Row) -> None:
 def _problem(path: PurePosixPath, name: str, op: Op, before: list[Fact], after: bytes) -> str:
     try:
         found = facts(path, after)
-    except NotRead as error:
+    except NotReadError as error:
         return f"not read any more: {error}"
     others = [fact for fact in found if fact[0] not in {name, NEW}]
     if _comparable(others) != _comparable([fact for fact in before if fact[0] not in {name, NEW}]):

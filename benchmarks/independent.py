@@ -1,4 +1,4 @@
-"""Read what a file requires with other people's parsers: pip, tomllib, configparser, ast, PyYAML; no code of patchlock."""
+"""Read what a file requires with other people's parsers: pip, tomllib, configparser, ast and PyYAML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Fact = tuple[str, str]
 _NAME = re.compile(r"\s*(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)")
 
 
-class NotRead(Exception):
+class NotReadError(Exception):
     """This parser refuses the file."""
 
 
@@ -33,7 +33,7 @@ def facts(path: PurePosixPath, data: bytes) -> list[Fact]:
     """Give all that a file says, in its order.
 
     Raises:
-        NotRead: the parser of the format refuses it.
+        NotReadError: the parser of the format refuses it.
     """
     try:
         if path.suffix in {".txt", ".in"}:
@@ -49,7 +49,7 @@ def facts(path: PurePosixPath, data: bytes) -> list[Fact]:
                 return list(_python(ast.parse(data)))
         return list(_walk("", yaml.safe_load(text)))
     except (ValueError, SyntaxError, RecursionError, configparser.Error, yaml.YAMLError, PipError) as error:
-        raise NotRead(str(error).split("\n", maxsplit=1)[0]) from error
+        raise NotReadError(str(error).split("\n", maxsplit=1)[0]) from error
 
 
 def _pip(data: bytes) -> Iterator[Fact]:
