@@ -202,7 +202,7 @@ class _Declared:
     patch: Patch | None
 
 
-def patches(root: Table, profiles: tuple[str, ...] | None) -> tuple[Patch, ...]:
+def patches(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Patch, ...]:
     """Read the `[[patch]]` tables of a file; `profiles` as for `app`."""
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
     _check_order(declared)

@@ -17,10 +17,12 @@ STOREYS: dict[str, int] = {
         ("ops", "ensures", "targets", "patching", "planning", "lockfile", "compatibility", "declarations"), 1
     ),
     "authoring": 1,
+    **dict.fromkeys(("authoring", "trials"), 1),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "checks", "codemods"), 2),
-    **dict.fromkeys(("gathering", "install", "upkeep", "repatching"), 3),
+    **dict.fromkeys(("cases", "edited", "histories"), 2),
+    **dict.fromkeys(("gathering", "install", "upkeep", "repatching", "trying"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version
