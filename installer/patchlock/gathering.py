@@ -92,7 +92,6 @@ def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
     """
     found = catalogue.app(app)
     data = (catalogue.root / found.origin.file).read_bytes()
-    scripts = {file: (catalogue.root / file).read_bytes() for file in codemods.files(found)}
     return PatchSet(
         name=app,
         profile=profile,
