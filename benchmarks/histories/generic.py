@@ -1,0 +1,79 @@
+"""Patches of the kinds P1, P2 and P5 over repositories that have no app in the catalogue: do the ops generalise?"""
+
+from __future__ import annotations
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import NormalizedName
+
+from histories.judge_imports import ImportsWithout
+from histories.judge_requirements import Dropped, Pinned
+from histories.states import Row
+from patchlock.ensures import ENSURES
+from patchlock.model import Ensure, Expect, Op, Origin, Patch
+from patchlock.ops import OPS
+
+_REQUIREMENTS = r"(.*/)?[^/]*requirements[^/]*\.txt"
+_UNWANTED = ("faster-whisper", "whisperx", "av", "deepspeed", "fairseq", "onnxruntime-gpu")
+
+
+def rows() -> tuple[Row, ...]:
+    """Give the rows, in the order of the table."""
+    pinned = (
+        "daswer123/xtts-api-server", "erew123/alltalk_tts", "RVC-Boss/GPT-SoVITS", "rsxdalv/TTS-WebUI",
+        "coqui-ai/TTS", "resemble-ai/resemble-enhance", "EleutherAI/gpt-neox", "huggingface/accelerate",
+        "RVC-Project/Retrieval-based-Voice-Conversion-WebUI", "microsoft/DeepSpeedExamples",
+    )  # fmt: skip
+    imported = ("resemble-ai/resemble-enhance", "EleutherAI/gpt-neox", "huggingface/accelerate",
+                "microsoft/DeepSpeedExamples", "microsoft/Megatron-DeepSpeed", "erew123/alltalk_tts")  # fmt: skip
+    pins = [_pin(name, "torch", "==2.7.0") for name in pinned]
+    audio = [_pin(name, "torchaudio", "==2.7.0") for name in pinned[:5]]
+    dropped = [_drop(name, unwanted) for name in pinned for unwanted in _UNWANTED]
+    return (*pins, *audio, *dropped, *(_optional(name, "deepspeed") for name in imported))
+
+
+def _pin(repository: str, name: str, specifier: str) -> Row:
+    keys = {"name": NormalizedName(name), "specifier": SpecifierSet(specifier)}
+    patch = _patch(f"P1-{name}", "set-requirement", keys, "requirement", keys, _TEXTS)
+    return Row(repository=repository, patch=patch, judge=Pinned(pins={name: specifier}), scope=_REQUIREMENTS)
+
+
+def _drop(repository: str, name: str) -> Row:
+    keys = {"name": NormalizedName(name)}
+    patch = _patch(f"P5-{name}", "drop-requirement", keys, "no-requirement", keys, _TEXTS)
+    return Row(repository=repository, patch=patch, judge=Dropped(names=frozenset({name})), scope=_REQUIREMENTS)
+
+
+def _optional(repository: str, package: str) -> Row:
+    keys = {"package": package}
+    patch = _patch(f"P2-{package}", "optional-import", keys, "imports-without", keys, ("**/*.py",), (package,))
+    return Row(repository=repository, patch=patch, judge=ImportsWithout(package=package), scope=r".*\.py")
+
+
+_TEXTS = ("**/*requirements*.txt",)
+
+
+def _patch(
+    id_: str,
+    op: str,
+    keys: dict[str, object],
+    ensure: str,
+    ensured: dict[str, object],
+    paths: tuple[str, ...],
+    literal: tuple[str, ...] = (),
+) -> Patch:
+    made: Op = OPS[op](**keys)
+    ensures: tuple[Ensure, ...] = (ENSURES[ensure](**ensured),)
+    return Patch(
+        id=id_,
+        why="",
+        source="",
+        paths=paths,
+        literal=literal,
+        profiles=(),
+        op_name=op,
+        op=made,
+        ensures=ensures,
+        expect=Expect(),
+        after=(),
+        origin=Origin(file="", line=0),
+    )
