@@ -68,19 +68,44 @@ class Lacks:
     pattern: str
     within: str = ""
     """Only in functions of this name."""
+    is_test: bool = False
+    """Only whole conditions of `if` statements."""
 
     def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each place."""
         tree = tree_of(data)
-        if tree is None or not re.search(rb"\w", data):
+        if tree is None:
             return ()
         roots = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == self.within]
         wanted = re.compile(self.pattern)
         return tuple(
             f"line {node.lineno}: {ast.unparse(node)[:90]}"
             for root in (roots if self.within else [tree])
-            for node in ast.walk(root)
-            if isinstance(node, ast.expr) and wanted.fullmatch(ast.unparse(node))
+            for outer in ast.walk(root)
+            for node in ([outer.test] if self.is_test and isinstance(outer, ast.If) else [outer])
+            if isinstance(node, ast.expr) and (node is not outer or not self.is_test) and wanted.fullmatch(ast.unparse(node))
+        )
+
+    def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
+        """Say whether a function or class is gone, or the file no longer parses."""
+        return _lost_definitions(before, after)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LacksImport:
+    """The file imports nothing of a module."""
+
+    module: str
+
+    def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Name each import."""
+        tree = tree_of(data)
+        found = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))] if tree else []
+        return tuple(
+            f"line {node.lineno}: {ast.unparse(node)}"
+            for node in found
+            for name in [*(alias.name for alias in node.names), getattr(node, "module", None) or ""]
+            if name.split(".")[0] == self.module
         )
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:

@@ -71,6 +71,12 @@ class Repository:
         """
         return dict(self._walk(tree, is_wanted, prefix))
 
+    def folder(self, tree: str, path: str) -> str:
+        """Give the tree of a folder, "" where a commit lacks it."""
+        for part in PurePosixPath(path).parts:
+            tree = next((id_ for _, name, id_ in _entries(self.read(tree) or b"") if name == part), "") if tree else ""
+        return tree
+
     def forget_trees(self) -> None:
         """Start afresh with another question."""
         self._trees.clear()
@@ -78,6 +84,8 @@ class Repository:
     def _walk(
         self, tree: str, is_wanted: Callable[[PurePosixPath, str], bool], prefix: str
     ) -> tuple[tuple[PurePosixPath, str], ...]:
+        if not tree:
+            return ()
         known = self._trees.get((tree, prefix))
         if known is not None:
             return known

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from histories.repository import Commit, Files, Repository
-from patchlock import patching
+from patchlock import patching, targets
 from patchlock.model import BLOCKING, Ensure, Located, Op, OutcomeKind, Patch
 from patchlock.sources import SourceText
 
@@ -40,6 +40,8 @@ class Row:
     """Regular expression of the paths where the judge looks, whatever the patch's own `paths`."""
     literals: tuple[str, ...] = ()
     """A file without any of these is none of the judge's business; empty: every file of the scope is."""
+    directory: str = "."
+    """The app's folder in the clone; the patch sees paths from there."""
     is_app: bool = False
     """It is a patch of the catalogue; the others show how the ops generalise."""
 
@@ -126,7 +128,7 @@ def relevant(row: Row, repository: Repository) -> Callable[[PurePosixPath, str],
     needles = [text.encode(coding) for text in literals for coding in ("utf-8", "utf-16-le", "utf-16-be")]
 
     def is_relevant(path: PurePosixPath, blob: str) -> bool:
-        if not scope.fullmatch(str(path)) and not patching.candidates([row.patch], [path]):
+        if not scope.fullmatch(str(path)) and not targets.candidates([row.patch], [path]):
             return False
         if not needles:
             return True
@@ -142,7 +144,7 @@ def states(row: Row, repository: Repository, commits: tuple[Commit, ...]) -> tup
     repository.forget_trees()
     seen: dict[tuple[tuple[PurePosixPath, str], ...], list[str]] = {}
     for commit in commits:
-        files = repository.files(commit.tree, is_relevant)
+        files = repository.files(repository.folder(commit.tree, row.directory), is_relevant)
         seen.setdefault(tuple(sorted(files.items())), []).append(commit.id)
     return tuple(_state(row, repository, dict(files), tuple(ids)) for files, ids in seen.items())
 

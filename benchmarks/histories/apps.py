@@ -1,0 +1,113 @@
+"""The patches of the catalogue's apps, each with a judge of its own that says what the patch is for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from histories.judge_calls import Lacks, LacksImport, NoRunTimeInstall
+from histories.judge_imports import ImportsWithout
+from histories.judge_requirements import Dropped, Pinned
+from histories.states import Judge, Row
+from patchlock import patching
+from patchlock.catalogue import Catalogue
+from patchlock.model import EmbeddedUpstream
+
+_ROOT = r"requirements\.txt"
+_PYTHON = r".*\.py"
+_MASKGCT = r"models/(tts/maskgct|vc/vevo)/requirements\.txt"
+_AMPHION = r"models/(tts/maskgct|vc/vevo|svc/vevosing)/requirements\.txt"
+
+Judged = tuple[Judge, str]
+"""A judge, and where it looks."""
+
+
+def _pinned(name: str, specifier: str, scope: str = _ROOT) -> Judged:
+    return Pinned(pins={name: specifier}), scope
+
+
+def _added(name: str, specifier: str, scope: str) -> Judged:
+    return Pinned(pins={name: specifier}, adds=True), scope
+
+
+def _renamed(name: str, to: str, scope: str = _ROOT) -> Judged:
+    return Dropped(names=frozenset({name}), also=frozenset({to})), scope
+
+
+def _lacks(pattern: str, scope: str = _PYTHON, within: str = "") -> Judged:
+    return Lacks(pattern=pattern, within=within), scope
+
+
+_BOTH_PROVIDERS = r"\['CUDAExecutionProvider', 'CPUExecutionProvider'\]"
+_JUDGES: Mapping[str, Mapping[str, Judged]] = {
+    "xtts-webui": {
+        "transformers-that-resolves": _pinned("transformers", ">=4.42,<4.43"),
+        "faster-whisper-that-resolves": _pinned("faster-whisper", ">=1.1,<1.2"),
+        "torch-for-cpu": _pinned("torch", "==2.5.1"),
+        "torchaudio-for-cpu": _pinned("torchaudio", "==2.5.1"),
+        "no-pip-at-run-time": (NoRunTimeInstall(), r"(?!scripts/install_rvc_venv).*\.py"),
+        "no-deepspeed-at-start": _lacks(r"install_deepspeed_based_on_python_version\(\)"),
+        "no-second-environment": _lacks(r"subprocess\.\w+\(.*install_rvc_venv.*\)"),
+        "deepspeed-optional": (ImportsWithout(package="deepspeed"), _PYTHON),
+        "cpu-by-default": _lacks(r"parser\.add_argument\('-d'.*default='cuda'.*", r"app\.py"),
+        "cpu-of-the-environment": _lacks(r"os\.getenv\('DEVICE', 'cuda'\)"),
+        "whisper-chooses-cpu": _lacks(r"gr\.Radio\(.*value='cuda'.*"),
+        "whisper-computes-int8": _lacks(r"gr\.Radio\(.*value='float16'.*"),
+        "training-whisper-computes-int8": _lacks(r"WhisperModel\(.*compute_type='float16'\)", r"scripts/utils/.*"),
+        "voice-conversion-on-cpu": _lacks(r"'cuda:0'", r"scripts/.*\.py"),
+    },
+    "advanced-rvc-inference": {
+        "onnxruntime-for-cpu": _renamed("onnxruntime-gpu", "onnxruntime"),
+        "torch-for-cpu": _pinned("torch", "==2.7.0"),
+        "torchaudio-for-cpu": _pinned("torchaudio", "==2.7.0"),
+        "torchvision-for-cpu": _pinned("torchvision", "==0.22.0"),
+        "no-torchcodec": (Dropped(names=frozenset({"torchcodec"})), _ROOT),
+        "transformers-before-5": _pinned("transformers", ">=4.49,<5"),
+        "onnxconverter-common-required": _added("onnxconverter-common", "", _ROOT),
+        "no-pip-at-run-time": (NoRunTimeInstall(mentions="onnxconverter_common"), _PYTHON),
+        "rocm-is-not-zluda": (
+            Lacks(pattern=r"(?!.*hip).*torch\.version\.cuda is None.*", within="_detect_zluda", is_test=True),
+            _PYTHON,
+        ),
+    },
+    "diffrhythm2": {
+        "inflect-required": _added("inflect", "", _ROOT),
+        "setuptools-required": _added("setuptools", "<82", _ROOT),
+        "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus"),
+        "times-in-the-model-s-type": _lacks(r".*\.half\(\)", within="sample_block_cache"),
+        "pronunciation-on-cpu": _lacks(_BOTH_PROVIDERS),
+    },
+    "amphion": {
+        "torch-for-cpu": _pinned("torch", "==2.7.0", _AMPHION),
+        "torchaudio-for-cpu": _added("torchaudio", "==2.7.0", _MASKGCT),
+        "pyworld-required": _added("pyworld", "", _MASKGCT),
+        "ipython-required": _added("ipython", "", _MASKGCT),
+        "peft-required": _added("peft", "<0.13", _MASKGCT),
+        "langid-required": _added("langid", "", _MASKGCT),
+        "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus", _AMPHION),
+        "cpu-is-a-device": _lacks(r"torch\.device\(.*'CPU'\)"),
+        "maskgct-on-cpu": _lacks(r"'cuda:0'", r"models/tts/maskgct/.*\.py"),
+        "metis-on-cpu": _lacks(r"'cuda:0'", r"models/tts/metis/.*\.py"),
+        "metis-by-default-on-cpu": _lacks(r"'cuda'", r"models/tts/metis/.*\.py", within="__init__"),
+        "pronunciation-on-cpu": _lacks(_BOTH_PROVIDERS, r"models/.*\.py"),
+        "monotonic-align-builds": (LacksImport(module="distutils"), r"modules/monotonic_align/setup\.py"),
+    },
+    "tts-service": {
+        "onnxruntime-for-cpu": _renamed("onnxruntime-gpu", "onnxruntime", r"requirements\.txt"),
+        "engine-asks-a-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/tts_engine\.py"),
+        "health-asks-the-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/routes\.py"),
+    },
+}
+
+
+def rows(catalogue: Catalogue) -> Iterator[Row]:
+    """Give a row for each patch that the profile `cpu` wants; every patch must have its judge."""
+    for name, judges in _JUDGES.items():
+        app = catalogue.app(name)
+        if isinstance(app.upstream, EmbeddedUpstream):
+            continue
+        repository = app.upstream.url.removeprefix("https://github.com/").removesuffix(".git")
+        for patch in patching.for_profile(app.patches, "cpu"):
+            judge, scope = judges[patch.id]
+            yield Row(
+                repository=repository, patch=patch, judge=judge, scope=scope, directory=str(app.directory), is_app=True
+            )
