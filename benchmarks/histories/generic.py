@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 
@@ -23,12 +25,10 @@ def rows() -> tuple[Row, ...]:
         "coqui-ai/TTS", "resemble-ai/resemble-enhance", "EleutherAI/gpt-neox", "huggingface/accelerate",
         "RVC-Project/Retrieval-based-Voice-Conversion-WebUI", "microsoft/DeepSpeedExamples",
     )  # fmt: skip
-    imported = ("resemble-ai/resemble-enhance", "EleutherAI/gpt-neox", "huggingface/accelerate",
-                "microsoft/DeepSpeedExamples", "microsoft/Megatron-DeepSpeed", "erew123/alltalk_tts")  # fmt: skip
     pins = [_pin(name, "torch", "==2.7.0") for name in pinned]
     audio = [_pin(name, "torchaudio", "==2.7.0") for name in pinned[:5]]
     dropped = [_drop(name, unwanted) for name in pinned for unwanted in _UNWANTED]
-    return (*pins, *audio, *dropped, *(_optional(name, "deepspeed") for name in imported))
+    return (*pins, *audio, *dropped, *(_optional(*where) for where in _IMPORTING), *map(_each_file, _FILES))
 
 
 def _pin(repository: str, name: str, specifier: str) -> Row:
@@ -43,12 +43,30 @@ def _drop(repository: str, name: str) -> Row:
     return Row(repository=repository, patch=patch, judge=Dropped(names=frozenset({name})), scope=_REQUIREMENTS)
 
 
-def _optional(repository: str, package: str) -> Row:
-    keys = {"package": package}
-    patch = _patch(f"P2-{package}", "optional-import", keys, "imports-without", keys, ("**/*.py",), (package,))
-    return Row(repository=repository, patch=patch, judge=ImportsWithout(package=package), scope=r".*\.py")
+def _optional(repository: str, glob: str, scope: str) -> Row:
+    keys = {"package": "deepspeed"}
+    patch = _patch("P2-deepspeed", "optional-import", keys, "imports-without", keys, (glob,), ("deepspeed",))
+    return Row(repository=repository, patch=patch, judge=ImportsWithout(package="deepspeed"), scope=scope)
 
 
+def _each_file(repository: str) -> Row:
+    row = _optional(repository, "**/*.py", r".*\.py")
+    patch = dataclasses.replace(row.patch, id="P2-deepspeed, file by file")
+    return dataclasses.replace(row, patch=patch, by_file=True)
+
+
+_IMPORTING = (
+    ("resemble-ai/resemble-enhance", "**/*.py", r".*\.py"),
+    ("EleutherAI/gpt-neox", "megatron/**/*.py", r"megatron/.*\.py"),
+    ("huggingface/accelerate", "src/accelerate/*.py", r"src/accelerate/[^/]*\.py"),
+)
+"""Repositories, and the folders where their libraries are: scripts that call DeepSpeed at once are none."""
+_FILES = (
+    "EleutherAI/gpt-neox",
+    "huggingface/accelerate",
+    "microsoft/DeepSpeedExamples",
+    "microsoft/Megatron-DeepSpeed",
+)
 _TEXTS = ("**/*requirements*.txt",)
 
 

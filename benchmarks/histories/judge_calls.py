@@ -40,6 +40,10 @@ class NoRunTimeInstall:
                 found.append(f"line {call.lineno}: {ast.unparse(call)[:90]}")
         return tuple(found)
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether the file does not parse."""
+        return tree_of(data) is None
+
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
         return _lost_definitions(before, after)
@@ -55,6 +59,10 @@ class NoDeviceLiteral:
         if tree is None:
             return ()
         return tuple(f"line {node.lineno}: {what}" for node in ast.walk(tree) for what in _device(node))
+
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether the file does not parse."""
+        return tree_of(data) is None
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
@@ -86,6 +94,10 @@ class Lacks:
             if isinstance(node, ast.expr) and (node is not outer or not self.is_test) and wanted.fullmatch(ast.unparse(node))
         )
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether the file does not parse."""
+        return tree_of(data) is None
+
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
         return _lost_definitions(before, after)
@@ -107,6 +119,10 @@ class LacksImport:
             for name in [*(alias.name for alias in node.names), getattr(node, "module", None) or ""]
             if name.split(".")[0] == self.module
         )
+
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether the file does not parse."""
+        return tree_of(data) is None
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""

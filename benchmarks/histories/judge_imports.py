@@ -82,6 +82,24 @@ class ImportsWithout:
             return {alias.asname or alias.name for alias in node.names}
         return set()
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether the file does not parse, or calls or computes with the package while it is imported."""
+        tree = tree_of(data)
+        if tree is None:
+            return True
+        functions = {node.name: node for node in tree.body if isinstance(node, _FUNCTION)}
+        names: set[str] = set()
+        for run in _runs(tree.body, functions):
+            bound = self._bound(run.node)
+            names |= bound
+            if "*" in bound or (bound and any(handler and _leaves(handler) for handler in map(_handler, run.tries))):
+                return True
+            if any(_uses(node, names) for node in _own(run.node)):
+                return True
+            if isinstance(run.node, ast.Assign) and _root(run.node.value) in names:
+                names |= {target.id for target in run.node.targets if isinstance(target, ast.Name)}
+        return False
+
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether the code is another one once the guards are taken out again."""
         old, new = tree_of(before), tree_of(after)
@@ -134,6 +152,25 @@ def _called(node: ast.stmt) -> set[str]:
 
 def _reads(node: ast.stmt, names: set[str]) -> Iterator[ast.Name]:
     return (n for n in _own(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names)
+
+
+def _uses(node: ast.AST, names: set[str]) -> bool:
+    """Tell whether a node calls, compares, or computes with something of these names."""
+    match node:
+        case ast.Call():
+            return _root(node.func) in names
+        case ast.Compare():
+            return any(_root(part) in names for part in (node.left, *node.comparators))
+        case ast.BinOp() | ast.Starred() | ast.withitem():
+            return any(_root(part) in names for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+        case _:
+            return False
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _handler(node: ast.Try) -> ast.ExceptHandler | None:

@@ -79,6 +79,10 @@ class Pinned:
         missing = [f"{name} is missing" for name in self.pins if self.adds and name not in {n for n, _, _ in lines}]
         return tuple(wrong + missing)
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether a line names a distribution in a way that pip cannot read."""
+        return any(not found for _, found, _ in named(data))
+
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say what else changed: another requirement, an extra, a marker, the encoding or the line endings."""
         names = frozenset(self.pins) | self.also
@@ -99,6 +103,10 @@ class Dropped:
     def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Say which are still required."""
         return tuple(f"`{line}` is still required" for name, _, line in named(data) if name in self.names)
+
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether a line names a distribution in a way that pip cannot read."""
+        return any(not found for _, found, _ in named(data))
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say what else changed."""

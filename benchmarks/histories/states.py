@@ -28,6 +28,10 @@ class Judge(Protocol):
         """Say what changed that must not."""
         ...
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Tell whether a refusal is the right answer for a file."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
@@ -42,6 +46,8 @@ class Row:
     """A file without any of these is none of the judge's business; empty: every file of the scope is."""
     directory: str = "."
     """The app's folder in the clone; the patch sees paths from there."""
+    by_file: bool = False
+    """Each distinct file of the history is a state of its own: one file that is refused hides no other."""
     is_app: bool = False
     """It is a patch of the catalogue; the others show how the ops generalise."""
 
@@ -65,6 +71,8 @@ class State:
     """A distinct tuple of the files that a patch is about."""
 
     files: Files
+    targets: Files
+    """Those in which the judge finds the trouble."""
     commits: tuple[str, ...]
     verdict: Verdict
     after: Contents
@@ -107,6 +115,10 @@ class RememberedJudge:
         """Answer as the judge does."""
         return self._ask(self.inner.damage, path, before, after)
 
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Answer as the judge does."""
+        return self.inner.is_beyond_help(path, data)
+
     def _ask(self, question: Callable[..., tuple[str, ...]], *about: object) -> tuple[str, ...]:
         key = (question.__name__, *about)
         if key not in self._known:
@@ -121,14 +133,20 @@ def remembered(row: Row) -> Row:
     return dataclasses.replace(row, patch=patch, judge=RememberedJudge(row.judge))
 
 
+def in_scope(row: Row) -> Callable[[PurePosixPath], bool]:
+    """Make the question whether a path is one where the patch works or the judge looks."""
+    scope = re.compile(row.scope)
+    return lambda path: bool(scope.fullmatch(str(path)) or targets.candidates([row.patch], [path]))
+
+
 def relevant(row: Row, repository: Repository) -> Callable[[PurePosixPath, str], bool]:
     """Make the question which files a row is about: those of the patch and those of the judge, if they mention it."""
-    scope = re.compile(row.scope)
+    is_wanted = in_scope(row)
     literals = row.literals or row.patch.literal
     needles = [text.encode(coding) for text in literals for coding in ("utf-8", "utf-16-le", "utf-16-be")]
 
     def is_relevant(path: PurePosixPath, blob: str) -> bool:
-        if not scope.fullmatch(str(path)) and not targets.candidates([row.patch], [path]):
+        if not is_wanted(path):
             return False
         if not needles:
             return True
@@ -144,15 +162,20 @@ def states(row: Row, repository: Repository, commits: tuple[Commit, ...]) -> tup
     repository.forget_trees()
     seen: dict[tuple[tuple[PurePosixPath, str], ...], list[str]] = {}
     for commit in commits:
-        files = repository.files(repository.folder(commit.tree, row.directory), is_relevant)
-        seen.setdefault(tuple(sorted(files.items())), []).append(commit.id)
+        files = tuple(sorted(repository.files(repository.folder(commit.tree, row.directory), is_relevant).items()))
+        if row.by_file:
+            for file in files:
+                seen.setdefault((file,), []).append(commit.id)
+        else:
+            seen.setdefault(files, []).append(commit.id)
     return tuple(_state(row, repository, dict(files), tuple(ids)) for files, ids in seen.items())
 
 
 def _state(row: Row, repository: Repository, files: Files, commits: tuple[str, ...]) -> State:
     contents = {path: data for path, id_ in files.items() if (data := repository.read(id_)) is not None}
+    targeted = {path: id_ for path, id_ in files.items() if path in contents and violations(row, {path: contents[path]})}
     verdict, after = judge(row, contents)
-    return State(files=files, commits=commits, verdict=verdict, after=after)
+    return State(files=files, targets=targeted, commits=commits, verdict=verdict, after=after)
 
 
 def judge(row: Row, contents: Contents) -> tuple[Verdict, Contents]:
@@ -164,13 +187,20 @@ def judge(row: Row, contents: Contents) -> tuple[Verdict, Contents]:
         f"{outcome.kind.value}: {outcome.detail}" for outcome in patched.outcomes if outcome.kind in BLOCKING
     ] + [f"ensure: {failure.partition(': ')[2].partition(': ')[2]}" for failure in patched.failures]
     if refusals:
-        return Verdict(kind="refused", why=Counter(map(_general, refusals)).most_common(1)[0][0]), contents
+        why = Counter(map(_general, refusals)).most_common(1)[0][0]
+        needed = "" if not row.by_file or is_beyond_help(row, contents) else "needlessly: "
+        return Verdict(kind="refused", why=needed + why), contents
     after = {**contents, **{change.path: change.after for change in patched.changes}}
     wrong = faults(row, contents, after)
     if wrong:
         gone = any(outcome.kind is OutcomeKind.GONE for outcome in patched.outcomes)
         return Verdict(kind="silent", why=f"{'said to be gone; ' if gone else ''}{wrong[0]}"), contents
     return Verdict(kind="right"), after
+
+
+def is_beyond_help(row: Row, contents: Contents) -> bool:
+    """Ask the judge whether any file cannot be helped."""
+    return any(row.judge.is_beyond_help(path, data) for path, data in contents.items())
 
 
 def violations(row: Row, contents: Contents) -> tuple[str, ...]:
