@@ -15,7 +15,23 @@ from patchlock.model import Ensure, Expect, Op, Origin, Patch
 from patchlock.ops import OPS
 
 _REQUIREMENTS = r"(.*/)?[^/]*requirements[^/]*\.txt"
-_UNWANTED = ("faster-whisper", "whisperx", "av", "deepspeed", "fairseq", "onnxruntime-gpu")
+_DROPPED = (
+    ("erew123/alltalk_tts", "faster-whisper"),
+    ("erew123/alltalk_tts", "av"),
+    ("erew123/alltalk_tts", "deepspeed"),
+    ("RVC-Boss/GPT-SoVITS", "faster-whisper"),
+    ("RVC-Boss/GPT-SoVITS", "av"),
+    ("RVC-Boss/GPT-SoVITS", "onnxruntime-gpu"),
+    ("rsxdalv/TTS-WebUI", "av"),
+    ("rsxdalv/TTS-WebUI", "deepspeed"),
+    ("rsxdalv/TTS-WebUI", "fairseq"),
+    ("coqui-ai/TTS", "faster-whisper"),
+    ("coqui-ai/TTS", "fairseq"),
+    ("resemble-ai/resemble-enhance", "deepspeed"),
+    ("EleutherAI/gpt-neox", "deepspeed"),
+    ("microsoft/DeepSpeedExamples", "deepspeed"),
+)
+"""Of faster-whisper, whisperx, av, deepspeed, fairseq and onnxruntime-gpu, those that a history ever required."""
 
 
 def rows() -> tuple[Row, ...]:
@@ -27,7 +43,7 @@ def rows() -> tuple[Row, ...]:
     )  # fmt: skip
     pins = [_pin(name, "torch", "==2.7.0") for name in pinned]
     audio = [_pin(name, "torchaudio", "==2.7.0") for name in pinned[:5]]
-    dropped = [_drop(name, unwanted) for name in pinned for unwanted in _UNWANTED]
+    dropped = [_drop(name, unwanted) for name, unwanted in _DROPPED]
     return (*pins, *audio, *dropped, *(_optional(*where) for where in _IMPORTING), *map(_each_file, _FILES))
 
 
@@ -46,7 +62,8 @@ def _drop(repository: str, name: str) -> Row:
 def _optional(repository: str, glob: str, scope: str) -> Row:
     keys = {"package": "deepspeed"}
     patch = _patch("P2-deepspeed", "optional-import", keys, "imports-without", keys, (glob,), ("deepspeed",))
-    return Row(repository=repository, patch=patch, judge=ImportsWithout(package="deepspeed"), scope=scope)
+    judge = ImportsWithout(package="deepspeed")
+    return Row(repository=repository, patch=patch, judge=judge, scope=scope, every=_SPARSELY.get(repository, 1))
 
 
 def _each_file(repository: str) -> Row:
@@ -58,9 +75,10 @@ def _each_file(repository: str) -> Row:
 _IMPORTING = (
     ("resemble-ai/resemble-enhance", "**/*.py", r".*\.py"),
     ("EleutherAI/gpt-neox", "megatron/**/*.py", r"megatron/.*\.py"),
-    ("huggingface/accelerate", "src/accelerate/*.py", r"src/accelerate/[^/]*\.py"),
 )
 """Repositories, and the folders where their libraries are: scripts that call DeepSpeed at once are none."""
+_SPARSELY = {"EleutherAI/gpt-neox": 8, "huggingface/accelerate": 8, "microsoft/Megatron-DeepSpeed": 4}
+"""Long histories of which only some commits are tried for `optional-import`."""
 _FILES = (
     "EleutherAI/gpt-neox",
     "huggingface/accelerate",

@@ -114,12 +114,17 @@ def _runs(
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
     tries: tuple[ast.Try, ...] = (),
     asked: bool = False,
-    entered: frozenset[str] = frozenset(),
+    entered: set[tuple[object, ...]] | None = None,
 ) -> Iterator[_Run]:
+    """Give what runs at import; a function that is called there is gone through once for each kind of place."""
+    entered = set() if entered is None else entered
     for node in body:
         yield _Run(node, tries, asked)
-        for name in _called(node) & functions.keys() - entered:
-            yield from _runs(functions[name].body, functions, tries, asked, entered | {name})
+        for name in sorted(_called(node) & functions.keys()):
+            key = (name, asked, *map(id, tries))
+            if key not in entered:
+                entered.add(key)
+                yield from _runs(functions[name].body, functions, tries, asked, entered)
         if isinstance(node, ast.If):
             test = ast.unparse(node.test)
             about = asked or bool(_AVAILABLE.search(test))

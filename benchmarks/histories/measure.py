@@ -36,6 +36,7 @@ class Measured:
     by_file: bool
     head: str
     commits: int
+    every: int
     counted: Counter[str]
     """Commits by verdict."""
     distinct: Counter[str]
@@ -53,10 +54,12 @@ def measure(row: Row, git: Path, *, with_peers: bool) -> Measured:
     started = time.perf_counter()
     row = remembered(row)
     with Repository(git) as repository:
-        commits = repository.commits()
+        history = repository.commits()
+        commits = history[(len(history) - 1) % row.every :: row.every]
         found = states(row, repository, commits)
         by_commit = {commit: state for state in found for commit in state.commits}
-        line = [by_commit[commit.id] for commit in repository.commits(first_parent=True)]
+        mainline_ids = [commit.id for commit in repository.commits(first_parent=True)]
+        line = [by_commit[id_] for id_ in mainline_ids if id_ in by_commit]
         seconds = time.perf_counter() - started
         mainline = _changes([state for state in line if state.verdict.kind != "no target"])
         oldest = next((s for c in commits if (s := by_commit[c.id]).verdict.kind == "right"), None)
@@ -75,8 +78,9 @@ def measure(row: Row, git: Path, *, with_peers: bool) -> Measured:
         patch=row.patch.id,
         is_app=row.is_app,
         by_file=row.by_file,
-        head=commits[-1].id,
-        commits=len(commits),
+        head=history[-1].id,
+        commits=len(history),
+        every=row.every,
         counted=counted,
         distinct=Counter(state.verdict.kind for state in found),
         reasons=reasons,

@@ -56,7 +56,8 @@ def _table(measured: Sequence[Measured]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for row in measured:
         if row.counted.keys() - {"no target"}:
-            yield f"| {row.repository} | {row.patch} | {_cells(row.counted, row.distinct)} |"
+            every = f" (every {row.every}th commit)" if row.every > 1 else ""
+            yield f"| {row.repository} | {row.patch}{every} | {_cells(row.counted, row.distinct)} |"
     absent = [f"{row.repository} {row.patch}" for row in measured if not row.counted.keys() - {"no target"}]
     if absent:
         yield ""

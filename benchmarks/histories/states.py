@@ -46,6 +46,8 @@ class Row:
     """A file without any of these is none of the judge's business; empty: every file of the scope is."""
     directory: str = "."
     """The app's folder in the clone; the patch sees paths from there."""
+    every: int = 1
+    """Only each so-manieth commit of the history, counted from HEAD."""
     by_file: bool = False
     """Each distinct file of the history is a state of its own: one file that is refused hides no other."""
     is_app: bool = False
