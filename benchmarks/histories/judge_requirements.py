@@ -44,12 +44,12 @@ def requirement_of(line: str) -> Requirement | None:
 def named(data: bytes) -> list[tuple[str, Requirement | None, str]]:
     """Give each line with its distribution's normal name, "" where it has none."""
     read = [(requirement_of(line), line) for line in lines_of(data)]
-    return [(canonicalize_name(found.name) if found else _egg(line), found, line) for found, line in read]
+    return [(canonicalize_name(found.name) if found else _name(line), found, line) for found, line in read]
 
 
-def _egg(line: str) -> str:
-    """Give the name of `-e git+https://…#egg=name`, or ""."""
-    found = re.search(r"[#&]egg=([\w.-]+)", line)
+def _name(line: str) -> str:
+    """Give the name of `-e git+https://…#egg=name`, or of `name>=1+local`, which no specifier can be; or ""."""
+    found = re.search(r"[#&]egg=([\w.-]+)", line) or re.match(r"([\w.-]+)\s*[=<>!~]", line)
     return canonicalize_name(found[1]) if found else ""
 
 
@@ -74,7 +74,8 @@ class Pinned:
         wrong = [
             f"`{line}` is not {name}{self.pins[name]}"
             for name, found, line in lines
-            if name in self.pins and found and (found.url or found.specifier != SpecifierSet(self.pins[name]))
+            if name in self.pins
+            and (found is None or found.url or found.specifier != SpecifierSet(self.pins[name]))
         ]
         missing = [f"{name} is missing" for name in self.pins if self.adds and name not in {n for n, _, _ in lines}]
         return tuple(wrong + missing)

@@ -51,6 +51,7 @@ class Repository:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._reader.stdin.close()
+        self._reader.stdout.close()
         self._reader.wait()
 
     def commits(self, *, first_parent: bool = False) -> tuple[Commit, ...]:
