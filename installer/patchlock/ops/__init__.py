@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import arguments, codemod, diffs, entry, insert_statement, python, requirements, structured, text
+from patchlock.ops import arguments, codemod, device_literals, diffs, entry, insert_statement, python, requirements, structured, text
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
@@ -26,6 +26,8 @@ OPS: Mapping[str, type[Op]] = {
     "disable-function": entry.DisableFunction,
     "guard-entry": entry.GuardEntry,
     "insert-statement": insert_statement.InsertStatement,
+    # device_literals.py
+    "device-literals": device_literals.DeviceLiterals,
     # text.py
     "replace-text": text.ReplaceText,
     # diffs.py
