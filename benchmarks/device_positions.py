@@ -1,6 +1,6 @@
 """Measure `device-literals` on real code: `PATCHLOCK_UPSTREAMS=<folder of clones> python benchmarks/device_positions.py`.
 
-First, the op's answer is compared with `labels/device_positions.toml`, which was made by hand before the op. Then, with
+First, the op's answer is compared with `labels/device_positions*.toml`, which were made by hand. Then, with
 `--sweep N`, every Python file at N commits of each repository is patched: the op must not raise, its result must parse,
 differ only inside the edits, and settle; and the ensure must hold, or the op have refused with a line.
 
@@ -26,10 +26,11 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "installer")]
 
 from patchlock.ensures.device import WithoutCuda  # noqa: E402
+from patchlock.model import Located  # noqa: E402
 from patchlock.ops.device_literals import DeviceLiterals  # noqa: E402
 from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
 
-LABELS = ROOT / "benchmarks" / "labels" / "device_positions.toml"
+LABELS = tuple(ROOT / "benchmarks" / "labels" / f"device_positions{which}.toml" for which in ("", "_held_out"))
 
 
 def git(clone: Path, *arguments: str) -> bytes:
@@ -66,9 +67,8 @@ def span(source: SourceText, line: int, column: int) -> tuple[int, int]:
     return begin, end
 
 
-def answer(op: DeviceLiterals, source: SourceText, line: int, column: int) -> str:
+def answer(where: Located, source: SourceText, line: int, column: int) -> str:
     """Say what the op does with a position."""
-    where = op.locate(source)
     begin, end = span(source, line, column)
     if any(edit.start < end and begin < edit.end or begin == edit.start == edit.end for edit in where.edits):
         return "edit"
@@ -76,29 +76,30 @@ def answer(op: DeviceLiterals, source: SourceText, line: int, column: int) -> st
     return "refuse" if any(first <= refusal.line <= last for refusal in where.refusals) else "leave"
 
 
-def compare(upstreams: Path, op: DeviceLiterals, *, shows_misses: bool) -> None:
+def compare(upstreams: Path, op: DeviceLiterals, labelled: Path, *, shows_misses: bool) -> None:
     """Print how many labelled positions are decided rightly."""
     right: collections.Counter[str] = collections.Counter()
     pairs: collections.Counter[tuple[str, str]] = collections.Counter()
     index = 0 if op.device == "cpu" else -1
-    for origin, positions in tomllib.loads(LABELS.read_text(encoding="utf-8")).items():
+    for origin, positions in tomllib.loads(labelled.read_text(encoding="utf-8")).items():
         repository, _, commit = origin.partition("@")
         clone = clone_of(upstreams, repository)
-        sources: dict[str, SourceText] = {}
+        located: dict[str, tuple[SourceText, Located]] = {}
         for place, labels in positions.items():
             path, line, column = place.rsplit(":", 2)
-            if path not in sources:
+            if path not in located:
                 decoded = decode(PurePosixPath(path), git(clone, "show", f"{commit}:{path}"))
                 assert isinstance(decoded, SourceText)
-                sources[path] = decoded
+                located[path] = (decoded, op.locate(decoded))
             label = labels.split("|")[index]
-            got = answer(op, sources[path], int(line), int(column))
+            source, where = located[path]
+            got = answer(where, source, int(line), int(column))
             pairs[label, got] += 1
             right[repository] += label == got
             if shows_misses and label != got:
                 print(f"{label} → {got}: {repository}: {place}")
     total = sum(pairs.values())
-    print(f"device {op.device}: {sum(right.values())} of {total} right ({sum(right.values()) / total:.1%})")
+    print(f"{labelled.name}, device {op.device}: {sum(right.values())} of {total} right ({sum(right.values()) / total:.1%})")
     for label in ("edit", "leave", "refuse"):
         row = {got: pairs[label, got] for got in ("edit", "leave", "refuse")}
         print(f"  {label:<7} {sum(row.values()):>4}: " + ", ".join(f"{got} {count}" for got, count in row.items()))
@@ -166,7 +167,7 @@ def sweep(upstreams: Path, op: DeviceLiterals, commits: int, *, shows_misses: bo
     ensure = WithoutCuda(device=op.device)
     ends: collections.Counter[str] = collections.Counter()
     edits = 0
-    for origin in tomllib.loads(LABELS.read_text(encoding="utf-8")):
+    for origin in tomllib.loads(LABELS[0].read_text(encoding="utf-8")):
         for name, data in versions(clone_of(upstreams, origin.partition("@")[0]), commits):
             if b"cuda" not in data and b'"CPU"' not in data:
                 ends["no mention"] += 1
@@ -187,7 +188,8 @@ def main() -> None:
     arguments = parser.parse_args()
     upstreams = Path(os.environ["PATCHLOCK_UPSTREAMS"])
     op = DeviceLiterals(device=arguments.device)
-    compare(upstreams, op, shows_misses=arguments.misses)
+    for labelled in LABELS:
+        compare(upstreams, op, labelled, shows_misses=arguments.misses)
     if arguments.sweep:
         sweep(upstreams, op, arguments.sweep, shows_misses=arguments.misses)
 
