@@ -9,6 +9,7 @@ from collections.abc import Iterator
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Try = ast.Try | ast.TryStar
 _ENDS_IMPORT_ERROR = {"ModuleNotFoundError", "ImportError", "Exception", "BaseException"}
+_LATER = "(in a function)"
 _LEAVES = {"exit", "quit", "sys.exit", "os._exit"}
 
 
@@ -16,13 +17,14 @@ def unguarded_imports(tree: ast.Module, package: str) -> tuple[str, ...]:
     """Name each import that would fail without the package, or leave a name unbound; one clause each, by line.
 
     Functions of the file that are called by name or decorate something are followed, constructors too. Code under
-    `TYPE_CHECKING` and under `if __name__ == "__main__"` does not run at import. A name may stay unbound where every
-    read of it stands under a condition on something that the handler binds (`HAS_DEEPSPEED = False`).
+    `TYPE_CHECKING` and under `if __name__ == "__main__"` does not run at import, nor what asks a flag that only a
+    handler sets (`HAS_DEEPSPEED = False`) or whether the package is there. A name may stay unbound where every read of
+    it stands under a condition on something that the handler binds, or in a function, if the handler sets a flag.
 
     Raises:
         RecursionError: the file is nested too deeply.
     """
-    visitor = _Visitor(package, _reads(tree))
+    visitor = _Visitor(tree, package)
     visitor.visit(tree)
     return tuple(f"line {line}: {what}" for line, what in sorted(visitor.problems))
 
@@ -30,10 +32,13 @@ def unguarded_imports(tree: ast.Module, package: str) -> tuple[str, ...]:
 class _Visitor(ast.NodeVisitor):
     """Goes through a file in the order in which Python runs it."""
 
-    def __init__(self, package: str, reads: dict[str, list[set[str]]]) -> None:
+    def __init__(self, tree: ast.Module, package: str) -> None:
         self.package = package
         self.problems: set[tuple[int, str]] = set()
-        self._reads = reads
+        self._reads = _reads(tree)
+        self._tree = tree
+        self._false: set[str] = set()
+        """Names that are false, or None, for sure where the package is missing."""
         self._bound = {*dir(builtins)}
         """Names that are bound so far; `*` where a star import may have bound any."""
         self._tries: list[tuple[_Try, int]] = []
@@ -91,15 +96,50 @@ class _Visitor(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:
         self.generic_visit(node)
         for target in node.targets:
+            if isinstance(target, ast.Name) and self._is_asked(node.value):
+                self._learn(node, target.id)
             if isinstance(target, ast.Name) and isinstance(node.value, ast.Name | ast.Attribute):
                 self._functions.setdefault(target.id, []).extend(self._functions.get(ast.unparse(node.value), []))
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
-        runs = _runs_at_import(node.test)
+        runs = self._holds(node.test)
         for branch, is_body in ((node.body, True), (node.orelse, False)):
             if runs in {None, is_body}:
                 self._visit_all(branch)
+
+    def _holds(self, test: ast.expr) -> bool | None:
+        """Tell which branch runs: the body (True), the other (False), or either (None)."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self._holds(operand)
+                return None if inner is None else not inner
+            case ast.BoolOp(op=ast.And(), values=values) if any(self._holds(value) is False for value in values):
+                return False
+            case ast.Name(id=name) if name in self._false:
+                return False
+            case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+                return False if _asks(left, self.package) else None
+            case ast.Call() if _asks(test, self.package):
+                return False
+            case ast.Call() | ast.BoolOp():
+                return None
+            case _:
+                return _runs_at_import(test)
+
+    def _is_asked(self, value: ast.expr) -> bool:
+        return isinstance(value, ast.Call | ast.Compare) and self._holds(value) is False
+
+    def _learn(self, where: ast.AST, name: str) -> None:
+        """Believe that a name is false if nothing else in the file gives it another value."""
+        around = {id(node) for node in ast.walk(where)}
+        values = [
+            (node, node.value if isinstance(node, ast.Assign) else None)
+            for node in ast.walk(self._tree)
+            if id(node) not in around and isinstance(node, ast.stmt) and name in _stored(node)
+        ]
+        if all(isinstance(value, ast.Constant) and not value.value for _, value in values):
+            self._false.add(name)
 
     def visit_Try(self, node: _Try) -> None:
         self._tries.append((node, self._depth))
@@ -107,9 +147,34 @@ class _Visitor(ast.NodeVisitor):
         self._tries.pop()
         for handler in node.handlers:
             self._visit_all(handler.body)
-        self._visit_all([*node.orelse, *node.finalbody])
+        is_skipped = any(_ends(handler) for handler in node.handlers) and any(map(self._imports_ours, node.body))
+        self._visit_all([*([] if is_skipped else node.orelse), *node.finalbody])
 
     visit_TryStar = visit_Try  # noqa: N815, named by ast.NodeVisitor
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            self.visit(item)
+        suppressed = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+        suppressed = [call for call in suppressed if ast.unparse(call.func) in {"suppress", "contextlib.suppress"}]
+        for call in suppressed:
+            handler = ast.ExceptHandler(type=ast.Tuple(elts=call.args), body=[ast.Pass()], lineno=call.lineno)
+            self._tries.append(
+                (ast.Try(body=node.body, handlers=[handler], orelse=[], finalbody=[], lineno=node.lineno), self._depth)
+            )
+        self._visit_all(node.body)
+        self._tries = self._tries[: len(self._tries) - len(suppressed)]
+
+    visit_AsyncWith = visit_With  # noqa: N815, named by ast.NodeVisitor
+
+    def _imports_ours(self, node: ast.stmt) -> bool:
+        match node:
+            case ast.Import(names=names):
+                return any(self._is_ours(alias.name) for alias in names)
+            case ast.ImportFrom(module=module, level=0):
+                return self._is_ours(module or "")
+            case _:
+                return False
 
     def _visit_all(self, nodes: list[ast.stmt]) -> None:
         for node in nodes:
@@ -153,15 +218,21 @@ class _Visitor(ast.NodeVisitor):
             if _raises(handler):
                 what = f"it imports {self.package}, and the handler in line {handler.lineno} raises again"
                 continue
+            set_inside = {name for inner in [*try_.body, *try_.orelse] for name in _stored(inner)}
+            for name in _flags(handler) | (set_inside - _bound_by(handler)):
+                self._learn(try_, name)
             if depth == self._depth:
-                self._check_handler(line, handler, names)
+                self._check_handler(line, try_, handler, names)
             return
         self.problems.add((line, what))
 
-    def _check_handler(self, line: int, handler: ast.ExceptHandler, names: set[str]) -> None:
+    def _check_handler(self, line: int, try_: _Try, handler: ast.ExceptHandler, names: set[str]) -> None:
         flags = _bound_by(handler)
         bound = self._bound | flags
-        unbound = sorted(n for n in names - bound if not all(asked & flags for asked in self._reads.get(n, [])))
+        enough = flags | self._false | {_beside(try_)} | ({_LATER} if _flags(handler) else set())
+        if any(isinstance(node, ast.Return) for node in _inside(handler)):
+            return
+        unbound = sorted(n for n in names - bound if not all(asked & enough for asked in self._reads.get(n, [])))
         if unbound:
             listed = ", ".join(unbound)
             self.problems.add((line, f"the handler in line {handler.lineno} does not bind {listed}"))
@@ -182,7 +253,7 @@ def _evaluated(expression: ast.expr) -> Iterator[ast.AST]:
 
 
 def _reads(tree: ast.Module) -> dict[str, list[set[str]]]:
-    """Give each read of each name: the names that are asked by the conditions around it."""
+    """Give each read of each name: the names that are asked by the conditions around it, and whether it runs later."""
     reads: dict[str, list[set[str]]] = {}
     stack: list[tuple[ast.AST, set[str]]] = [(tree, set())]
     while stack:
@@ -192,19 +263,62 @@ def _reads(tree: ast.Module) -> dict[str, list[set[str]]]:
         if isinstance(node, ast.If | ast.IfExp | ast.BoolOp):
             condition = node if isinstance(node, ast.BoolOp) else node.test
             asked = asked | {inner.id for inner in ast.walk(condition) if isinstance(inner, ast.Name)}
-        stack += [(child, asked) for child in ast.iter_child_nodes(node)]
+        inside: set[str] = set()
+        if isinstance(node, _Function):
+            inside = {_LATER}
+        elif isinstance(node, _Try | ast.With | ast.AsyncWith):
+            inside = {_beside(node)}
+        block = [*node.body, *getattr(node, "orelse", [])] if inside else []  # type: ignore[attr-defined]
+        stack += [(child, asked | inside if child in block else asked) for child in ast.iter_child_nodes(node)]
     return reads
 
 
+def _beside(node: ast.stmt) -> str:
+    """Name the body of a `try`, of which nothing runs behind an import that fails."""
+    return f"(in the body of line {node.lineno})"
+
+
 def _runs_at_import(test: ast.expr) -> bool | None:
-    """Tell which branch runs: the body (True), the other (False), or either (None)."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _runs_at_import(test.operand)
-        return None if inner is None else not inner
     source = ast.unparse(test)
     if source in {"TYPE_CHECKING", "typing.TYPE_CHECKING", "t.TYPE_CHECKING", "False", "0"}:
         return False
     return False if source in {"__name__ == '__main__'", "'__main__' == __name__"} else None
+
+
+def _asks(node: ast.expr, package: str) -> bool:
+    """Tell whether an expression asks whether the package is there; the answer is None or False."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name | ast.Attribute):
+        return False
+    function = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+    match node.args:
+        case [ast.Constant(value=asked)]:
+            return asked == package and function in {"find_spec", "find_loader", "_is_package_available"}
+        case _:
+            return function == f"is_{package}_available"
+
+
+def _flags(handler: ast.ExceptHandler) -> set[str]:
+    """Name what a handler sets to a constant that is false."""
+    return {
+        name
+        for node in handler.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and not node.value.value
+        for name in _stored(node)
+    }
+
+
+def _stored(statement: ast.stmt) -> set[str]:
+    """Name what a statement binds by itself, and what functions may bind from inside."""
+    stack: list[ast.AST] = [statement]
+    names: set[str] = set()
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Global):
+            names.update(node.names)
+        stack += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    return names
 
 
 def _ends(handler: ast.ExceptHandler) -> bool:

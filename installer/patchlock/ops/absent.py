@@ -11,6 +11,9 @@ NAME = "_PatchlockAbsent"
 ERROR = "_patchlock_error"
 """What the `except` clauses call the original error; Python deletes the name at their end."""
 
+AS_CLASS = "_patchlock_class"
+"""The method that gives a stand-in as a class, for `except` clauses."""
+
 _CODE = '''\
 class _PatchlockAbsent:
     """Stands for a name of a package that is not installed here; patchlock's optional-import put it here."""
@@ -66,9 +69,9 @@ def binding(bound: str, package: str, name: str, message: str, caught: frozenset
     arguments = [_literal(package), _literal(name), ERROR, *([_literal(message)] if message else [])]
     value = f"{NAME}({', '.join(arguments)})"
     if bound in caught:
-        return (f"{bound} = {value}._patchlock_class(Exception)",)
+        return (f"{bound} = {value}.{AS_CLASS}(Exception)",)
     attributes = sorted(name for name in caught if name.startswith(f"{bound}."))
-    return (f"{bound} = {value}", *(f"{name} = {name}._patchlock_class(Exception)" for name in attributes))
+    return (f"{bound} = {value}", *(f"{name} = {name}.{AS_CLASS}(Exception)" for name in attributes))
 
 
 def _literal(text: str) -> str:

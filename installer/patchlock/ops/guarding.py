@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import absent
 from patchlock.ops.import_time import Step
+from patchlock.ops.names import bound_names
 from patchlock.ops.syntax import Module, is_string_statement, parse_anew, same
 from patchlock.sources import Edit, splice
 
@@ -18,18 +19,6 @@ _LINE_REST = re.compile(r"(?:\\(?:\r\n|\r|\n)|[^\r\n#])*(?:#[^\r\n]*)?")
 _CLAUSE = re.compile(r"\s*(?:async\s+)?(?:if|elif|else|for|while|with|try|except|finally|class|case)\b.*:\s*")
 _NEXT_LINE = re.compile(r"(?:\r\n|\r|\n)(?=[^\r\n])")
 _HANDLER = f"except ImportError as {absent.ERROR}:"
-
-
-def bound_names(statement: ast.stmt, package: str) -> tuple[tuple[str, str], ...]:
-    """Give the names that a statement binds by importing a package, each with what the import calls it."""
-    match statement:
-        case ast.Import(names=aliases):
-            ours = [alias for alias in aliases if alias.name.partition(".")[0] == package]
-            return tuple((alias.asname, alias.name) if alias.asname else (package, package) for alias in ours)
-        case ast.ImportFrom(module=str(module), names=aliases, level=0) if module.partition(".")[0] == package:
-            return tuple((alias.asname or alias.name, alias.name) for alias in aliases)
-        case _:
-            return ()
 
 
 def guard(module: Module, imports: Iterable[Step], package: str, message: str) -> Iterator[Edit | Refusal]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from patchlock.model import Located, OutcomeKind, Refusal
-from patchlock.ops.guarding import bound_names, guard, is_only_guarded
-from patchlock.ops.import_time import MISSING, Step, handler_of, steps
+from patchlock.ops.guarding import guard, is_only_guarded
+from patchlock.ops.handling import MISSING, handler_of, only_gives_up
+from patchlock.ops.import_time import Step, steps
+from patchlock.ops.knowledge import truth
+from patchlock.ops.names import bound_names
 from patchlock.ops.syntax import Module, parse
 from patchlock.ops.unbearable import unbearable
 from patchlock.sources import Edit, SourceText
@@ -43,11 +46,14 @@ class OptionalImport:
         module = parse(source)
         if isinstance(module, Refusal):
             return Located(refusals=(module,))
-        imports = [step for step in steps(module.tree.body) if bound_names(step.node, self.package)]
-        guarded = [step for step in imports if handler_of(step.guards, MISSING)[1]]
-        wanted = [step for step in imports if step not in guarded]
-        settled = tuple(module.site(step.node) for step in guarded)
-        refusals = tuple(self._required(module.tree, wanted))
+        try:
+            wanted, refusals = self._wanted(module.tree)
+        except RecursionError:
+            why = "it is nested too deeply to be followed"
+            return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
+        ours = {id(step.node) for step in wanted}
+        imports = _outside_functions(module.tree.body, self.package)
+        settled = tuple(module.site(node) for node in imports if id(node) not in ours)
         if refusals or not wanted:
             return Located(settled=settled, refusals=refusals)
         found = tuple(guard(module, wanted, self.package, self.message))
@@ -57,17 +63,23 @@ class OptionalImport:
             return Located(settled=settled, refusals=refusals)
         return Located(edits=edits, sites=tuple(module.site(step.node) for step in wanted), settled=settled)
 
-    def _required(self, tree: ast.Module, wanted: list[Step]) -> Iterator[Refusal]:
-        """Say where the package is needed for the import itself."""
-        for step in wanted:
-            handler, _ = handler_of(step.guards, MISSING)
-            if handler:
-                yield _required_at(handler.lineno, f"its handler raises again where {self.package} is missing")
-            if ("*", "*") in bound_names(step.node, self.package):
-                yield _required_at(step.node.lineno, f"`{ast.unparse(step.node)}` does not say what it binds")
-        names = {name for step in wanted for name, _ in bound_names(step.node, self.package)}
-        for node, why in unbearable(tree, names):
-            yield _required_at(node.lineno, why)
+    def _wanted(self, tree: ast.Module) -> tuple[list[Step], tuple[Refusal, ...]]:
+        """Give the imports that need a guard, by line, and say where the package is needed for the import itself."""
+        wanted: dict[int, Step] = {}
+        refusals: dict[tuple[int, str], Refusal] = {}
+        for step in steps(tree, self.package):
+            found = list(unbearable(step, self.package))
+            names = bound_names(step.node, self.package)
+            handler, is_ended = handler_of(step.guards, MISSING)
+            if names and not is_ended:
+                wanted[id(step.node)] = step
+                if handler and not only_gives_up(handler):
+                    found.append((handler.lineno, f"its handler raises again where {self.package} is missing"))
+                if ("*", "*") in names:
+                    found.append((step.node.lineno, f"`{ast.unparse(step.node)}` does not say what it binds"))
+            refusals |= {(line, why): _required_at(line, why) for line, why in found}
+        in_order = sorted(wanted.values(), key=lambda step: (step.node.lineno, step.node.col_offset))
+        return in_order, tuple(refusals[key] for key in sorted(refusals))
 
 
 def _required_at(line: int, why: str) -> Refusal:
@@ -79,3 +91,19 @@ def _unproved(module: Module, edits: tuple[Edit, ...]) -> tuple[Refusal, ...]:
         return ()
     why = "guarding its imports would change something else in the file"
     return (Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),)
+
+
+def _outside_functions(body: Iterable[ast.stmt], package: str) -> Iterator[ast.stmt]:
+    """Give the imports of a package that run when the file is imported, also where its absence keeps them from it."""
+    for node in body:
+        if bound_names(node, package):
+            yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        known = truth(node.test, {}, "") if isinstance(node, ast.If) else None
+        for field in ("body", "handlers", "cases", "orelse", "finalbody"):
+            block = getattr(node, field, [])
+            if not isinstance(block, list) or known is (field == "orelse"):
+                continue
+            for inner in block:
+                yield from _outside_functions([inner] if isinstance(inner, ast.stmt) else inner.body, package)

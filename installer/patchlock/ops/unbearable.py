@@ -3,66 +3,77 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator
 
-from patchlock.ops.import_time import MISSING, Parents, handler_of, own_nodes, steps
+from patchlock.ops import absent
+from patchlock.ops.handling import MISSING, handler_of
+from patchlock.ops.import_time import Parents, Step
+from patchlock.ops.knowledge import Fixed, StandIn, Unbound
 
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _REFUSED = MISSING - {"ModuleNotFoundError"}
 """Handlers of these catch the error that a stand-in raises."""
 _WRONG_USE = frozenset({"Exception", "BaseException", "TypeError"})
+_NO_NAME = frozenset({"Exception", "BaseException", "NameError"})
+_NO_ATTRIBUTE = frozenset({"Exception", "BaseException", "AttributeError", "TypeError"})
 
 
-def unbearable(tree: ast.Module, bound: Iterable[str]) -> tuple[tuple[ast.expr, str], ...]:
-    """Find the uses at import that a stand-in cannot bear, each with its reason, a clause.
-
-    Functions of the file that are called at import by their plain name are followed; calls through attributes are not.
-
-    Args:
-        tree: of the file.
-        bound: names that will be bound to stand-ins.
-    """
-    stubs, derived = set(bound), set[str]()
-    functions = _functions(tree)
-    followed = set[int]()
-    found: dict[int, tuple[ast.expr, str]] = {}
-    queue = list(steps(tree.body))
-    for step in queue:  # grows while it is read
-        parents: Parents = {}
-        for node in own_nodes(step.node, parents):
-            for function in _called(node, parents, functions):
-                if id(function) not in followed:
-                    followed.add(id(function))
-                    queue.extend(steps(function.body, step.guards))
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in stubs | derived:
-                chain = _chain(node, parents)
-                why = _why(chain, *parents[id(chain)], parents) if node.id in stubs else _why_derived(chain, parents)
-                over = handler_of(step.guards, _REFUSED if why == "is called" else _WRONG_USE)[1]
-                if why and not over:
-                    found[id(chain)] = (chain, f"`{ast.unparse(chain)}` {why} while the file is imported")
-        _follow_names(step.node, stubs, derived)
-    return tuple(sorted(found.values(), key=lambda item: (item[0].lineno, item[0].col_offset)))
+def unbearable(step: Step, package: str) -> Iterator[tuple[int, str]]:
+    """Say what a statement does that fails where the package is missing, whatever stands for it: line and a clause."""
+    for node in step.nodes:
+        if isinstance(node, ast.Call):
+            yield from _hidden_import(node, step, package)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            chain = _chain(node, step.parents)
+            why, errors = _trouble(node, chain, step)
+            if why and not handler_of(step.guards, errors)[1]:
+                yield chain.lineno, f"`{ast.unparse(chain)}` {why} while the file is imported"
 
 
-def _functions(tree: ast.Module) -> dict[str, list[_Definition]]:
-    """Give what a call of each plain name runs: a function's body, or the constructors of a class."""
-    functions: dict[str, list[_Definition]] = {}
-    for step in steps(tree.body):
-        if isinstance(step.node, _Definition):
-            functions.setdefault(step.node.name, []).append(step.node)
-        if isinstance(step.node, ast.ClassDef):
-            methods = [node for node in step.node.body if isinstance(node, _Definition)]
-            constructors = [method for method in methods if method.name in {"__new__", "__init__", "__post_init__"}]
-            functions.setdefault(step.node.name, []).extend(constructors)
-    return functions
+def _trouble(name: ast.Name, chain: ast.expr, step: Step) -> tuple[str, frozenset[str]]:
+    """Say what is wrong with a use of a name, and which errors a handler would have to catch."""
+    parent, field = step.parents[id(chain)]
+    match step.values.get(name.id):
+        case StandIn(is_derived=True):
+            return _why_derived(chain, step.parents), _REFUSED
+        case StandIn() if isinstance(chain, ast.Attribute) and chain.attr == absent.AS_CLASS:
+            return "", frozenset()
+        case StandIn():
+            why = _why(chain, parent, field, step.parents)
+            return why, _REFUSED if why == "is called" else _WRONG_USE
+        case Unbound(line=line):
+            return f"is read, which the handler in line {line} does not bind,", _NO_NAME
+        case Fixed(value=None, line=line) if line and (chain is not name or _needs_value(parent, field)):
+            return f"is used, which the handler in line {line} sets to None,", _NO_ATTRIBUTE
+        case _:
+            return "", frozenset()
 
 
-def _called(node: ast.AST, parents: Parents, functions: dict[str, list[_Definition]]) -> list[_Definition]:
-    if not isinstance(node, ast.Name):
-        return []
-    parent, field = parents[id(node)]
-    is_called = (isinstance(parent, ast.Call) and field == "func") or field == "decorator_list"
-    return functions.get(node.id, []) if is_called else []
+def _needs_value(parent: ast.AST, field: str) -> bool:
+    """Tell whether `None` cannot stand there: a base class, a function that is called, a decorator."""
+    return (isinstance(parent, ast.Call) and field == "func") or field in {"bases", "decorator_list"}
+
+
+def _hidden_import(call: ast.Call, step: Step, package: str) -> Iterator[tuple[int, str]]:
+    """Find imports that are calls, which no guard of ours is for."""
+    function = ast.unparse(call.func).removeprefix("builtins.")
+    match call.args:
+        case [ast.Constant(value=str(text)), *_]:
+            if function in _IMPORTERS:
+                is_ours = text.partition(".")[0] == package
+            else:
+                is_ours = function in {"exec", "eval"} and _is_imported_by(text, package)
+            if is_ours and not handler_of(step.guards, MISSING)[1]:
+                yield call.lineno, f"`{ast.unparse(call)}` imports it while the file is imported"
+        case _:
+            pass
+
+
+_IMPORTERS = frozenset({"__import__", "import_module", "importlib.import_module"})
+
+
+def _is_imported_by(text: str, package: str) -> bool:
+    return re.search(rf"\b(?:import|from|import_module\(['\"]|__import__\(['\"])\s*{package}\b", text) is not None
 
 
 def _chain(name: ast.Name, parents: Parents) -> ast.expr:
@@ -73,23 +84,6 @@ def _chain(name: ast.Name, parents: Parents) -> ast.expr:
         if not isinstance(parent, ast.Attribute | ast.Subscript) or field != "value":
             return node
         node = parent
-
-
-def _follow_names(statement: ast.stmt, stubs: set[str], derived: set[str]) -> None:
-    """Learn which names a statement makes stand-ins, and which classes it derives from one."""
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=target)], value=value) if _root(value) in stubs:
-            stubs.add(target)
-        case ast.ClassDef(name=name, bases=bases) if any(_root(base) in stubs | derived for base in bases):
-            derived.add(name)
-        case _:
-            pass
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _why_derived(chain: ast.expr, parents: Parents) -> str:
