@@ -19,11 +19,11 @@ from typing import Any, assert_never
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import process
+from patchlock import process, smoke
 from patchlock.environments import interpreter
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
 from patchlock.lockfile import Lock
-from patchlock.model import Check, CommandCheck, ImportsCheck, OnnxSessionCheck, ServesCheck
+from patchlock.model import Check, CommandCheck, ImportsCheck, OnnxSessionCheck, ServesCheck, SmokeImportCheck
 
 _TOLERANCE = 1e-5
 """Largest difference from the exact result in float32 for the probe model."""
@@ -100,10 +100,12 @@ def _run(check: Check, place: Place) -> CheckResult:
                 return _command(check, place)
             case ServesCheck():
                 return _serves(check, place)
+            case SmokeImportCheck():
+                return _smoke_import(check, place)
             case _:
                 assert_never(check)
     except PatchlockError as error:
-        level = "loads" if isinstance(check, ImportsCheck) else "computes"
+        level = "loads" if isinstance(check, ImportsCheck | SmokeImportCheck) else "computes"
         last = f": {error.evidence[-1].strip()}" if error.evidence else ""
         return CheckResult(id=check.id, level=level, passed=False, detail=f"{error.what}{last}")
 
@@ -133,6 +135,13 @@ def _installed(environment: Path) -> Iterator[tuple[NormalizedName, Version]]:
 def _imports(check: ImportsCheck, place: Place) -> CheckResult:
     failed = _kernel("imports", place, json.dumps(check.present), json.dumps(check.absent))["failed"]
     detail = "; ".join(failed) or ", ".join([*check.present, *(f"no {name}" for name in check.absent)])
+    return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
+
+
+def _smoke_import(check: SmokeImportCheck, place: Place) -> CheckResult:
+    failed = smoke.failures(check.smoke, interpreter(place.environment), place.folder, place.variables)
+    without = f" without {', '.join(check.smoke.blocked)}" if check.smoke.blocked else ""
+    detail = "; ".join(failed) or f"{', '.join(check.smoke.modules)}{without}"
     return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
 
 

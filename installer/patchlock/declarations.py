@@ -38,6 +38,7 @@ from patchlock.model import (
     RefusedPair,
     ServesCheck,
     Sha256,
+    SmokeImport,
     Upstream,
 )
 from patchlock.ops import OPS
@@ -51,6 +52,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+EXECUTED: Mapping[str, type[SmokeImport]] = {"smoke-import": SmokeImport}
+"""`check` of a `[[patch.ensure]]` that `verify` runs → dataclass whose fields are its keys."""
 
 CHECKS: Mapping[str, type[Check]] = {
     "imports": ImportsCheck,
@@ -213,7 +217,7 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     op_name = table.text("op")
     op = _named(table, "op", op_name, OPS)
     listed = table.tables("ensure")
-    ensures = tuple(ensure for t in listed if (ensure := _ensure(t)) is not None)
+    ensures = [ensure for t in listed if (ensure := _ensure(t)) is not None]
     if not listed:
         table.problem("ensure", "a patch must say what holds afterwards", "add an [[patch.ensure]] table")
     patch_id, why, source = table.text("id"), table.text("why"), table.text("source")
@@ -243,7 +247,8 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
             profiles=wanted,
             op_name=op_name,
             op=op,
-            ensures=ensures,
+            ensures=tuple(ensure for ensure in ensures if not isinstance(ensure, SmokeImport)),
+            executed=tuple(ensure for ensure in ensures if isinstance(ensure, SmokeImport)),
             expect=expect,
             after=after,
             origin=table.origin(),
@@ -251,10 +256,11 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     return _Declared(table=table, id=patch_id, after=after, patch=patch)
 
 
-def _ensure(table: Table) -> Ensure | None:
+def _ensure(table: Table) -> Ensure | SmokeImport | None:
     name = table.text("check")
-    ensure = _named(table, "check", name, ENSURES)
-    if ensure is not None or name in ENSURES:
+    known: Mapping[str, type[Ensure | SmokeImport]] = {**ENSURES, **EXECUTED}
+    ensure = _named(table, "check", name, known)
+    if ensure is not None or name in known:
         table.finish()
     return ensure
 

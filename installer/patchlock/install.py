@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.lockfile import Lock
-from patchlock.model import CommitId, Outcome, Sha256
+from patchlock.model import CommitId, Outcome, Sha256, SmokeImportCheck
 
 _LEAST_ROOM = 300_000_000
 """Bytes that must be free before anything is touched: a clone, and an environment of small packages."""
@@ -140,7 +140,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     try:
         # Also where the generation was complete already: the source may have moved, or the user may have changed it.
         with progress.stage("verify"):
-            results = verify(request, job.lock, folder, progress)
+            needed = planning.executed(request.app.patches, job.upstream.patched.outcomes)
+            results = verify(request, job.lock, folder, progress, needed)
             checks.require_passed(results, request.app.name)
             progress.say(f"{len(results)} checks passed")
         receipt = _receipt(job, name, results, receipt)
@@ -260,7 +261,9 @@ def place(request: Request, folder: Path) -> checks.Place:
     )
 
 
-def verify(request: Request, lock: Lock, folder: Path, progress: Progress) -> tuple[checks.CheckResult, ...]:
-    """Run all checks of the profile and the app in a generation."""
-    wanted = (*request.profile.checks, *request.app.checks)
+def verify(
+    request: Request, lock: Lock, folder: Path, progress: Progress, executed: Iterable[SmokeImportCheck]
+) -> tuple[checks.CheckResult, ...]:
+    """Run all checks of the profile and the app in a generation, and the executed ensures of patches."""
+    wanted = (*request.profile.checks, *executed, *request.app.checks)
     return checks.verify(lock, wanted, place(request, folder), progress.say)

@@ -154,6 +154,36 @@ class Ensure(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class SmokeImport:
+    """What must hold in the app's environment after patching: modules import while packages are not there.
+
+    Unlike an `Ensure` it runs upstream's code, so only `verify` runs it, contained.
+
+    Raises:
+        ValueError: a field is not what it should be; one clause.
+    """
+
+    modules: tuple[str, ...]
+    """Dotted names, as the app's folder has them."""
+    blocked: tuple[str, ...] = ()
+    """Top-level packages that look as if they were not installed."""
+    timeout: int = 60
+    """Seconds for each module."""
+
+    def __post_init__(self) -> None:
+        if not self.modules:
+            raise ValueError("`modules` is empty")
+        for module in self.modules:
+            if not all(part.isidentifier() for part in module.split(".")):
+                raise ValueError(f"`{module}` is not the name of a module")
+        for package in self.blocked:
+            if not package.isidentifier():
+                raise ValueError(f"`{package}` is not the name of a top-level package")
+        if self.timeout <= 0:
+            raise ValueError("`timeout` must be a number of seconds above 0")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Expect:
     """How many places the author of a patch saw; 0 means "any number"."""
 
@@ -183,6 +213,8 @@ class Patch:
     after: tuple[str, ...]
     """Ids of patches of the same app that go first."""
     origin: Origin
+    executed: tuple[SmokeImport, ...] = ()
+    """What must hold when the patched code runs; see `planning.executed`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -276,7 +308,15 @@ class ServesCheck:
     """Seconds until the first answer."""
 
 
-Check = ImportsCheck | OnnxSessionCheck | CommandCheck | ServesCheck
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class SmokeImportCheck:
+    """The executed ensure of a patch that was needed."""
+
+    id: str
+    smoke: SmokeImport
+
+
+Check = ImportsCheck | OnnxSessionCheck | CommandCheck | ServesCheck | SmokeImportCheck
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,12 +16,19 @@ from patchlock.model import (
     FileChange,
     Outcome,
     OutcomeKind,
+    Patch,
     Patched,
     Platform,
     Profile,
     Sha256,
+    SmokeImportCheck,
 )
 from patchlock.sources import Undecodable, decode
+
+_APPLIED = frozenset(
+    {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, OutcomeKind.MOVED, OutcomeKind.NEW_SITES, OutcomeKind.ALREADY_OURS}
+)
+"""Outcomes with which a patch has changed a file."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +101,20 @@ def patched_message(name: str, profile: str, outcomes: Iterable[Outcome]) -> str
         place = f" {outcome.path}" if outcome.path else ""
         lines.append(f"{outcome.patch}: {outcome.kind.value}{place}")
     return "\n".join(lines) + "\n"
+
+
+def executed(patches: Iterable[Patch], outcomes: Iterable[Outcome]) -> tuple[SmokeImportCheck, ...]:
+    """Give the executed ensures of the patches that were needed, as checks; each has an id of its own."""
+    needed = {outcome.patch for outcome in outcomes if outcome.kind in _APPLIED}
+    return tuple(check for patch in patches if patch.id in needed for check in executed_by(patch))
+
+
+def executed_by(patch: Patch) -> tuple[SmokeImportCheck, ...]:
+    """Give the executed ensures of a patch as checks."""
+    return tuple(
+        SmokeImportCheck(id=f"{patch.id}/smoke-import" + (f"-{number}" if number > 1 else ""), smoke=smoke)
+        for number, smoke in enumerate(patch.executed, 1)
+    )
 
 
 def diff(changes: Iterable[FileChange], *, before: str = "upstream", after: str = "patched") -> str:

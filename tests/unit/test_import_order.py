@@ -23,6 +23,8 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("environments", "checks", "codemods"), 2),
     **dict.fromkeys(("cases", "edited", "histories"), 2),
     **dict.fromkeys(("gathering", "install", "upkeep", "repatching", "trying"), 3),
+    **dict.fromkeys(("environments", "smoke", "checks"), 2),
+    **dict.fromkeys(("gathering", "install", "upkeep", "repatching"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

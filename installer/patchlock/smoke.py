@@ -1,0 +1,72 @@
+"""Import modules of an app with packages blocked, each in a process of its own: contained, never in ours."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from patchlock import process
+from patchlock.model import SmokeImport
+
+_GPU = ("CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ROCM_", "HSA_", "ZE_", "ONEAPI_", "SYCL_", "GPU_")
+_HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+_OFFLINE = {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+"""For what asks before it uses the network; the kernel stops what does not ask."""
+
+
+def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Import each module, and say which did not import, one clause each.
+
+    Args:
+        smoke: the modules and what is blocked.
+        python: the interpreter of the generation.
+        folder: the app's.
+        variables: the whole environment of a child; those of GPUs are left out.
+
+    Raises:
+        ProgramMissingError: the interpreter is not there.
+    """
+    env = {name: value for name, value in variables.items() if not name.startswith(_GPU)} | _HIDDEN | _OFFLINE
+    found = ((module, _failure(module, smoke, python, folder, env)) for module in smoke.modules)
+    without = f" without {', '.join(smoke.blocked)}" if smoke.blocked else ""
+    return tuple(f"import {module}{without}: {why}" for module, why in found if why)
+
+
+def _failure(module: str, smoke: SmokeImport, python: Path, folder: Path, env: Mapping[str, str]) -> str:
+    with (
+        tempfile.TemporaryDirectory(prefix="patchlock-smoke-", ignore_cleanup_errors=True) as name,
+        importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / "smoke_import.py") as script,
+    ):
+        answer, log = Path(name) / "answer", Path(name) / "log"
+        options = ("-I", "-B", "-X", "utf8")
+        blocked = json.dumps(smoke.blocked)
+        child = process.start(
+            str(python), *options, str(script), module, blocked, str(answer), env=env, cwd=folder, log=log
+        )
+        try:
+            code = child.wait(timeout=smoke.timeout)
+        except subprocess.TimeoutExpired:
+            return f"it did not end within {smoke.timeout} seconds"
+        finally:
+            _kill(child)
+        if answer.exists():
+            return str(json.loads(answer.read_text(encoding="utf-8"))["failed"])
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        return f"the process ended with exit code {code}" + (f": {last[0]}" if last else "")
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """End the child and what it started, whether it has ended by itself or not."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
+    child.wait()
