@@ -113,8 +113,8 @@ def _judge(case: Case) -> tuple[str, str, tuple[str, ...]]:
         return "not Python", located.refusals[0].why, ()
     sys.meta_path.insert(0, Blocked(case.package))
     original = skeletons.Prepared(source.text, case.package, absent.NAME)
-    noise, _ = original.errors(Mock)
     before, _ = original.errors(None)
+    noise = original.errors(Mock)[0] if before else {}
     needs = [f"line {line}: {text}" for text, line in before.items() if text not in noise]
     notes = ["mocks were too poor", *(f"noise: {text}" for text in noise)] if noise else []
     if located.refusals:
@@ -298,7 +298,8 @@ def main() -> None:
                 notes[kind, case.group] += 1
                 shown[kind].append(f"{where}: {note if kind != note else result.detail}")
             if number % 500 == 0:
-                print(f"{number} files, {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+                so_far = dict(collections.Counter(end for end, _ in ends.elements()))
+                print(f"{number} files, {time.monotonic() - started:.0f} s, {so_far}", file=sys.stderr, flush=True)
     groups = [*(name for name in HISTORIES if name in found), "HEAD of all"]
     _table(ends, groups)
     _table(notes, groups)

@@ -67,12 +67,15 @@ class Skeleton:
         found: list[tuple[set[str], set[str]]] = []
 
         def collect(node: ast.AST) -> set[str]:
-            names: set[str] = set()
-            for child in ast.iter_child_nodes(node):
-                names |= collect(child)
             if isinstance(node, ast.Name):
-                names.add(node.id)
-            elif isinstance(node, ast.Import | ast.ImportFrom | ast.Call) and self._is_ours(node):
+                return {node.id}
+            names: set[str] = set()
+            for field in node._fields:
+                value = getattr(node, field, None)
+                for child in value if type(value) is list else (value,):
+                    if isinstance(child, ast.AST) and child._fields:
+                        names |= collect(child)
+            if isinstance(node, ast.Import | ast.ImportFrom | ast.Call) and self._is_ours(node):
                 names.add(self.package)
             if isinstance(node, Function | ast.ClassDef):
                 found.append(({node.name}, names))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from patchlock import targets
+from patchlock import notebooks, targets
 from patchlock.errors import PatchError
 from patchlock.model import (
     BLOCKING,
@@ -170,7 +170,7 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
         before = decode(path, state.original[path]) if others and path in state.original else None
         if not isinstance(before, SourceText):
             continue
-        wanted = patch.op.locate(before)
+        wanted = notebooks.locate(patch.op, before)
         if len(wanted.sites) > len(where.sites) + len(where.settled):
             taken = next((s for s in wanted.sites if s not in where.sites), wanted.sites[0])
             failures.append(
@@ -185,7 +185,9 @@ def problems(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
     asked = [problem for ensure in patch.ensures for problem in ensure.problems(path, data)]
     source = decode(path, data)
     if isinstance(source, SourceText):
-        asked += [f"line {site.line}: `{site.text}` needs it again" for site in patch.op.locate(source).sites]
+        asked += [
+            f"line {site.line}: `{site.text}` needs it again" for site in notebooks.locate(patch.op, source).sites
+        ]
     return tuple(asked)
 
 
@@ -194,7 +196,7 @@ def _unsettled(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...
     again = decode(path, data)
     if isinstance(again, Undecodable):
         return (f"the patched file cannot be read: {again.why}",)
-    where = patch.op.locate(again)
+    where = notebooks.locate(patch.op, again)
     if where.refusals:
         return (f"the patched file is refused at line {where.refusals[0].line}: {where.refusals[0].why}",)
     return ("applied twice it changes the file again",) if where.edits else ()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from patchlock import notebooks
 from patchlock.model import Located, Op, Patch
 from patchlock.ops.diffs import AddFile, UnifiedDiff
 from patchlock.sources import SourceText, Undecodable, decode
@@ -59,7 +60,7 @@ def locate(
         if isinstance(source, Undecodable):
             unreadable.append(source)
         else:
-            found[path] = (source, patch.op.locate(source))
+            found[path] = (source, notebooks.locate(patch.op, source))
     return found, tuple(unreadable)
 
 

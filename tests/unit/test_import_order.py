@@ -14,7 +14,19 @@ PACKAGE = ROOT / "installer" / "patchlock"
 STOREYS: dict[str, int] = {
     **dict.fromkeys(("errors", "sources", "model", "tables", "platforms", "selection", "requirement_files"), 1),
     **dict.fromkeys(
-        ("ops", "ensures", "targets", "patching", "planning", "lockfile", "compatibility", "declarations"), 1
+        (
+            "ops",
+            "ensures",
+            "targets",
+            "patching",
+            "notebooks",
+            "json_places",
+            "planning",
+            "lockfile",
+            "compatibility",
+            "declarations",
+        ),
+        1,
     ),
     "authoring": 1,
     **dict.fromkeys(("authoring", "trials"), 1),

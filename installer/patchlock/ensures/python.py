@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from patchlock.ensures.imported import unguarded_imports
+from patchlock.ensures.notebook import code_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Variables = Mapping[str, list[ast.expr]]
@@ -144,7 +145,7 @@ def _tree(path: PurePosixPath, data: bytes) -> ast.Module | str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(data, str(path))
+            return ast.parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
     except SyntaxError as error:
         return f"line {error.lineno or 1}: it does not parse: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:

@@ -35,3 +35,6 @@ OPS: Mapping[str, type[Op]] = {
     "add-file": diffs.AddFile,
 }
 """Name in the catalogue → dataclass whose fields are the op's keys. See docs/add-an-op.md."""
+
+PYTHON_OPS: tuple[type[Op], ...] = (python.OptionalImport, python.NeutraliseCall, python.ReplaceExpression)
+"""The ops on Python code; of a notebook they are given the code alone."""
