@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import arguments, codemod, device_literals, diffs, entry, insert_statement, python, requirements, structured, text
+from patchlock.ops import arguments, codemod, device_literals, diffs, entry, insert_statement, python, requirements, run_time_pip, structured, text
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
@@ -28,6 +28,8 @@ OPS: Mapping[str, type[Op]] = {
     "insert-statement": insert_statement.InsertStatement,
     # device_literals.py
     "device-literals": device_literals.DeviceLiterals,
+    # run_time_pip.py
+    "run-time-pip": run_time_pip.RunTimePip,
     # text.py
     "replace-text": text.ReplaceText,
     # diffs.py
