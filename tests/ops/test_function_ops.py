@@ -117,6 +117,7 @@ def test_leaves_alone(op: Op, text: str) -> None:
 
 REFUSED = [
     pytest.param(OFF, "class A:\n  def f(s): x\nclass B:\n  def f(s): x\n", 4, "`f` could be `A.f` or `B.f`; write which one", id="several-classes"),
+    pytest.param(OFF, "".join(f"class {name}:\n  def f(s): x\n" for name in "ABCDE"), 10, "`f` could be `A.f` or `B.f` or `C.f` or 2 others; write which one", id="many-classes"),
     pytest.param(OFF, "class A:\n  @property\n  def f(s): x\n  @f.setter\n  def f(s, v): x\n", 5, "`f` is several functions under one name", id="property-with-a-setter"),
     pytest.param(TOLD, "def f():\n    yield 1\n", 1, "it is a generator, whose callers see what it yields, never `0`", id="generator-with-a-value"),
     pytest.param(OFF, "@contextlib.contextmanager\ndef f():\n    yield 1\n", 2, "it is a context manager, which must yield once", id="context-manager"),

@@ -51,7 +51,8 @@ def live(tree: ast.Module, name: str) -> tuple[Definition, ...] | Refusal:
     names = sorted({one.name for one in found})
     if len(names) > 1:
         line = max(one.node.lineno for one in found)
-        return ambiguous(line, f"`{name}` could be {' or '.join(f'`{other}`' for other in names)}; write which one")
+        told = [*(f"`{other}`" for other in names[:3]), *([f"{len(names) - 3} others"] if len(names) > 3 else ())]
+        return ambiguous(line, f"`{name}` could be {' or '.join(told)}; write which one")
     last: dict[int, Definition] = {}
     for one in found:
         decorators = {_last_name(decorator) for decorator in one.node.decorator_list}
