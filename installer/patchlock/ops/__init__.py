@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from patchlock.model import Op
-from patchlock.ops import arguments, codemod, device_literals, diffs, entry, insert_statement, python, requirements, run_time_pip, structured, text
+from patchlock.ops import (
+    arguments,
+    codemod,
+    device_literals,
+    diffs,
+    entry,
+    insert_statement,
+    python,
+    requirements,
+    run_time_pip,
+    structured,
+    text,
+)
 
 OPS: Mapping[str, type[Op]] = {
     # requirements.py
