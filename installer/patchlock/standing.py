@@ -96,7 +96,10 @@ def _tips(repository: Path) -> list[CommitId]:
 
 
 def _newest_common(repository: Path, commit: CommitId, tips: Iterable[CommitId]) -> CommitId | None:
-    """Give the newest commit that a branch shares with upstream."""
+    """Give the newest commit that a branch shares with upstream; None where no commit is known to be upstream's."""
+    tips = tuple(tips)
+    if not tips:
+        return None
     done = git("merge-base", "--all", commit, *tips, repository=repository, allowed=(0, 1, 128)).text.split()
     if len(done) < 2:
         return CommitId(done[0]) if done else None

@@ -403,6 +403,17 @@ def test_links_and_submodules_are_not_followed(clone: Path, upstream: Path) -> N
     assert (clone / "link.py").is_symlink()
 
 
+def test_repository_without_a_remote_is_patched_where_it_stands(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main", "own")
+    commit(tmp_path / "own", app=FILE)
+    apply(tmp_path / "own")
+    assert read(tmp_path / "own") == PATCHED
+    git(tmp_path / "own", "stash", "-q")
+    commit(tmp_path / "own", new='d = "cuda"\n')
+    apply(tmp_path / "own")
+    assert (read(tmp_path / "own"), read(tmp_path / "own", "new")) == (PATCHED, "d = choose()\n")
+
+
 def test_linked_worktree_is_a_clone_too(clone: Path, tmp_path: Path) -> None:
     git(clone, "worktree", "add", "-q", str(tmp_path / "second"), "-b", "second")
     apply(tmp_path / "second")
