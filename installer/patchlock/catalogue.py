@@ -10,8 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import codemods, declarations
-from patchlock.errors import CatalogueError, Problem, UnknownAppError, UnknownProfileError, UsageError, nearest
+from patchlock import codemods, declarations, distribution_tables
+from patchlock.distribution_tables import Distribution
+from patchlock.errors import (
+    CatalogueError,
+    Problem,
+    UnknownAppError,
+    UnknownDistributionError,
+    UnknownProfileError,
+    UsageError,
+    nearest,
+)
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
 from patchlock.tables import Report, Table, line_index
 
@@ -70,6 +79,30 @@ class Catalogue:
             CatalogueError: its file has mistakes; carries all of them.
         """
         return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: declarations.index(table, name))
+
+    def distribution_names(self) -> tuple[str, ...]:
+        """List the third-party distributions that we patch, sorted."""
+        return tuple(sorted(path.parent.name for path in self.root.glob("patches/distributions/*/patch.toml")))
+
+    def distribution(self, name: str) -> Distribution:
+        """Read the patches of one distribution.
+
+        Raises:
+            UnknownDistributionError: there are none for it.
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        known = self.distribution_names()
+        if name not in known:
+            raise UnknownDistributionError(
+                f'there is no patch for a distribution "{name}"', remedy=nearest(name, known)
+            )
+        folder = f"patches/distributions/{name}"
+        has_cases = (self.root / folder / "cases.py").is_file()
+        return _read(
+            self.root,
+            f"{folder}/patch.toml",
+            lambda table: distribution_tables.distribution(table, name, folder, has_cases, self.profile_names()),
+        )
 
     def lock_path(self, app: App, profile: Profile, platform: Platform) -> Path:
         """Name the lockfile of a pair: `<profile>.txt`, or one for each platform where a profile has several."""

@@ -398,7 +398,7 @@ def index(root: Table, name: str) -> RecordedIndex:
                 version=wheel_version,
                 filename=filename,
                 url=row.text("url", f"{url}/{quote(filename)}"),
-                sha256=row.parse("sha256", _sha256, Sha256("")),
+                sha256=row.parse("sha256", sha256, Sha256("")),
                 requires=_each(row, "requires", requirement),
                 source=row.text("source"),
             )
@@ -407,7 +407,8 @@ def index(root: Table, name: str) -> RecordedIndex:
     return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin)
 
 
-def _sha256(text: str) -> Sha256:
+def sha256(text: str) -> Sha256:
+    """Parse a sha256; a `ValueError` says in one clause that it is none."""
     if not _SHA256.fullmatch(text):
         raise ValueError(f'"{text}" must be a sha256 of 64 hexadecimal digits')
     return Sha256(text)

@@ -239,6 +239,24 @@ class VerifyError(PatchlockError):
     code = "verify"
 
 
+class WheelError(PatchlockError):
+    """A file is not a wheel, or one that no installer should be given."""
+
+    code = "wheel"
+
+
+class DownloadError(PatchlockError):
+    """A server answers, but does not give the file."""
+
+    code = "download"
+
+
+class UnknownDistributionError(PatchlockError):
+    """The catalogue has no patch for that distribution, or none for that version."""
+
+    code = "unknown-distribution"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -10,6 +10,7 @@ import click
 
 from patchlock.cli import clones, options, output
 from patchlock.cli.apps import outcome_data, outcome_lines
+from patchlock.cli.distributions import wheel_command
 
 if TYPE_CHECKING:
     from patchlock.gathering import Request, Upstream
@@ -27,7 +28,10 @@ def patch_command() -> None:
     """
 
 
-for _command in (clones.apply_command, clones.update_command, clones.undo_command, clones.hooks_command):
+for _command in (
+    *(clones.apply_command, clones.update_command, clones.undo_command, clones.hooks_command),
+    wheel_command,
+):
     patch_command.add_command(_command)
 
 

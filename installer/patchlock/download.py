@@ -1,0 +1,235 @@
+"""Fetch one file by its sha256, from a server or from this machine: the only HTTP; resumes what was cut off."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+from patchlock import __version__, mutex
+from patchlock.errors import DownloadError, HashMismatchError, NetworkError
+from patchlock.model import Sha256
+
+if TYPE_CHECKING:
+    import requests
+
+_ATTEMPTS = 4
+_CONNECT, _SILENCE = 15, 60
+"""Seconds until a server must have taken the connection, and until it must have sent the next bytes."""
+_BLOCK = 64 * 1024
+_LONGEST_WAIT = 30.0
+_OTHER_HOLDER = 3600.0
+"""Seconds to wait for another patchlock that fetches the same file."""
+_AGAIN = "check the connection or the proxy, and run the same command again: what has come is kept"
+
+Tell = Callable[[int, int], None]
+"""Called with the bytes that have come and the bytes of the whole file; 0 where the server does not say."""
+
+
+def _silent(_done: int, _size: int) -> None:
+    pass
+
+
+def fetch(
+    address: str, target: Path, *, sha256: Sha256, tell: Tell = _silent, pause: Callable[[float], None] = time.sleep
+) -> Path:
+    """Bring one file to its place; it is there whole and right, or not at all.
+
+    What was cut off lies beside the place as `<name>.part` and is gone on with. Proxies, certificates and credentials
+    are those of the environment (`HTTPS_PROXY`, `SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`, netrc).
+
+    Args:
+        address: `https://…`, `http://…`, `file://…` or a path.
+        target: where the file goes; its folder is made.
+        sha256: what the file must be.
+        tell: see `Tell`.
+        pause: waits some seconds before another attempt.
+
+    Raises:
+        HashMismatchError: other bytes came; they were removed.
+        NetworkError: the server does not answer, or not to the end, several times over.
+        DownloadError: it answers that it will not give the file, or the address is none.
+    """
+    if is_there(target, sha256):
+        return target
+    part = target.with_name(f"{target.name}.part")
+    with mutex.hold(part.with_name(f"{part.name}.lock"), wait=_OTHER_HOLDER):
+        if not is_there(target, sha256):
+            _bring(address, part, sha256, tell, pause)
+            part.replace(target)
+    return target
+
+
+def is_there(target: Path, sha256: Sha256) -> bool:
+    """Say whether the right file is at its place."""
+    return target.is_file() and _digest(target) == sha256
+
+
+def _bring(address: str, part: Path, sha256: Sha256, tell: Tell, pause: Callable[[float], None]) -> None:
+    parts = urlsplit(address)
+    local = _local(address)
+    if local is not None:
+        if not local.is_file():
+            raise DownloadError("there is no such file", where=str(local), remedy="correct the path")
+        shutil.copyfile(local, part)
+    elif parts.scheme in {"http", "https"} and parts.hostname:
+        resumed = part.is_file() and part.stat().st_size > 0
+        _download(address, part, tell, pause)
+        if resumed and _digest(part) != sha256:  # what lay there may be of another file
+            part.unlink()
+            _download(address, part, tell, pause)
+    else:
+        raise DownloadError(
+            "only http, https and file addresses can be fetched", where=_shown(address), remedy="correct the address"
+        )
+    found = _digest(part)
+    if found != sha256:
+        part.unlink()
+        raise HashMismatchError(
+            f"{_name(address)} is not the file that was promised, and was removed",
+            where=f"{_shown(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
+            remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us",
+        )
+
+
+def _local(address: str) -> Path | None:
+    """Give the path that an address means; a Windows drive is no scheme."""
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return Path(url2pathname(parts.path))
+    return Path(address) if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address) else None
+
+
+def _download(address: str, part: Path, tell: Tell, pause: Callable[[float], None]) -> None:
+    """Try several times; each attempt goes on where the one before stopped."""
+    import requests
+
+    failed = ""
+    with requests.Session() as session:
+        session.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": "identity"})
+        session.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
+        for attempt in range(_ATTEMPTS):
+            try:
+                wait = _attempt(session, address, part, tell)
+            except requests.exceptions.SSLError as error:
+                raise NetworkError(
+                    "the certificate of the server is not trusted",
+                    where=_host(address),
+                    remedy="name the certificates of your proxy with SSL_CERT_FILE",
+                ) from error
+            except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
+                raise DownloadError(
+                    "the address leads nowhere", where=_shown(address), remedy="correct the address"
+                ) from error
+            except requests.exceptions.RequestException as error:
+                failed, wait = _reason(error), 0.0
+            else:
+                if wait is None:
+                    return
+                failed = "the server is busy"
+            if attempt + 1 < _ATTEMPTS:
+                pause(min(max(wait, 2.0**attempt), _LONGEST_WAIT))
+    raise NetworkError(
+        f"{_name(address)} could not be fetched in {_ATTEMPTS} attempts: {failed}", where=_host(address), remedy=_AGAIN
+    )
+
+
+def _attempt(session: requests.Session, address: str, part: Path, tell: Tell) -> float | None:
+    """Fetch what is missing.
+
+    Returns:
+        None when the server has sent all, or the seconds after which it wants to be asked again.
+    """
+    have = part.stat().st_size if part.is_file() else 0
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    with session.get(address, headers=headers, stream=True, timeout=(_CONNECT, _SILENCE)) as answer:
+        if answer.status_code == 416:  # nothing is left of it: the file is whole, or another one
+            whole = re.fullmatch(r"bytes \*/(\d+)", answer.headers.get("Content-Range", ""))
+            if whole and int(whole[1]) == have:
+                return None
+            part.unlink()
+            return 0.0
+        if answer.status_code in {408, 425, 429} or answer.status_code >= 500:
+            return _seconds(answer.headers.get("Retry-After", ""))
+        if answer.status_code not in {200, 206}:
+            raise _refused(address, answer.status_code)
+        begins = re.match(rf"bytes {have}-", answer.headers.get("Content-Range", ""))
+        kept = have if answer.status_code == 206 and begins else 0
+        if answer.status_code == 206 and not begins:
+            part.unlink(missing_ok=True)
+            return 0.0
+        size = answer.headers.get("Content-Length", "")
+        _write(answer, part, kept, kept + int(size) if size.isdigit() else 0, tell)
+    return None
+
+
+def _reason(error: requests.exceptions.RequestException) -> str:
+    """Say in a clause what requests says in a paragraph."""
+    from requests import exceptions
+
+    if isinstance(error, exceptions.ProxyError):
+        return "the proxy does not answer"
+    if isinstance(error, exceptions.Timeout):
+        return "there was no answer in time"
+    if isinstance(error, exceptions.ChunkedEncodingError):
+        return "the connection ended too early"
+    return "there is no connection" if isinstance(error, exceptions.ConnectionError) else type(error).__name__
+
+
+def _write(answer: requests.Response, part: Path, kept: int, size: int, tell: Tell) -> None:
+    import requests
+
+    done = kept
+    with part.open("ab" if kept else "wb") as file:
+        for block in answer.iter_content(_BLOCK):
+            file.write(block)
+            done += len(block)
+            tell(done, size)
+    if size and done < size:
+        raise requests.exceptions.ChunkedEncodingError("fewer bytes than promised")
+
+
+def _refused(address: str, status: int) -> DownloadError:
+    known = {401: "asks for a password", 403: "does not allow it", 404: "does not have it", 410: "has it no more"}
+    remedy = "check the address and the access, or download the file yourself and name it"
+    return DownloadError(
+        f"{_name(address)} cannot be fetched: the server {known.get(status, f'answers {status}')}",
+        where=_shown(address),
+        remedy=remedy,
+    )
+
+
+def _seconds(text: str) -> float:
+    """Read `Retry-After`; a date is not worth a parser."""
+    return float(text) if text.isdigit() else 0.0
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name(address: str) -> str:
+    return unquote(urlsplit(address).path.rpartition("/")[2]) or _host(address)
+
+
+def _host(address: str) -> str:
+    return urlsplit(address).hostname or address
+
+
+def _shown(address: str) -> str:
+    """Leave out what may be a secret: user, password, query."""
+    parts = urlsplit(address)
+    with contextlib.suppress(ValueError):
+        if parts.hostname:
+            port = f":{parts.port}" if parts.port else ""
+            return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    return address
