@@ -176,7 +176,7 @@ REFUSED = [
     pytest.param(put("a", "1, 2"), YAML, "a: 1\n", 1, AMBIGUOUS, "`1, 2` is not a YAML value", id="yaml-value"),
     pytest.param(put("a", "b: c"), YAML, "a: 1\n", 1, AMBIGUOUS, NO_MORE, id="yaml-value-of-flow-only"),
     pytest.param(delete("l/0"), JSON, '{\n"l": [0, 1]}', 2, AMBIGUOUS, "item 0 would be another one afterwards; name it by `key=value`, or `=value` for a text", id="delete-by-index"),
-    pytest.param(delete("m/n=2/n"), YAML, BLOCK, 14, AMBIGUOUS, NO_MORE, id="yaml-only-key"),
+    pytest.param(delete("m/n=2/n"), YAML, BLOCK, 14, AMBIGUOUS, "`n=2` would be left with nothing; delete that, or set it", id="yaml-only-key"),
     pytest.param(put("f/z", "1"), YAML, BLOCK, 6, AMBIGUOUS, NO_MORE, id="yaml-behind-an-empty-value"),
 ]  # fmt: skip
 

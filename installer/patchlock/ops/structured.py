@@ -84,7 +84,11 @@ class DeleteKey:
         if isinstance(place.steps[-1], int) and "=" not in self.key[-1]:
             why = f"item {self.key[-1]} would be another one afterwards; name it by `key=value`, or `=value` for a text"
             return _refused(line_at(source.text, child.span.start), why)
-        edits = _deleted(document, place.nodes[-2], child)
+        parent = place.nodes[-2]
+        if document.language == "YAML" and not parent.enclosed and len(parent.children) == 1 and len(self.key) > 1:
+            why = f"`{self.key[-2]}` would be left with nothing; delete that, or set it"
+            return _refused(line_at(source.text, child.span.start), why)
+        edits = _deleted(document, parent, child)
         return _proved(document, source, edits, child.span, removed(document.data, place.steps))
 
 
