@@ -64,7 +64,7 @@ def _pip_line(line: str) -> Fact:
     try:
         words, options = req_file.get_line_parser(None)(line)
     except (req_file.OptionParsingError, optparse.OptParseError):
-        return "", line
+        return _requirement(re.split(r"\s-", line)[0])[0], line
     given = {key: value for key, value in vars(options).items() if value and key != "format_control"}
     name, shown = _requirement(words) if words else ("", "")
     if not words and given.get("editables"):
@@ -73,12 +73,14 @@ def _pip_line(line: str) -> Fact:
 
 
 def _requirement(words: str) -> Fact:
+    place = re.search(r"[#&]egg=([\w.-]+)|([^/\\@\s-]+)-\d[^/\\]*\.whl", words)
     try:
         requirement = Requirement(words.replace(";", " ;") if "@" in words else words)
+        if place and not requirement.url:  # a file's name that could also be a distribution's
+            return canonicalize_name(place[1] or place[2]), words
     except InvalidRequirement:
-        egg = re.search(r"[#&]egg=([\w.-]+)|([^/\\-]+)-\d[^/\\]*\.whl", words)
-        if egg:
-            return canonicalize_name(egg[1] or egg[2]), words
+        if place:
+            return canonicalize_name(place[1] or place[2]), words
         plain = re.match(r"([A-Za-z0-9][\w.-]*?)\s*(?:\[[^\]]*\])?\s*[=<>!~;]", words)
         return (canonicalize_name(plain[1]) if plain else "", words)
     return canonicalize_name(requirement.name), str(requirement)
