@@ -54,7 +54,7 @@ def facts(path: PurePosixPath, data: bytes) -> list[Fact]:
 
 def _pip(data: bytes) -> Iterator[Fact]:
     """Read line by line, as pip does, so that one bad line does not hide the others."""
-    content = req_file._decode_req_file(data, "requirements.txt")  # noqa: SLF001
+    content = req_file._decode_req_file(data, "requirements.txt")
     for _, line in req_file.preprocess(content):
         yield _pip_line(line)
 
