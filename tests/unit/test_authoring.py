@@ -10,26 +10,26 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from patchlock import declarations, patching
-from patchlock.authoring import tree, writing
+from patchlock.authoring import assembly, writing
 from patchlock.authoring.files import Likeness
 from patchlock.model import OutcomeKind, Patch
 from patchlock.tables import Report, Table
 
 
-def read_back(authored: tree.Authored) -> tuple[Patch, ...]:
+def read_back(authored: assembly.Authored) -> tuple[Patch, ...]:
     """Write the patches as TOML and read them as the catalogue does."""
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches)
     report = Report(file="app.toml", lines={})
-    patches = declarations.patches(Table(tomllib.loads(text), report))
+    patches = declarations.patches(Table(tomllib.loads(text), report), None)
     assert report.problems == []
     return patches
 
 
-def author(before: dict[str, str], after: dict[str, str]) -> tuple[tree.Authored, dict[str, str]]:
+def author(before: dict[str, str], after: dict[str, str]) -> tuple[assembly.Authored, dict[str, str]]:
     """Say edits as patches, and give what these patches, read from TOML, make of upstream."""
     old, new = ({PurePosixPath(path): text.encode() for path, text in files.items()} for files in (before, after))
-    authored = tree.author(old, new)
+    authored = assembly.author(old, new)
     patches = read_back(authored)
     patched = patching.apply(patches, old)
     assert patched.failures == ()
@@ -193,7 +193,7 @@ def test_each_patch_asks_for_its_why_and_has_checks_that_failed_before() -> None
 )
 def test_what_no_patch_holds_is_said(before: dict[str, bytes], after: dict[str, bytes], note: str) -> None:
     old, new = ({PurePosixPath(path): data for path, data in files.items()} for files in (before, after))
-    assert tree.author(old, new) == tree.Authored(patches=(), files={}, notes=(note,))
+    assert assembly.author(old, new) == assembly.Authored(patches=(), files={}, notes=(note,))
 
 
 def test_renamed_file_is_added_and_said() -> None:
@@ -206,7 +206,7 @@ def test_renamed_file_is_added_and_said() -> None:
 def test_encoding_and_line_endings_of_upstream_stay() -> None:
     path = PurePosixPath("requirements.txt")
     before = "\ufeffa==1\r\nb\r\n".encode("utf-16-le")
-    authored = tree.author({path: before}, {path: b"a==2\nb\n"})
+    authored = assembly.author({path: before}, {path: b"a==2\nb\n"})
     assert authored.files == {path: Likeness.TEXT}
     patched = patching.apply(read_back(authored), {path: before})
     assert patched.changes[0].after == "\ufeffa==2\r\nb\r\n".encode("utf-16-le")
@@ -214,10 +214,10 @@ def test_encoding_and_line_endings_of_upstream_stay() -> None:
 
 def test_ids_begin_as_wanted_and_are_not_taken_twice() -> None:
     path = PurePosixPath("m.py")
-    authored = tree.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={"mine-f-2"})
+    authored = assembly.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={"mine-f-2"})
     (one,) = authored.patches
     assert one.patch.id.startswith("mine-")
-    again = tree.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={one.patch.id})
+    again = assembly.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={one.patch.id})
     assert again.patches[0].patch.id == f"{one.patch.id}-2"
 
 

@@ -40,6 +40,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("wheels", "wheel_cases", "download", "indexes"), 2),
     "distributions": 3,
     **dict.fromkeys(("gathering", "install", "upkeep", "repatching"), 3),
+    **dict.fromkeys(("environments", "checks"), 2),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

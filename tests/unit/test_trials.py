@@ -32,7 +32,7 @@ ensure = [{ check = "no-string", value = "cuda" }]
 
 def read(text: str) -> tuple[Patch, ...]:
     report = Report(file="app.toml", lines={})
-    patches = declarations.patches(Table(tomllib.loads(text), report))
+    patches = declarations.patches(Table(tomllib.loads(text), report), None)
     assert report.problems == []
     return patches
 

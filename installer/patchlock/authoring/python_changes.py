@@ -6,9 +6,9 @@ import ast
 import dataclasses
 from collections.abc import Iterable, Iterator
 
-from patchlock.authoring import guards, trees
+from patchlock.authoring import comparison, guards
+from patchlock.authoring.comparison import Change, Removed, Replaced, Returned
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
-from patchlock.authoring.trees import Change, Removed, Replaced, Returned
 from patchlock.model import Op
 from patchlock.ops.syntax import Module
 
@@ -29,7 +29,7 @@ def recognise(before: Module, after: Module) -> Recognised:
     """Give the ops that change one file's code into the other's."""
     guarded = guards.added(before.tree, after.tree)
     old, new = (guards.without(tree, guarded) if guarded else tree for tree in (before.tree, after.tree))
-    changes = tuple(trees.compare(old, new))
+    changes = tuple(comparison.compare(old, new))
     drafts = [draft for package in sorted(guarded) for draft in _optional(before, package)]
     sayer = _Sayer(before=before, after=after)
     replaced = [change for change in changes if isinstance(change, Replaced)]

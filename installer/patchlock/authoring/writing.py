@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 
 from patchlock import declarations
-from patchlock.authoring.tree import Written
+from patchlock.authoring.assembly import Written
 from patchlock.model import Ensure, Op, Origin
 from patchlock.tables import Report, Table
 

@@ -11,7 +11,7 @@ import click
 from patchlock.cli import options, output
 
 if TYPE_CHECKING:
-    from patchlock.authoring.tree import Authored
+    from patchlock.authoring.assembly import Authored
     from patchlock.trying import Tried
 
 _RUNS = 12
@@ -39,7 +39,7 @@ def new_command(
       patchlock patch new --source ~/clones/app --into patches/app/app.toml
     """
     from patchlock import edited
-    from patchlock.authoring import tree, writing
+    from patchlock.authoring import assembly, writing
     from patchlock.authoring.drafts import slug
     from patchlock.authoring.files import Likeness
     from patchlock.errors import UsageError
@@ -54,7 +54,7 @@ def new_command(
         taken = writing.ids(known)
     except ValueError as error:
         raise UsageError(f"that file is not TOML: {error}", where=str(into), remedy="correct it first") from error
-    authored = tree.author(edits.before, edits.after, prefix, edits.executable, taken)
+    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken)
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches)
     if into is not None and text:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import clones, options, output
+from patchlock.cli import authoring, clones, options, output
 from patchlock.cli.apps import outcome_data, outcome_lines
 from patchlock.cli.distributions import wheel_command
 
@@ -32,6 +32,8 @@ for _command in (
     *(clones.apply_command, clones.update_command, clones.undo_command, clones.hooks_command),
     wheel_command,
 ):
+    patch_command.add_command(_command)
+for _command in (authoring.new_command, authoring.test_command):
     patch_command.add_command(_command)
 
 
