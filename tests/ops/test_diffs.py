@@ -10,10 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from patchlock import declarations
 from patchlock.ensures.files import FileIs
 from patchlock.model import Located, OutcomeKind
 from patchlock.ops.diffs import AddFile, UnifiedDiff
 from patchlock.sources import SourceText, decode, encode, splice
+from patchlock.tables import Report, Table
 from patchlock.targets import unfit_paths
 
 HUNK = "@@ -2,3 +2,3 @@\n b\n-c\n+C\n d\n"
@@ -249,6 +251,23 @@ def test_nothing_is_no_content(content: str) -> None:
 )
 def test_paths_that_do_not_fit_are_told(op: UnifiedDiff | AddFile, paths: tuple[str, ...], why: str) -> None:
     assert unfit_paths(op, paths) == why
+
+
+def test_paths_that_do_not_fit_are_a_mistake_of_the_catalogue() -> None:
+    table = {
+        "id": "a",
+        "why": "w",
+        "source": "s",
+        "op": "add-file",
+        "paths": ["*.py"],
+        "content": "a",
+        "ensure": [{"check": "contains", "text": "a"}],
+    }
+    report = Report(file="app.toml", lines={})
+    declarations.patches(Table({"patch": [table]}, report), None)
+    assert [(problem.key, problem.what) for problem in report.problems] == [
+        ("patch[0].paths", "it must be the one file that add-file makes, without a wildcard")
+    ]
 
 
 def test_file_is_holds_for_these_bytes_alone() -> None:

@@ -152,6 +152,15 @@ def test_function_that_returns_at_once_is_disabled_where_there_is_such_an_op() -
         assert (found, likeness) == (["unified-diff"], Likeness.BYTES)
 
 
+def test_argument_that_calls_got_is_set_where_there_is_such_an_op() -> None:
+    from patchlock.ops import OPS
+
+    after = 'x = torch.load(p, map_location="cpu")\ny = torch.load(q, 1, map_location="cpu")\n'
+    found, likeness, made = only("m.py", "x = torch.load(p)\ny = torch.load(q, 1)\n", after)
+    assert found == (["set-argument"] if "set-argument" in OPS else ["replace-expression"] * 2)
+    assert (likeness, made) == (Likeness.BYTES, after)
+
+
 def test_one_change_in_several_files_is_one_patch() -> None:
     before = {f"{name}.py": f'{name} = "cuda"\n' for name in "abc"}
     authored, made = author(before, {path: text.replace("cuda", "cpu") for path, text in before.items()})

@@ -37,8 +37,18 @@ def meaning(tree: ast.Module, packages: Collection[str]) -> str:
         if isinstance(block, list):
             kept = [statement for statement in block if not _is_idle(statement)]
             cut = next((i for i, statement in enumerate(kept) if isinstance(statement, ast.Return)), len(kept))
-            setattr(node, "body", kept[: cut + 1])  # noqa: B010 - not every node has one
+            is_at_end = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            rest = [] if is_at_end and _returns_none(kept[cut : cut + 1]) else kept[cut : cut + 1]
+            setattr(node, "body", kept[:cut] + rest)  # noqa: B010 - not every node has one
     return ast.dump(plain)
+
+
+def _returns_none(statements: list[ast.stmt]) -> bool:
+    match statements:
+        case [ast.Return(value=None | ast.Constant(value=None))]:
+            return True
+        case _:
+            return False
 
 
 def _plain(statement: ast.stmt, packages: Collection[str]) -> list[ast.stmt]:

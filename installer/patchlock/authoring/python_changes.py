@@ -75,8 +75,7 @@ class _Sayer:
 
     def replaced(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
         """Say replaced expressions, first each by itself, then with what stands around it; and give what is left."""
-        drafts: list[Draft] = []
-        left = changes
+        drafts, left = self._arguments(changes)
         for level in range(max((len(change.levels) for change in changes), default=0)):
             reachable = [change for change in left if len(change.levels) > level]
             for scoped in (False, True):
@@ -105,23 +104,36 @@ class _Sayer:
         checks = _string_checks(old) + ensures(("lacks", {"text": pattern}), ("contains", {"text": replacement}))
         return self._draft("replace-expression", made, (pattern,), checks, sites=count, name=replacement)
 
+    def _arguments(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
+        """Say which calls of a function got a keyword argument, whatever else is in them."""
+        groups: dict[tuple[str, str, str], list[Replaced]] = {}
+        for change in changes:
+            old, new = change.levels[0]
+            added = _added_keyword(old, new)
+            if added is not None and isinstance(old, ast.Call):
+                key = (self._text(self.before, old.func), added.arg or "", self._text(self.after, added.value))
+                groups.setdefault(key, []).append(change)
+        drafts: list[Draft] = []
+        for (function, argument, value), group in groups.items():
+            made = op("set-argument", call=f"{function}($*arguments)", argument=argument, value=value)
+            if made is not None and self._count(made) == len(group):
+                name = f"{argument} of {function}"
+                draft = self._draft("set-argument", made, (function,), sites=len(group), name=name)
+                drafts += [draft] if draft is not None else []
+                changes = [change for change in changes if change not in group]
+        return drafts, changes
+
     def _argument(self, old: ast.Call, new: ast.Call, count: int) -> Draft | None:
-        """Say that one keyword argument was added or changed."""
-        given = {keyword.arg: ast.dump(keyword.value) for keyword in old.keywords}
-        changed = [k for k in new.keywords if given.get(k.arg) != ast.dump(k.value)]
-        kept = {keyword.arg for keyword in new.keywords}
-        is_one = len(changed) == 1 and changed[0].arg and set(given) <= kept
-        if not is_one or [ast.dump(a) for a in old.args] != [ast.dump(a) for a in new.args]:
+        """Say that one call, told by all that is in it, got a keyword argument."""
+        added = _added_keyword(old, new)
+        if added is None:
             return None
-        value = self._text(self.after, changed[0].value)
+        value, call = self._text(self.after, added.value), self._text(self.before, old)
+        made = op("set-argument", call=call, argument=added.arg, value=value)
+        if made is None or self._count(made) != count:
+            return None
         function = self._text(self.before, old.func)
-        for call in (f"{function}($*arguments)", self._text(self.before, old)):
-            made = op("set-argument", call=call, argument=changed[0].arg, value=value)
-            if made is not None and self._count(made) == count:
-                return self._draft(
-                    "set-argument", made, (function,), sites=count, name=f"{changed[0].arg} of {function}"
-                )
-        return None
+        return self._draft("set-argument", made, (function,), sites=count, name=f"{added.arg} of {function}")
 
     def _call(self, call: ast.Call, returns: str, scope: str, count: int, is_exact: bool = False) -> Draft | None:
         text = self._text(self.before, call)
@@ -171,6 +183,17 @@ class _Sayer:
         """Give an expression in one line, as it is written where that is possible."""
         text = module.segment(node) if _is_of(module, node) else ast.unparse(node)
         return ast.unparse(node) if "\n" in text or "\r" in text else text
+
+
+def _added_keyword(old: ast.expr, new: ast.expr) -> ast.keyword | None:
+    """Give the one keyword argument that a call got, or has with another value; `None` where more changed."""
+    if not isinstance(old, ast.Call) or not isinstance(new, ast.Call) or ast.dump(old.func) != ast.dump(new.func):
+        return None
+    given = {keyword.arg: ast.dump(keyword.value) for keyword in old.keywords}
+    changed = [keyword for keyword in new.keywords if given.get(keyword.arg) != ast.dump(keyword.value)]
+    is_kept = set(given) <= {keyword.arg for keyword in new.keywords}
+    is_same = [ast.dump(item) for item in old.args] == [ast.dump(item) for item in new.args]
+    return changed[0] if len(changed) == 1 and changed[0].arg and is_kept and is_same else None
 
 
 def _is_of(module: Module, node: ast.expr) -> bool:
