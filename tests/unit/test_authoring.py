@@ -13,6 +13,7 @@ from patchlock import declarations, patching
 from patchlock.authoring import assembly, writing
 from patchlock.authoring.files import Likeness
 from patchlock.model import OutcomeKind, Patch
+from patchlock.sources import SourceText, decode, encode, splice
 from patchlock.tables import Report, Table
 
 
@@ -264,3 +265,24 @@ def test_any_edit_of_a_requirement_file_is_reproduced(one: list[str], other: lis
     _, likeness, made = only("requirements.txt", before, after)
     assert likeness is not Likeness.OTHER
     assert (made == after) is (likeness is Likeness.BYTES)
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "bb", "# c", "d = 1", "e", "ff", "g()"]), min_size=1, max_size=9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS)
+def test_a_diff_without_one_of_its_edits_fails_a_check(one: list[str], other: list[str]) -> None:
+    before, after = ("".join(f"{line}\n" for line in lines) for lines in (one, other))
+    assume(before != after and before.strip() and after.strip())
+    path = PurePosixPath("run.sh")
+    authored = assembly.author({path: before.encode()}, {path: after.encode()})
+    assume(authored.patches)
+    (patch,) = (written.patch for written in authored.patches)
+    source = decode(path, before.encode())
+    assert isinstance(source, SourceText)
+    edits = patch.op.locate(source).edits
+    assume(len(patch.ensures) >= len(edits))  # of lines that stand there many times, none tells
+    for edit in edits:
+        mutant = encode(splice(source, tuple(other for other in edits if other is not edit)))
+        assert any(ensure.problems(path, mutant) for ensure in patch.ensures), (patch.ensures, mutant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
@@ -12,6 +13,8 @@ from patchlock.sources import SourceText
 _CONTEXTS = (3, 8, 20)
 """Numbers of lines around a change: more where fewer do not tell its place."""
 
+_NEIGHBOURS = 6
+"""Lines around a change that are tried to tell it, and one."""
 _COMMENTS = ("#", "//", "::", "REM ", "rem ", ";")
 
 
@@ -69,34 +72,64 @@ def addition(path: PurePosixPath, data: bytes, is_executable: bool) -> Draft | N
 
 
 def proofs(before: str, after: str) -> tuple[NamedEnsure, ...]:
-    """Give one check for each run of changed lines, that fails before it and holds after it; without duplicates."""
+    """Give one check for each run of changed lines, that fails without that run and holds after all; no duplicates."""
     old, new = lines_of(before), lines_of(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     found: list[NamedEnsure] = []
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag != "equal":
-            found += [one for one in _proof(before, after, old[i:j], new, k, m) if one not in found]
+            run = _Run(
+                before=before,
+                after=after,
+                without="".join([*new[:k], *old[i:j], *new[m:]]),
+                removed=tuple(old[i:j]),
+                new=tuple(new),
+                start=k,
+                end=m,
+            )
+            found += [one for one in run.proof() if one not in found]
     return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Run:
+    """Neighbouring lines that changed."""
+
+    before: str
+    after: str
+    without: str
+    """What `after` is if this run is left as it was."""
+    removed: tuple[str, ...]
+    new: tuple[str, ...]
+    """All lines of `after`; this run is from `start` to `end`."""
+    start: int
+    end: int
+
+    def proof(self) -> tuple[NamedEnsure, ...]:
+        for line in _by_weight(self.new[self.start : self.end]):
+            if self._appears(line):
+                return ensures(("contains", {"text": line}))
+        for line in _by_weight(self.removed):
+            if self._vanishes(line):
+                return ensures(("lacks", {"text": line}))
+        # The same lines in another order, or once more: their neighbours tell.
+        for around in range(1, _NEIGHBOURS):
+            above, below = self.new[max(0, self.start - around) : self.start], self.new[self.end : self.end + around]
+            made = "".join([*above, *self.new[self.start : self.end], *below])
+            former = "".join([*above, *self.removed, *below])
+            if self._appears(made):
+                return ensures(("contains", {"text": made}))
+            if self._vanishes(former):
+                return ensures(("lacks", {"text": former}))
+        return ()
+
+    def _vanishes(self, text: str) -> bool:
+        return bool(text.strip()) and text in self.before and text in self.without and text not in self.after
+
+    def _appears(self, text: str) -> bool:
+        return bool(text.strip()) and text not in self.before and text not in self.without
 
 
 def _by_weight(lines: Iterable[str]) -> list[str]:
     """Order lines by what they tell: comments last, then the longest first."""
     return sorted((line.strip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))
-
-
-def _proof(
-    before: str, after: str, removed: list[str], new: list[str], start: int, end: int
-) -> tuple[NamedEnsure, ...]:
-    added, gone = _by_weight(new[start:end]), _by_weight(removed)
-    for line in added:
-        if line and line not in before:
-            return ensures(("contains", {"text": line}))
-    for line in gone:
-        if line and line not in after:
-            return ensures(("lacks", {"text": line}))
-    # The same lines in another order, or once more: their neighbours tell.
-    for around in range(1, 6):
-        block = "".join(new[max(0, start - around) : end + around])
-        if block.strip() and block not in before:
-            return ensures(("contains", {"text": block}))
-    return ()
