@@ -13,6 +13,7 @@ from histories.judge_imports import tree_of
 _STARTS = re.compile(r"^(subprocess\.)?(run|call|check_call|check_output|Popen|getoutput)$|^os\.(system|popen)$")
 _PIP_API = re.compile(r"^(pip|pip\._internal|pipmain|pip_main)(\.main|\.cli\.main\.main)?$")
 _INSTALL = re.compile(r"\b(pip3?|conda|mamba)\b.*\binstall\b", re.DOTALL)
+_ASKS = re.compile(r"^(?!not ).*(is_cuda|cuda\.is_available|cuda\.device_count)")
 _CUDA = re.compile(r"^cuda(:\d+)?$")
 
 
@@ -51,14 +52,17 @@ class NoRunTimeInstall:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NoDeviceLiteral:
-    """P6: no `.cuda()`, `torch.device("cuda")`, `.to("cuda")`, `device="cuda"` as argument, assignment or default."""
+    """P6: no `.cuda()`, `torch.device("cuda")`, `.to("cuda")`, `device="cuda"` as argument or default.
+
+    What is compared with something, or runs only where the condition around it found CUDA, asks for nothing.
+    """
 
     def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each place."""
         tree = tree_of(data)
         if tree is None:
             return ()
-        return tuple(f"line {node.lineno}: {what}" for node in ast.walk(tree) for what in _device(node))
+        return tuple(f"line {node.lineno}: {what}" for node in _unasked(tree) for what in _device(node))
 
     def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
         """Tell whether the file does not parse."""
@@ -127,6 +131,19 @@ class LacksImport:
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
         return _lost_definitions(before, after)
+
+
+def _unasked(tree: ast.Module) -> Iterator[ast.AST]:
+    """Give the nodes that no condition on CUDA guards."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        for field, value in ast.iter_fields(node):
+            is_asked = isinstance(node, (ast.If, ast.IfExp)) and field == "body" and _ASKS.search(ast.unparse(node.test))
+            if is_asked or isinstance(node, ast.Compare):
+                continue
+            stack += [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)]
 
 
 def _device(node: ast.AST) -> Iterator[str]:

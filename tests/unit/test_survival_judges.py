@@ -63,6 +63,12 @@ UTF16 = b"\xff\xfe" + "torch==1\r\n".encode("utf-16-le")
         pytest.param(NoRunTimeInstall(), b"pip.main(['install', 'x'])\n", b"print('pip install x')\n", id="API"),
         pytest.param(NoDeviceLiteral(), b"x.to('cuda:0')\n", b"x.to(device)\n", id="to"),
         pytest.param(NoDeviceLiteral(), b"def f(device='cuda'): pass\n", b"# x.cuda()\n", id="default"),
+        pytest.param(
+            NoDeviceLiteral(),
+            b"if not torch.cuda.is_available(): x.cuda()\n",
+            b"if x.is_cuda: y.cuda()\nz = x.device == torch.device('cuda')\n",
+            id="asked",
+        ),
         pytest.param(Lacks(pattern=r"f\(\)"), b"x = f( )\n", b"x = g()\n", id="expression"),
         pytest.param(Lacks(pattern=r"f\(\)", within="h"), b"def h():\n    f()\n", b"def g():\n    f()\n", id="within"),
         pytest.param(Lacks(pattern="a is None", is_test=True), b"if a is None: b\n", b"if a is None and b: c\n", id="test"),
