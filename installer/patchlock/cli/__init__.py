@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, one for each profile and platform, or check them."),
     "patch": (
         "patchlock.cli.patches",
-        "Show what the patches of an app do to its source; bring them into any clone of yours.",
+        "Show what the patches of an app do; bring them into any clone of yours.",
     ),
 }
 """Name → module that holds it (as a function of that name with `_command`), and what the overview says."""
