@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from patchlock import lockfile, process, uv
+from patchlock import gate, lockfile, process, uv
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
@@ -117,6 +117,7 @@ def create(folder: Path, python: Version, *, lock: int) -> None:
         installing=True,
         keep_open=[lock],
     )
+    gate.put(folder, interpreter(folder))
 
 
 def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Callable[[str], None], lock: int) -> None:
@@ -173,7 +174,7 @@ def interpreter(folder: Path) -> Path:
 
 
 def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Make the variables for a process that runs in an environment: isolated, with the profile's and the app's.
+    """Make the variables for a process that runs in an environment: isolated, gated, with the profile's and the app's.
 
     Args:
         folder: the environment.
@@ -184,8 +185,8 @@ def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mappi
     env = dict(defaults) | env | dict(profile)
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
-    env["PATH"] = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
-    return env
+    path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
+    return env | dict(gate.variables(folder, path))
 
 
 def python_version(folder: Path) -> str:

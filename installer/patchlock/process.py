@@ -13,7 +13,10 @@ from pathlib import Path
 
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
 
-_NOT_INHERITED = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX")
+_NOT_INHERITED = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"),
+    "PATCHLOCK_GATE",
+)
 # `git rev-parse --local-env-vars`, but for GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS: these hold the user's settings.
 _GIT_NOT_INHERITED = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG"),

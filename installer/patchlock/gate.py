@@ -1,0 +1,60 @@
+"""Put the gate into an environment: what keeps an app from installing packages while it runs; see `kernels/gate.py`."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from patchlock import process
+from patchlock.kernels.gate import SHIMS
+
+_STARTER = 'import os; os.environ.get("PATCHLOCK_GATE") and __import__("_patchlock_gate").close()\n'
+"""One line, as Python's `site` runs it in each start."""
+_CODE = "import _patchlock_gate; _patchlock_gate.shim()"
+
+
+def put(environment: Path, python: Path) -> None:
+    """Write the gate into a virtual environment: a module, a `.pth` file and a folder of stand-ins for installers.
+
+    On Windows a stand-in is a `.cmd` file, which only a shell finds.
+
+    Args:
+        environment: its folder.
+        python: its interpreter.
+    """
+    (packages,) = environment.glob("Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages")
+    source = importlib.resources.files("patchlock") / "kernels" / "gate.py"
+    module = packages / "_patchlock_gate.py"
+    module.write_bytes(source.read_bytes())
+    # Every start of Python reads it; compiling it each time would take longer than all the rest.
+    process.run(str(python), "-I", "-m", "py_compile", str(module), env=process.environment())
+    (packages / "_patchlock_gate.pth").write_text(_STARTER, "utf-8")
+    shims = folder(environment)
+    shims.mkdir(exist_ok=True)
+    for name in SHIMS:
+        if os.name == "nt":
+            (shims / f"{name}.cmd").write_text(f'@"{python}" -I -c "{_CODE}" {name} %*\r\n', "utf-8")
+        else:
+            shim = shims / name
+            shim.write_text(
+                f'#!/bin/sh\nexec {shlex.quote(str(python))} -I -c {shlex.quote(_CODE)} {name} "$@"\n', "utf-8"
+            )
+            shim.chmod(0o755)
+
+
+def folder(environment: Path) -> Path:
+    """Name the folder of stand-ins, which goes first on PATH."""
+    return environment / "gate"
+
+
+def variables(environment: Path, path: str) -> Mapping[str, str]:
+    """Give the variables that close the gate for a process and its children.
+
+    Args:
+        environment: a generation, `<app>@<profile>/environments/<id>`.
+        path: the PATH of the process.
+    """
+    return {"PATCHLOCK_GATE": environment.parent.parent.name, "PATH": os.pathsep.join([str(folder(environment)), path])}
