@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from patchlock.ensures import behaviour, files, python, requirements, run_time_pip, structured, text
+from patchlock.ensures import behaviour, device, files, python, requirements, run_time_pip, structured, text
 from patchlock.model import Ensure
 
 ENSURES: Mapping[str, type[Ensure]] = {
@@ -26,6 +26,8 @@ ENSURES: Mapping[str, type[Ensure]] = {
     "has-statement": behaviour.HasStatement,
     # run_time_pip.py
     "no-run-time-pip": run_time_pip.NoRunTimePip,
+    # device.py
+    "without-cuda": device.WithoutCuda,
     # text.py
     "contains": text.Contains,
     "lacks": text.Lacks,

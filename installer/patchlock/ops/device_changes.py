@@ -6,7 +6,7 @@ import ast
 import copy
 import dataclasses
 
-from patchlock.ops.syntax import Module, item_ranges, items_of, parse_expression
+from patchlock.ops.syntax import Module, item_ranges, parse_expression
 from patchlock.sources import Edit
 
 
@@ -58,11 +58,12 @@ def guarded(module: Module, call: ast.expr, cuda: str, otherwise: str) -> Change
     )
 
 
-def offered(module: Module, display: ast.List | ast.Tuple | ast.Set, value: str) -> Change:
-    """Put a text before the elements of a display."""
+def offered(module: Module, display: ast.List | ast.Tuple | ast.Set, beside: ast.expr, value: str) -> Change:
+    """Put a text before an element of a display."""
+    at = next(index for index, item in enumerate(display.elts) if item is beside)
     meant = copy.copy(display)
-    meant.elts = [ast.Constant(value=value), *display.elts]
-    start = item_ranges(module, display)[0][0]
+    meant.elts = [*display.elts[:at], ast.Constant(value=value), *display.elts[at:]]
+    start = item_ranges(module, display)[at][0]
     return Change(node=display, meant=meant, edits=(Edit(start=start, end=start, text=f'"{value}", '),))
 
 
@@ -74,23 +75,40 @@ def moved(module: Module, call: ast.Call, value: str) -> Change | None:
         return None
     if not isinstance(call.func, ast.Attribute) or (call.args and "device" in keywords):
         return None
-    end = module.end(call.func)
-    edits = [Edit(start=end - len("cuda"), end=end, text="to")]
     literal = ast.Constant(value=value)
     kept = [_with_device(keyword, literal) for keyword in call.keywords]
     replaced = call.args or [keyword.value for keyword in call.keywords if keyword.arg == "device"]
-    ranges = item_ranges(module, call)
+    source = module.source.text
+    name = module.end(call.func) - len("cuda")
+    start = end = module.end(call) - 1
+    comma = ""
     if call.args:
-        edits.append(Edit(start=ranges[0][0], end=ranges[0][1], text=f'"{value}"'))
+        start, end = item_ranges(module, call)[0]
     elif replaced:
-        edits.append(Edit(start=module.start(replaced[0]), end=module.end(replaced[0]), text=f'"{value}"'))
-    else:
-        start = ranges[0][0] if items_of(call) else module.end(call) - 1
-        edits.append(Edit(start=start, end=start, text=f'"{value}", ' if call.keywords else f'"{value}"'))
+        start, end = module.start(replaced[0]), module.end(replaced[0])
+    elif call.keywords:
+        start = end = item_ranges(module, call)[0][0]
+        comma = ", "
+    between = source[name + len("cuda") : start]
+    edit = Edit(start=name, end=end, text=f'to{between}"{value}"{comma}')
     is_named = bool(replaced) and not call.args
     to = ast.Attribute(value=call.func.value, attr="to", ctx=ast.Load())
     meant = ast.Call(func=to, args=[] if is_named else [literal], keywords=kept)
-    return Change(node=call, meant=meant, edits=tuple(edits))
+    return Change(node=call, meant=meant, edits=(edit,))
+
+
+def untyped(module: Module, call: ast.Call, name: str, value: str) -> Change | None:
+    """Turn `torch.cuda.FloatTensor(…)` into `torch.FloatTensor(…)`, moved to a device that is not the CPU."""
+    tensor = code(module, call.func, name)
+    if tensor is None:
+        return None
+    meant = ast.Call(func=tensor.meant, args=call.args, keywords=call.keywords)
+    if value == "cpu":
+        return Change(node=call, meant=meant, edits=tensor.edits)
+    to = ast.Attribute(value=meant, attr="to", ctx=ast.Load())
+    end = module.end(call)
+    moved = ast.Call(func=to, args=[ast.Constant(value=value)], keywords=[])
+    return Change(node=call, meant=moved, edits=(*tensor.edits, Edit(start=end, end=end, text=f'.to("{value}")')))
 
 
 def renamed(module: Module, attribute: ast.Attribute, name: str) -> Change:

@@ -86,7 +86,7 @@ class Search:
         if use == CHOICES and isinstance(display, ast.List | ast.Tuple | ast.Set):
             offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
             is_offered = self.device in offers or id(display) in {id(change.node) for change in self.found.changes}
-            change = None if is_offered else device_changes.offered(self.module, display, self.device)
+            change = None if is_offered else device_changes.offered(self.module, display, node, self.device)
             self._decide(node, change, is_settled=is_offered)
         else:
             field = spot.parent.arg if isinstance(spot.parent, ast.keyword) else ""
@@ -143,12 +143,10 @@ class Search:
             otherwise = device_calls.WITH_VALUE[function].format(cuda=cuda)
             is_settled |= otherwise == ast.unparse(call)
             change = device_changes.guarded(self.module, call, cuda, otherwise)
-        elif function in device_calls.TENSORS and self.device == "cpu":
-            change = device_changes.code(self.module, call.func, f"{cuda.removesuffix('.cuda')}.{function}")
-            if change and not is_settled:
-                self.found.changes.append(change)
-                self._done.add(id(call.func))
-                return
+        elif function in device_calls.TENSORS:
+            is_settled = spot.is_unchosen if self.always else spot.is_dead
+            name = f"{cuda.removesuffix('.cuda')}.{function}"
+            change = device_changes.untyped(self.module, call, name, self.device)
         self._decide(call, change, is_settled=is_settled, why=why)
 
     def _tensor_type(self, spot: Spot, node: ast.Attribute, *, is_off: bool) -> None:
@@ -166,6 +164,8 @@ class Search:
     def _decide(self, node: ast.expr, change: Change | None, *, is_settled: bool, why: str = "") -> None:
         if isinstance(node, ast.Call) and device_calls.is_method(self.names, node):
             self._done |= {id(item) for item in (*node.args, *node.keywords)}
+        elif isinstance(node, ast.Call) and device_calls.function_of(self.names, node.func) in device_calls.TENSORS:
+            self._done.add(id(node.func))
         else:
             self._done.add(id(node))
         if is_settled:

@@ -133,18 +133,18 @@ def _in_display(here: Spot, display: ast.List | ast.Tuple | ast.Set) -> str:
     around = here.around
     if around is None:
         return ASKS
-    use = _direct_use(around)
     if isinstance(around.parent, ast.Compare):
-        return use
+        return "it is compared"
     if _is_offer(around):
         return CHOICES
     if len({kind_of(item) for item in display.elts}) > 1 and all(map(kind_of, display.elts)):
-        return CHOICES if any(kind_of(item) == "auto" for item in display.elts) else "it is one of several kinds"
+        return "it is one of several kinds"
     at = next(index for index, item in enumerate(display.elts) if item is here.node)
-    is_option = at > 0 and "device" in _text(display.elts[at - 1]).lower()
-    is_alone = all(map(is_device, display.elts))
-    is_unpacked = isinstance(around.parent, ast.Assign | ast.Return)
-    return use if is_option or is_alone or is_unpacked else "it is a text"
+    before = _text(display.elts[at - 1]).lower() if at else ""
+    if before.startswith("-"):
+        return ASKS if "device" in before or before == "-d" else "it is a text"
+    is_alone = all(map(is_device, display.elts)) or isinstance(around.parent, ast.Assign | ast.Return)
+    return _direct_use(around) if is_alone else "it is a text"
 
 
 def _is_offer(display: Spot) -> bool:
