@@ -1,8 +1,9 @@
-"""Measure `device-literals` on real code: `PATCHLOCK_UPSTREAMS=<folder of clones> python benchmarks/device_positions.py`.
+"""Measure `device-literals` on real code: `PATCHLOCK_UPSTREAMS=<clones> python benchmarks/device_positions.py`.
 
 First, the op's answer is compared with `labels/device_positions*.toml`, which were made by hand. Then, with
 `--sweep N`, every Python file at N commits of each repository is patched: the op must not raise, its result must parse,
-differ only inside the edits, and settle; and the ensure must hold, or the op have refused with a line.
+differ only inside the edits, and settle; the ensure must hold, and fail where one edit is left out (up to five are
+tried); or the op must have refused with a line.
 
     --misses     name each position that was decided wrongly
     --sweep N    all Python files at N commits of each repository
@@ -51,10 +52,13 @@ def span(source: SourceText, line: int, column: int) -> tuple[int, int]:
     nodes = [
         node
         for node in ast.walk(ast.parse(source.text))
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Call) and (node.lineno, node.col_offset) == (line, column)
+        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Call)
+        and (node.lineno, node.col_offset) == (line, column)
     ]
     texts = [node for node in nodes if not isinstance(node, ast.Call)]
-    methods = [n for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "cuda"]
+    methods = [
+        n for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "cuda"
+    ]
     node = (texts or methods or sorted(nodes, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0)))[0]
 
     def offset(row: int, byte: int) -> int:
@@ -70,7 +74,7 @@ def span(source: SourceText, line: int, column: int) -> tuple[int, int]:
 def answer(where: Located, source: SourceText, line: int, column: int) -> str:
     """Say what the op does with a position."""
     begin, end = span(source, line, column)
-    if any(edit.start < end and begin < edit.end or begin == edit.start == edit.end for edit in where.edits):
+    if any((edit.start < end and begin < edit.end) or begin == edit.start == edit.end for edit in where.edits):
         return "edit"
     first, last = source.text.count("\n", 0, begin) + 1, source.text.count("\n", 0, end) + 1
     return "refuse" if any(first <= refusal.line <= last for refusal in where.refusals) else "leave"
@@ -98,8 +102,8 @@ def compare(upstreams: Path, op: DeviceLiterals, labelled: Path, *, shows_misses
             right[repository] += label == got
             if shows_misses and label != got:
                 print(f"{label} → {got}: {repository}: {place}")
-    total = sum(pairs.values())
-    print(f"{labelled.name}, device {op.device}: {sum(right.values())} of {total} right ({sum(right.values()) / total:.1%})")
+    total, hits = sum(pairs.values()), sum(right.values())
+    print(f"{labelled.name}, device {op.device}: {hits} of {total} right ({hits / total:.1%})")
     for label in ("edit", "leave", "refuse"):
         row = {got: pairs[label, got] for got in ("edit", "leave", "refuse")}
         print(f"  {label:<7} {sum(row.values()):>4}: " + ", ".join(f"{got} {count}" for got, count in row.items()))
@@ -109,16 +113,22 @@ def versions(clone: Path, commits: int) -> Iterator[tuple[str, bytes]]:
     """Give each distinct Python file at commits that are spread evenly over the history, the newest included."""
     history = git(clone, "rev-list", "--first-parent", "HEAD").decode().split()
     chosen = sorted({round(i * (len(history) - 1) / max(1, commits - 1)) for i in range(commits)})
-    seen: set[str] = set()
+    blobs: dict[str, str] = {}
     for commit in (history[at] for at in chosen):
         for row in git(clone, "ls-tree", "-rz", commit).decode("utf-8", "replace").split("\0"):
             meta, _, path = row.partition("\t")
-            blob = meta.split()[-1] if path.endswith(".py") and not meta.startswith("160000") else ""
-            if blob and blob not in seen:
-                seen.add(blob)
-                found = subprocess.run(["git", "-C", str(clone), "cat-file", "blob", blob], capture_output=True, check=False)
-                if found.returncode == 0:
-                    yield f"{commit[:9]}:{path}", found.stdout
+            if path.endswith(".py") and not meta.startswith(("160000", "120000")):
+                blobs.setdefault(meta.split()[-1], f"{commit[:9]}:{path}")
+    command = ["git", "-C", str(clone), "cat-file", "--batch"]
+    data = subprocess.run(command, input="\n".join(blobs).encode(), capture_output=True, check=True).stdout
+    at = 0
+    for name in blobs.values():
+        end = data.index(b"\n", at)
+        header = data[at:end].split()
+        size = int(header[2]) if header[1] == b"blob" else -1  # a mirror may lack a blob
+        if size >= 0:
+            yield name, data[end + 1 : end + 1 + size]
+        at = end + size + 2
 
 
 def outcome(op: DeviceLiterals, ensure: WithoutCuda, name: str, data: bytes) -> str:
@@ -150,6 +160,10 @@ def outcome(op: DeviceLiterals, ensure: WithoutCuda, name: str, data: bytes) -> 
         return "OTHER BYTES"
     if problems := ensure.problems(path, encode(result)):
         return f"ENSURE FAILS: {problems[0]}"
+    for left in where.edits[:: max(1, len(where.edits) // 5)]:
+        fewer = splice(source, tuple(edit for edit in where.edits if edit is not left))
+        if not ensure.problems(path, encode(fewer)):
+            return f"MISSING EDIT UNSEEN: {fewer.text.count(chr(10), 0, left.start) + 1}"
     return "edited" if where.edits else "settled" if where.settled else "nothing"
 
 
@@ -166,7 +180,6 @@ def sweep(upstreams: Path, op: DeviceLiterals, commits: int, *, shows_misses: bo
     """Print how every file ended."""
     ensure = WithoutCuda(device=op.device)
     ends: collections.Counter[str] = collections.Counter()
-    edits = 0
     for origin in tomllib.loads(LABELS[0].read_text(encoding="utf-8")):
         for name, data in versions(clone_of(upstreams, origin.partition("@")[0]), commits):
             if b"cuda" not in data and b'"CPU"' not in data:

@@ -1,4 +1,4 @@
-"""What must hold in a file that runs without CUDA, read from its syntax tree; shares no code with the op, runs nothing."""
+"""What must hold in a file that runs without CUDA, read from its syntax tree; shares no code with the op."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BEARABLE = re.compile(
 )
 """Functions of `torch.cuda` that do not fail where there is no CUDA; every other one may."""
 _SWITCHED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype")
-_WORDS = frozenset(
-    "startswith endswith replace split rsplit partition removeprefix removesuffix find index count strip join format "
-    "hasattr getattr setattr delattr isinstance print debug info warning warn error exception critical log write input "
-    "add_argument Path open import_module __import__ find_spec Extension CUDAExtension run check_output Popen system "
-    "library impl register skipif skipIf skipUnless append_text Markdown ord len TypeVar Literal sub match search".split()
+_WORDS = re.compile(
+    "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
+    "|search|(has|get|set|del)attr|isinstance|print|debug|info|warning|warn|error|exception|critical|log|write|input|ord"
+    "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
+    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)"
 )
 _OFFERED = ("Radio", "Dropdown", "Choice", "CheckboxGroup", "selectbox", "radio")
 _OTHER_THINGS = re.compile(
@@ -36,9 +36,10 @@ _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class WithoutCuda:
-    """The file asks for no CUDA device, and calls nothing of `torch.cuda` that fails without one, as far as it can be read.
+    """The file asks for no CUDA device, and calls nothing of `torch.cuda` that fails without one.
 
-    What stands behind a test for CUDA, or for a chosen device that is another one, does not count.
+    What stands behind a test for CUDA, or for a chosen device that is another one, does not count; what other files
+    do is not read.
 
     Attributes:
         device: the machine's device, as PyTorch calls it.
@@ -87,7 +88,9 @@ class WithoutCuda:
                     yield "it names a device that PyTorch does not know"
             case ast.IfExp(orelse=ast.Constant(value="CPU"), body=body) if _is_asked(body):
                 yield "it names a device that PyTorch does not know"
-            case ast.Attribute(attr=name, value=value) if name.endswith("Tensor") and name_of(value).endswith("torch.cuda"):
+            case ast.Attribute(attr=name, value=value) if name.endswith("Tensor") and name_of(value).endswith(
+                "torch.cuda"
+            ):
                 if isinstance(place.parents[0], ast.Call) and name_of(place.parents[0].func).split(".")[-1] in {
                     "type",
                     "set_default_tensor_type",
@@ -201,7 +204,9 @@ def _imports(tree: ast.Module) -> tuple[set[str], dict[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules.update(alias.asname for alias in node.names if alias.asname and alias.name == "torch")
-        elif isinstance(node, ast.ImportFrom) and (node.module == "torch.cuda" or (node.module or "").startswith("torch.cuda.")):
+        elif isinstance(node, ast.ImportFrom) and (
+            node.module == "torch.cuda" or (node.module or "").startswith("torch.cuda.")
+        ):
             origin = (node.module or "")[len("torch.cuda.") :]
             for alias in node.names:
                 functions[alias.asname or alias.name] = ".".join(filter(None, (origin, alias.name)))
@@ -221,7 +226,11 @@ def _unbearable(node: ast.expr, modules: set[str], functions: dict[str, str]) ->
 
 def _falls_back(machine: Machine, place: Around) -> bool:
     node = place.node
-    if not isinstance(node, ast.IfExp) or machine.outcome(node.test) is not False or "cuda" not in ast.unparse(node.test):
+    if (
+        not isinstance(node, ast.IfExp)
+        or machine.outcome(node.test) is not False
+        or "cuda" not in ast.unparse(node.test)
+    ):
         return False
     last: ast.expr = node
     while isinstance(last, ast.IfExp):
@@ -258,8 +267,7 @@ def _target(statement: ast.stmt) -> str:
 def _is_taken_by(function: str, arguments: list[ast.expr], child: ast.AST) -> bool:
     if function in {"get", "getenv", "pop", "setdefault"}:
         return arguments[0] is not child
-    is_word = function in _WORDS or function.endswith(("Error", "Exception", "Warning"))
-    return child in arguments and not is_word and not function.endswith(_SWITCHED)
+    return child in arguments and not _WORDS.fullmatch(function) and not function.endswith(_SWITCHED)
 
 
 def _is_taken_as(name: str, call: ast.AST) -> bool:
@@ -272,7 +280,9 @@ def _is_taken_as(name: str, call: ast.AST) -> bool:
 
 
 def _is_taken_into(targets: list[ast.expr], outer: tuple[ast.AST, ...]) -> bool:
-    inner = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])]
+    inner = [
+        part for target in targets for part in (target.elts if isinstance(target, ast.Tuple | ast.List) else [target])
+    ]
     names = []
     for target in inner:
         key = target.slice if isinstance(target, ast.Subscript) else None
@@ -288,8 +298,7 @@ def _is_taken_into(targets: list[ast.expr], outer: tuple[ast.AST, ...]) -> bool:
 def _is_said(outer: tuple[ast.AST, ...]) -> bool:
     for node in outer:
         if isinstance(node, ast.Call):
-            name = name_of(node.func).split(".")[-1]
-            if name in _WORDS or name.endswith(("Error", "Exception", "Warning")):
+            if _WORDS.fullmatch(name_of(node.func).split(".")[-1]):
                 return True
         if isinstance(node, ast.stmt):
             return isinstance(node, ast.Raise | ast.Assert)
@@ -298,7 +307,10 @@ def _is_said(outer: tuple[ast.AST, ...]) -> bool:
 
 def _parameter(arguments: ast.arguments, default: ast.AST) -> str:
     named = [*arguments.posonlyargs, *arguments.args][::-1]
-    pairs = [*zip(named, arguments.defaults[::-1], strict=False), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    pairs = [
+        *zip(named, arguments.defaults[::-1], strict=False),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
     return next((argument.arg for argument, value in pairs if value is default), "")
 
 

@@ -51,7 +51,9 @@ class Machine:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self._remember(target, value)
-                case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value):
+                case (
+                    ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
+                ):
                     self._remember(target, value)
                 case ast.arguments():
                     named = [*node.posonlyargs, *node.args][::-1]
@@ -86,7 +88,7 @@ class Machine:
                 return False if self._is_other(prefix) else None
             case ast.Call(func=function):
                 name = name_of(function)
-                is_question = name.endswith(".cuda.is_available") or name.endswith(".cuda.device_count")
+                is_question = name.endswith((".cuda.is_available", ".cuda.device_count"))
                 return False if self.is_absent and (is_question or self._asks(name)) else None
             case ast.Attribute(attr="is_cuda"):
                 return False
@@ -96,7 +98,7 @@ class Machine:
                 return None
 
     def _asks(self, name: str) -> bool:
-        last = name.split(".")[-1].lower()
+        last = name.rsplit(".", maxsplit=1)[-1].lower()
         return bool(_SAYS_CUDA.search(last.replace("_", " ")) and _QUESTION.search(last))
 
     def _named(self, name: str) -> bool | None:
@@ -120,7 +122,9 @@ class Machine:
             return name_of(node.func).endswith("cuda.device_count")
         values = self.values.get(name_of(node).split(".")[-1], [])
         counts = [isinstance(value, ast.Call) and self.count(value) for value in values]
-        return any(counts) and all(c or (isinstance(v, ast.Constant) and not v.value) for c, v in zip(counts, values, strict=True))
+        return any(counts) and all(
+            c or (isinstance(v, ast.Constant) and not v.value) for c, v in zip(counts, values, strict=True)
+        )
 
     def _is_other(self, node: ast.AST) -> bool:
         return device_in(node) not in {"", "cpu", self.kind}
@@ -138,9 +142,9 @@ class Machine:
         equal: bool | None = None
         if self.kind == "cpu" and "cpu" in devices:
             equal = True
-        elif any(map(self._is_other, said)) and (said in ([left, right], [left]) or all(map(self._is_other, said))):
-            equal = False
-        elif is_nccl and self.is_absent:
+        elif (
+            any(map(self._is_other, said)) and (said in ([left, right], [left]) or all(map(self._is_other, said)))
+        ) or (is_nccl and self.is_absent):
             equal = False
         is_same = isinstance(op, ast.Eq | ast.Is | ast.In)
         if equal is None or not (is_same or isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn)):
@@ -183,24 +187,34 @@ class Machine:
             if field in skipped:
                 continue
             is_tried = isinstance(node, ast.Try) and field == "body" and any(map(_ends_all, node.handlers))
-            caught = (is_caught or is_tried) and not isinstance(node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef)
+            caught = (is_caught or is_tried) and not isinstance(
+                node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef
+            )
             if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
                 yield from self._block(value, inside, is_caught=caught)
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     yield from self._node(child, inside, is_caught=caught)
-                    is_last = isinstance(node, ast.BoolOp) and isinstance(child, ast.expr)
-                    if is_last and isinstance(node, ast.BoolOp) and isinstance(child, ast.expr):
-                        if self.outcome(child) is isinstance(node.op, ast.Or):
-                            break
+                    if self._is_decided(node, child):
+                        break
+
+    def _is_decided(self, node: ast.AST, operand: ast.AST) -> bool:
+        """Tell whether nothing behind an operand of `and` or `or` runs."""
+        if not isinstance(node, ast.BoolOp) or not isinstance(operand, ast.expr):
+            return False
+        return self.outcome(operand) is isinstance(node.op, ast.Or)
 
     def _skipped(self, node: ast.AST) -> set[str]:
         """Name the fields of a node that never run."""
         match node:
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
-                return {{True: "orelse", False: "body", None: ""}[self.outcome(test)]} - {"orelse" if isinstance(node, ast.While) else ""}
-            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[count])) if self.is_absent and self.count(count):
+                return {{True: "orelse", False: "body", None: ""}[self.outcome(test)]} - {
+                    "orelse" if isinstance(node, ast.While) else ""
+                }
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[count])) if self.is_absent and self.count(
+                count
+            ):
                 return {"body"}
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 tests = [test for generator in node.generators for test in generator.ifs]

@@ -13,19 +13,67 @@ from collections.abc import Mapping
 from patchlock.ops.device_guards import dotted, last_name
 
 HARMLESS = frozenset(
-    "is_available device_count is_initialized empty_cache manual_seed manual_seed_all seed seed_all "
-    "memory_allocated max_memory_allocated memory_reserved max_memory_reserved memory_cached max_memory_cached "
-    "memory_stats memory_stats_as_nested_dict memory_snapshot get_arch_list get_gencode_flags get_allocator_backend "
-    "get_rng_state_all set_rng_state set_rng_state_all set_stream device_of list_gpu_processes "
-    "memory.empty_cache memory.memory_allocated memory.max_memory_allocated memory.memory_reserved "
-    "random.manual_seed random.manual_seed_all nccl.version is_jiterator_supported _is_compiled".split()
+    [
+        "is_available",
+        "device_count",
+        "is_initialized",
+        "empty_cache",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "memory_allocated",
+        "max_memory_allocated",
+        "memory_reserved",
+        "max_memory_reserved",
+        "memory_cached",
+        "max_memory_cached",
+        "memory_stats",
+        "memory_stats_as_nested_dict",
+        "memory_snapshot",
+        "get_arch_list",
+        "get_gencode_flags",
+        "get_allocator_backend",
+        "get_rng_state_all",
+        "set_rng_state",
+        "set_rng_state_all",
+        "set_stream",
+        "device_of",
+        "list_gpu_processes",
+        "memory.empty_cache",
+        "memory.memory_allocated",
+        "memory.max_memory_allocated",
+        "memory.memory_reserved",
+        "random.manual_seed",
+        "random.manual_seed_all",
+        "nccl.version",
+        "is_jiterator_supported",
+        "_is_compiled",
+    ]
 )
 """They answer, wait for CUDA to be started, or do nothing."""
 
 WITHOUT_VALUE = frozenset(
-    "set_device synchronize init ipc_collect set_per_process_memory_fraction set_sync_debug_mode _sleep _lazy_init "
-    "reset_peak_memory_stats reset_accumulated_memory_stats reset_max_memory_allocated reset_max_memory_cached "
-    "memory.reset_peak_memory_stats nvtx.range_push nvtx.range_pop nvtx.mark profiler.start profiler.stop".split()
+    [
+        "set_device",
+        "synchronize",
+        "init",
+        "ipc_collect",
+        "set_per_process_memory_fraction",
+        "set_sync_debug_mode",
+        "_sleep",
+        "_lazy_init",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_allocated",
+        "reset_max_memory_cached",
+        "memory.reset_peak_memory_stats",
+        "nvtx.range_push",
+        "nvtx.range_pop",
+        "nvtx.mark",
+        "profiler.start",
+        "profiler.stop",
+    ]
 )
 """They fail, and nobody needs what they return. `nvtx` fails only in a build without CUDA."""
 
@@ -39,7 +87,9 @@ WITH_VALUE: Mapping[str, str] = {
 """They fail; this is what they would say of no device. `torch.cuda.device(-1)` changes nothing. Since 2.7,
 `is_bf16_supported` no longer fails."""
 
-TENSORS = frozenset(f"{name}Tensor" for name in "Float Double Half BFloat16 Byte Char Short Int Long Bool".split())
+TENSORS = frozenset(
+    f"{name}Tensor" for name in ["Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool"]
+)
 """Legacy tensor types; `torch.cuda.FloatTensor(…)` fails, `torch.FloatTensor` is its twin on the CPU."""
 
 

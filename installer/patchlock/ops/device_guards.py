@@ -8,12 +8,17 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-KINDS = frozenset("cpu cuda hip hpu ipu maia meta mkldnn mlu mps mtia musa npu ocl opencl privateuseone sdaa xla xpu".split())
+_KINDS = "cpu|cuda|hip|hpu|ipu|maia|meta|mkldnn|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
+KINDS = frozenset(_KINDS.split("|"))
 """Device types of PyTorch and its extensions. Source: torch.device's own error message; extensions' documentation."""
 
-_DEVICE = re.compile(rf"({'|'.join(sorted(KINDS))})(:\d+)?")
-_FLAG = re.compile(r"_*((is|has|use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?(is_)?(avail|available|enabled))")
-_ASKED = re.compile(r"_*(is|has|detect|check|use|can_use)_(cuda|gpu)(_\w+)?|(\w+_)?(cuda|gpu)_(is_)?(available|enabled)")
+_DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
+_FLAG = re.compile(
+    r"_*((is|has|use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?(is_)?(avail|available|enabled))"
+)
+_ASKED = re.compile(
+    r"_*(is|has|detect|check|use|can_use)_(cuda|gpu)(_\w+)?|(\w+_)?(cuda|gpu)_(is_)?(available|enabled)"
+)
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,

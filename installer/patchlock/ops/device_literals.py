@@ -1,8 +1,7 @@
-"""The op `device-literals`: a file takes the machine's device instead of CUDA, and asks CUDA nothing that fails there."""
+"""The op `device-literals`: a file takes the machine's device instead of CUDA, and calls nothing that fails there."""
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 
@@ -27,7 +26,7 @@ class DeviceLiterals:
         always: also where the file takes CUDA only after it has asked whether CUDA is there; for machines that have
             CUDA, or something like it, and shall not use it.
         single_precision: also `.half()`, `torch.float16` and `compute_type="float16"`, which the CPU bears badly.
-        providers: what takes the place of ONNX Runtime's provider lists with `CUDAExecutionProvider`; empty: leave them.
+        providers: what takes the place of ONNX Runtime's provider lists with `CUDAExecutionProvider`; empty: nothing.
 
     Raises:
         ValueError: a field is not what it should be; one clause.

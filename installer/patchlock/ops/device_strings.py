@@ -21,11 +21,11 @@ _NO_DEVICE = re.compile(
     r"|build|variant|kind_name|group|section|mode)"
 )
 _ITSELF = {"autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype"}
-_TEXTS = frozenset(
-    "startswith endswith replace split rsplit partition removeprefix removesuffix find index count strip join format "
-    "hasattr getattr setattr delattr isinstance print debug info warning warn error exception critical log write input "
-    "add_argument Path open import_module __import__ find_spec Extension CUDAExtension run check_output Popen system "
-    "library impl register skipif skipIf skipUnless append_text Markdown ord len TypeVar Literal sub match search".split()
+_TEXTS = re.compile(
+    "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
+    "|search|(has|get|set|del)attr|isinstance|print|debug|info|warning|warn|error|exception|critical|log|write|input|ord"
+    "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
+    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)"
 )
 """Functions for which a text is a text."""
 _LOOKUPS = {"get", "getenv", "pop", "setdefault"}
@@ -114,7 +114,7 @@ def _as_argument(call: ast.Call, node: ast.AST) -> str:
         return ITSELF
     if name in _LOOKUPS:
         return "it is a key" if call.args[0] is node else ASKS
-    return "it is a text" if name in _TEXTS or name.endswith(("Error", "Exception", "Warning")) else ASKS
+    return "it is a text" if _TEXTS.fullmatch(name) else ASKS
 
 
 def _as_keyword(here: Spot, keyword: ast.keyword) -> str:

@@ -123,8 +123,10 @@ def _inside(spot: Spot, known: Spot, node: ast.AST, field: str) -> Spot:
 
 
 def _catches_all(handler: ast.ExceptHandler) -> bool:
-    """Tell whether a handler catches all that PyTorch raises: `AssertionError` without, `RuntimeError` with a CUDA build."""
+    """Tell whether a handler catches what PyTorch raises in a build with CUDA, and in one without."""
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {last_name(kind) for kind in types if kind is not None}
-    is_all = handler.type is None or names & {"Exception", "BaseException"} or names >= {"AssertionError", "RuntimeError"}
+    is_all = (
+        handler.type is None or names & {"Exception", "BaseException"} or names >= {"AssertionError", "RuntimeError"}
+    )
     return bool(is_all) and not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
