@@ -57,6 +57,9 @@ class _Ability:
             count = (int(operation.arg or 0) & 255) + (int(operation.arg or 0) >> 8)
         return iter([Mock("item") for _ in range(count)])
 
+    def __next__(self) -> Any:
+        return Mock("item")
+
     def keys(self) -> list[str]:
         return []
 

@@ -21,7 +21,9 @@ from optional_imports import _git, clones  # noqa: E402
 
 from patchlock import notebooks  # noqa: E402
 from patchlock.model import Op, Refusal  # noqa: E402
+from patchlock.ops.device_literals import DeviceLiterals  # noqa: E402
 from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression  # noqa: E402
+from patchlock.ops.run_time_pip import RunTimePip  # noqa: E402
 from patchlock.ops.syntax import parse  # noqa: E402
 from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
 
@@ -30,6 +32,8 @@ OPS: dict[str, Op] = {
     "replace torch.device": ReplaceExpression(pattern="torch.device($*a)", replacement='torch.device("cpu")'),
     "neutralise print": NeutraliseCall(call="print($*a)"),
     "replace open": ReplaceExpression(pattern="open($*a)", replacement='open(\n    "é", $*a\n)'),
+    "device-literals": DeviceLiterals(always=True),
+    "run-time-pip": RunTimePip(),
     **{f"optional {name}": OptionalImport(package=name) for name in ("os", "torch", "numpy", "TTS", "sys")},
 }
 

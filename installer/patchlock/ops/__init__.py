@@ -50,5 +50,15 @@ OPS: Mapping[str, type[Op]] = {
 }
 """Name in the catalogue → dataclass whose fields are the op's keys. See docs/add-an-op.md."""
 
-PYTHON_OPS: tuple[type[Op], ...] = (python.OptionalImport, python.NeutraliseCall, python.ReplaceExpression)
+PYTHON_OPS: tuple[type[Op], ...] = (
+    python.OptionalImport,
+    python.NeutraliseCall,
+    python.ReplaceExpression,
+    arguments.SetArgument,
+    entry.DisableFunction,
+    entry.GuardEntry,
+    insert_statement.InsertStatement,
+    device_literals.DeviceLiterals,
+    run_time_pip.RunTimePip,
+)
 """The ops on Python code; of a notebook they are given the code alone."""
