@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from patchlock import patching, targets
+from patchlock import notebooks, patching, targets
 from patchlock.model import BLOCKING, Ensure, Located, Op, Outcome, OutcomeKind, Patch, Patched
 from patchlock.sources import SourceText
 
@@ -241,7 +241,7 @@ class _RememberingOp:
         digest = hashlib.sha256(source.text.encode("utf-8", errors="surrogatepass")).digest()
         key = (source.path, digest + source.encoding.encode())
         if key not in self._known:
-            self._known[key] = self._op.locate(source)
+            self._known[key] = notebooks.locate(self._op, source)
         return self._known[key]
 
 

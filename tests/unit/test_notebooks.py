@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from patchlock import json_places, notebooks, patching
 from patchlock.ensures.python import ImportsWithout, NoString
+from patchlock.ensures.run_time_pip import NoRunTimePip
 from patchlock.model import Expect, Located, Op, Origin, OutcomeKind, Patch, Refusal
 from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression
+from patchlock.ops.run_time_pip import RunTimePip
 from patchlock.ops.text import ReplaceText
 from patchlock.sources import SourceText, decode, encode, splice
 
@@ -318,6 +320,13 @@ def test_strings_of_json_are_found_where_they_stand() -> None:
     assert root["a"][1:] == [{}, [], -1500.0, None, True]
     with pytest.raises(ValueError, match="Expecting"):
         json_places.read("{")
+
+
+def test_run_time_pip_in_a_notebook() -> None:
+    text = text_of(book(cell(["!pip install x\n", "import os\n", "os.system('pip install y')"])))
+    ensure = NoRunTimePip()
+    assert ensure.problems(PATH, text.encode()) == ("line 3: it installs packages at run time",)
+    assert ensure.problems(PATH, patched(text, RunTimePip()).encode()) == ()
 
 
 def test_neutralised_call_in_a_notebook() -> None:

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from patchlock.ensures.notebook import code_of
+
 _STARTING = frozenset(
     {
         *("run", "exec", "execute", "system", "call", "popen", "shell", "spawn", "sh", "bash", "cmd", "subprocess"),
@@ -60,7 +62,7 @@ class NoRunTimePip:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(data, str(path))
+                tree = ast.parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
             found = _File(tree).calls_that_install()
         except SyntaxError as error:
             return (f"line {error.lineno or 1}: it does not parse: {error.msg}",)
