@@ -28,7 +28,6 @@ STOREYS: dict[str, int] = {
         ),
         1,
     ),
-    "authoring": 1,
     **dict.fromkeys(("authoring", "trials"), 1),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
