@@ -95,6 +95,7 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
         pytest.param("run.bat", "a\r\nb\r\n", "a\r\nc\r\nb\r\n", ["unified-diff"], id="crlf"),
         pytest.param("run.sh", "a\n'''\n\tb\n", "a\n'''\n\tc\\d\"\n", ["unified-diff"], id="quotes-in-toml"),
         pytest.param("m.py", "", "a = 1\n", ["add-file"], id="an-empty-file"),
+        pytest.param("m.py", "", "\n", ["add-file"], id="a-blank-line"),
     ],
 )
 def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after: str, ops: list[str]) -> None:

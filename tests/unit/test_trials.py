@@ -55,7 +55,7 @@ def files(**texts: str) -> dict[PurePosixPath, bytes]:
     ("before", "after", "outcome", "problems"),
     [
         pytest.param({"a_py": 'x = "cuda"\n'}, {"a_py": 'x = "cpu"\n'}, "", (), id="as-written"),
-        pytest.param({"a_py": 'x = "cpu" # cuda\n'}, None, "fixed upstream", (), id="outcome-without-a-change"),
+        pytest.param({"a_py": 'x = "cpu" # cuda\n'}, None, "gone", (), id="outcome-without-a-change"),
         pytest.param(
             {"a_py": 'x = "cuda"\n', "b_py": "y\n"},
             {"a_py": 'x = "cpu" \n', "b_py": "y\n"},
@@ -140,11 +140,10 @@ def judge(text: str, patch: Patch = PATCH) -> Verdict:
     ("text", "what", "flags"),
     [
         ('x = "cuda"\n', "needed", (True, False, False)),
-        ('x = "cpu" # cuda\n', "fixed upstream", (True, False, False)),
         ("cuda = 1\n", "gone", (False, False, False)),
         ('x = f"{f("cuda")}"\n', "unparsable upstream", (True, True, False)),
     ],
-    ids=["needed", "fixed", "gone", "refused"],
+    ids=["needed", "gone", "refused"],
 )
 def test_verdict(text: str, what: str, flags: tuple[bool, bool, bool]) -> None:
     verdict = judge(text)

@@ -35,8 +35,6 @@ for _command in (
     patch_command.add_command(_command)
 for _command in (authoring.new_command, authoring.test_command):
     patch_command.add_command(_command)
-for _command in (authoring.new_command, authoring.test_command):
-    patch_command.add_command(_command)
 
 
 @patch_command.command("status")
