@@ -19,6 +19,8 @@ from histories import apps, generic, report  # noqa: E402
 from histories.measure import Measured, measure  # noqa: E402
 from histories.repository import find  # noqa: E402
 from histories.states import Row  # noqa: E402
+from histories.together import Together, together  # noqa: E402
+
 from patchlock.catalogue import Catalogue  # noqa: E402
 
 
@@ -40,8 +42,12 @@ def main() -> None:
     numbers = [number for number, row in enumerate(rows()) if row in wanted and places[row.repository]]
     with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
         tasks = [pool.submit(_measure, number, folder, not arguments.without_peers) for number in numbers]
+        names = [
+            name for name, place in places.items() if place and any(r.is_app for r in wanted if r.repository == name)
+        ]
+        sets = [pool.submit(_together, name, folder) for name in names if not arguments.only]
         measured = [_told(task.result()) for task in tasks]
-    text = report.markdown(measured)
+        text = report.markdown(measured, [task.result() for task in sets])
     if arguments.report:
         arguments.report.write_text(text, encoding="utf-8")
     else:
@@ -60,6 +66,13 @@ def _measure(number: int, folder: str, with_peers: bool) -> Measured:
     if git is None:
         raise FileNotFoundError(row.repository)
     return measure(row, git, with_peers=with_peers)
+
+
+def _together(name: str, folder: str) -> Together:
+    git = find(Path(folder), name)
+    if git is None:
+        raise FileNotFoundError(name)
+    return together([row for row in rows() if row.is_app and row.repository == name], git)
 
 
 def _told(measured: Measured) -> Measured:

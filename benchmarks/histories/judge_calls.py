@@ -95,7 +95,9 @@ class Lacks:
             for root in (roots if self.within else [tree])
             for outer in ast.walk(root)
             for node in ([outer.test] if self.is_test and isinstance(outer, ast.If) else [outer])
-            if isinstance(node, ast.expr) and (node is not outer or not self.is_test) and wanted.fullmatch(ast.unparse(node))
+            if isinstance(node, ast.expr)
+            and (node is not outer or not self.is_test)
+            and wanted.fullmatch(ast.unparse(node))
         )
 
     def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
@@ -140,7 +142,9 @@ def _unasked(tree: ast.Module) -> Iterator[ast.AST]:
         node = stack.pop()
         yield node
         for field, value in ast.iter_fields(node):
-            is_asked = isinstance(node, (ast.If, ast.IfExp)) and field == "body" and _ASKS.search(ast.unparse(node.test))
+            is_asked = (
+                isinstance(node, (ast.If, ast.IfExp)) and field == "body" and _ASKS.search(ast.unparse(node.test))
+            )
             if is_asked or isinstance(node, ast.Compare):
                 continue
             stack += [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)]

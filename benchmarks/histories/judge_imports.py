@@ -62,7 +62,9 @@ class ImportsWithout:
                     continue
                 bound = {n.id for n in ast.walk(ending[-1]) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
                 bound |= {n.name for n in ast.walk(ending[-1]) if isinstance(n, (ast.ClassDef, *_FUNCTION))}
-                bound |= {a.asname or a.name for n in ast.walk(ending[-1]) if isinstance(n, ast.ImportFrom) for a in n.names}
+                bound |= {
+                    a.asname or a.name for n in ast.walk(ending[-1]) if isinstance(n, ast.ImportFrom) for a in n.names
+                }
                 nones = {
                     target.id
                     for n in ast.walk(ending[-1])

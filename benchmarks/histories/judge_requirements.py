@@ -74,8 +74,7 @@ class Pinned:
         wrong = [
             f"`{line}` is not {name}{self.pins[name]}"
             for name, found, line in lines
-            if name in self.pins
-            and (found is None or found.url or found.specifier != SpecifierSet(self.pins[name]))
+            if name in self.pins and (found is None or found.url or found.specifier != SpecifierSet(self.pins[name]))
         ]
         missing = [f"{name} is missing" for name in self.pins if self.adds and name not in {n for n, _, _ in lines}]
         return tuple(wrong + missing)
@@ -89,7 +88,9 @@ class Pinned:
         names = frozenset(self.pins) | self.also
         wrong = ["other requirements changed"] if _others(before, names) != _others(after, names) else []
         for name in self.pins:
-            kept = [[(f.extras, str(f.marker)) for n, f, _ in named(data) if n == name and f] for data in (before, after)]
+            kept = [
+                [(f.extras, str(f.marker)) for n, f, _ in named(data) if n == name and f] for data in (before, after)
+            ]
             wrong += [f"extras or marker of {name} changed"] if kept[0] and kept[0] != kept[1] else []
         return (*wrong, *_layout(before, after))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import tempfile
 import time
 from collections import Counter
@@ -64,7 +65,11 @@ def measure(row: Row, git: Path, *, with_peers: bool) -> Measured:
         mainline = _changes([state for state in line if state.verdict.kind != "no target"])
         oldest = next((s for c in commits if (s := by_commit[c.id]).verdict.kind == "right"), None)
         replays = [s for s in found if s.verdict.kind != "no target" and s is not oldest] if oldest else []
-        trials, ours = _peers(row, repository, git, mainline, oldest, replays) if with_peers and not row.by_file else ((), Counter())
+        trials, ours = (
+            _peers(row, repository, git, mainline, oldest, replays)
+            if with_peers and not row.by_file
+            else ((), Counter())
+        )
     counted: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for state in found:
@@ -121,7 +126,7 @@ def _peers(
             for old, new in _spread(pairs, BASES):
                 attempt("diff", lag, old, new)
                 ours[lag, new.verdict.kind] += 1
-        pairs = [(old, new) for old, new in zip(mainline, mainline[1:], strict=False) if _is_update(old, new)]
+        pairs = [(old, new) for old, new in itertools.pairwise(mainline) if _is_update(old, new)]
         for old, new in _spread(pairs, REBASES):
             attempt("fork", 1, old, new)
         for new in _spread(replays, REPLAYS):

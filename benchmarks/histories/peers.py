@@ -148,7 +148,9 @@ def fork(row: Row, scratch: Scratch, read: Blob, change: Update) -> str:
 
 def _trees(scratch: Scratch, change: Update) -> tuple[str, str]:
     before = change.old_files
-    after = {path: scratch.write(change.old.after[path]) if path in change.old.after else before[path] for path in before}
+    after = {
+        path: scratch.write(change.old.after[path]) if path in change.old.after else before[path] for path in before
+    }
     return scratch.tree(before), scratch.tree(after)
 
 

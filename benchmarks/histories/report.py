@@ -7,27 +7,34 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from histories.measure import REPLAYS, Measured
 from histories.peers import LAGS
+from histories.together import Together
+
+_INTRODUCTION = """# Survival of patches over upstream's whole history
+
+Made by `benchmarks/survival.py`; `PATCHLOCK_UPSTREAMS` names a folder of clones. Every commit that HEAD reaches counts
+in which a patch's target exists: where an independent judge (`benchmarks/histories/judge_*.py`, no code of patchlock)
+finds the trouble that the patch is for. *Right*: the judge finds none afterwards, nothing else changed, and every
+`ensure` holds. *Refused*: patchlock says which file and line, and why, and changes nothing. *Silent*: patchlock claims
+to be done and the judge disagrees. Where each file is judged alone, the judge also says whether a refusal is right (the
+file calls the package while it is imported, or does not parse); one that is not is listed as *needlessly*.
+"""
+_PEERS = """Updates of the mainline that changed the target. One diff is made from an ideal state and carried by
+`git apply --3way` over so many updates; the fork's one patch commit is rebased over each single update and made ideal
+again after a failure. Bases are spread evenly over each history.
+
+| updates | trials | diff right | conflict | silent | fork right | conflict | silent | ours right | refused | silent |"""
 
 
-def markdown(measured: Sequence[Measured]) -> str:
+def markdown(measured: Sequence[Measured], sets: Sequence[Together] = ()) -> str:
     """Give the whole report."""
-    lines = [*_summary(measured), "", "## Every commit", "", *_table(measured), "", "## Reasons", ""]
+    lines = [*_summary(measured), "", "## Every commit", "", *_table(measured), "", *_sets(sets), "## Reasons", ""]
     lines += [*_reasons(measured), "", "## The same updates by three roads", "", *_roads(measured), ""]
     lines += [*_first(measured), "", "## Histories", "", *_histories(measured), ""]
     return "\n".join(lines)
 
 
 def _summary(measured: Sequence[Measured]) -> Iterator[str]:
-    yield "# Survival of patches over upstream's whole history"
-    yield ""
-    yield "Made by `benchmarks/survival.py`; `PATCHLOCK_UPSTREAMS` names a folder of clones. Every commit that HEAD reaches"
-    yield "counts, in which a patch's target exists: where an independent judge (`benchmarks/histories/judge_*.py`, no code of"
-    yield "patchlock) finds the trouble that the patch is for. *Right*: the judge finds none afterwards, nothing else changed,"
-    yield "and every `ensure` holds. *Refused*: patchlock says which file and line, and why, and changes nothing."
-    yield "*Silent*: patchlock claims to be done and the judge disagrees. Where each file is judged alone, the judge also says"
-    yield "whether a refusal is right (the file calls the package while it is imported, or does not parse); one that is not is"
-    yield "listed as *needlessly*."
-    yield ""
+    yield _INTRODUCTION
     yield "| | commits with target | states | right | refused | silent |"
     yield "|---|---|---|---|---|---|"
     for title, rows in (
@@ -64,6 +71,20 @@ def _table(measured: Sequence[Measured]) -> Iterator[str]:
         yield f"No target in the whole history: {', '.join(absent)}."
 
 
+def _sets(sets: Sequence[Together]) -> Iterator[str]:
+    if not sets:
+        return
+    yield "## All patches of an app at once"
+    yield ""
+    yield "| repository | patches | commits | every patch right | some refused | some silent | why |"
+    yield "|---|---|---|---|---|---|---|"
+    for one in sets:
+        counts = [_share(one.counted[kind], one.commits) for kind in ("right", "refused", "silent")]
+        why = "; ".join(f"{count} {reason}" for reason, count in one.reasons.most_common(5)).replace("|", "&#124;")
+        yield f"| {one.repository} | {one.patches} | {one.commits} | {' | '.join(counts)} | {why} |"
+    yield ""
+
+
 def _reasons(measured: Sequence[Measured]) -> Iterator[str]:
     if not any(row.reasons for row in measured):
         yield "Nothing was refused."
@@ -76,11 +97,7 @@ def _reasons(measured: Sequence[Measured]) -> Iterator[str]:
 
 
 def _roads(measured: Sequence[Measured]) -> Iterator[str]:
-    yield "Updates of the mainline that changed the target. One diff is made from an ideal state and carried by"
-    yield "`git apply --3way` over so many updates; the fork's one patch commit is rebased over each single update and made ideal"
-    yield "again after a failure. Bases are spread evenly over each history."
-    yield ""
-    yield "| updates | trials | one diff: right | conflict | silent | rebased fork: right | conflict | silent | ours: right | refused | silent |"
+    yield _PEERS
     yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for lag in LAGS:
         diffs = _kinds(measured, "diff", lag)
@@ -96,9 +113,9 @@ def _roads(measured: Sequence[Measured]) -> Iterator[str]:
 
 def _first(measured: Sequence[Measured]) -> Iterator[str]:
     total = _kinds(measured, "diff", 0)
-    yield f"The diff of the oldest commit with a target, tried on {total.total()} later states (evenly spread where a row has"
-    yield f"more than {REPLAYS}): {_share(total['right'], total.total())} right, {_share(total['conflict'], total.total())} conflicts,"
-    yield f"{_share(total['silent'], total.total())} silent."
+    shares = [f"{_share(total[kind], total.total())} {kind}" for kind in ("right", "conflict", "silent")]
+    yield f"The diff of the oldest commit with a target, on on {total.total()} later states, at most {REPLAYS} of a row,"
+    yield f"evenly spread: {', '.join(shares)}."
 
 
 def _kinds(measured: Iterable[Measured], peer: str, lag: int) -> Counter[str]:

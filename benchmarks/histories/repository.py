@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from types import TracebackType
+from typing import Self
 
 Files = Mapping[PurePosixPath, str]
 """Blob id by path."""
@@ -46,7 +47,7 @@ class Repository:
             env=environment(),
         )
 
-    def __enter__(self) -> Repository:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

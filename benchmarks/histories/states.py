@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -138,7 +139,12 @@ def remembered(row: Row) -> Row:
 def in_scope(row: Row) -> Callable[[PurePosixPath], bool]:
     """Make the question whether a path is one where the patch works or the judge looks."""
     scope = re.compile(row.scope)
-    return lambda path: bool(scope.fullmatch(str(path)) or targets.candidates([row.patch], [path]))
+
+    @functools.cache
+    def is_in_scope(path: PurePosixPath) -> bool:
+        return bool(scope.fullmatch(str(path)) or targets.candidates([row.patch], [path]))
+
+    return is_in_scope
 
 
 def relevant(row: Row, repository: Repository) -> Callable[[PurePosixPath, str], bool]:
@@ -175,7 +181,9 @@ def states(row: Row, repository: Repository, commits: tuple[Commit, ...]) -> tup
 
 def _state(row: Row, repository: Repository, files: Files, commits: tuple[str, ...]) -> State:
     contents = {path: data for path, id_ in files.items() if (data := repository.read(id_)) is not None}
-    targeted = {path: id_ for path, id_ in files.items() if path in contents and violations(row, {path: contents[path]})}
+    targeted = {
+        path: id_ for path, id_ in files.items() if path in contents and violations(row, {path: contents[path]})
+    }
     verdict, after = judge(row, contents)
     return State(files=files, targets=targeted, commits=commits, verdict=verdict, after=after)
 
@@ -189,7 +197,7 @@ def judge(row: Row, contents: Contents) -> tuple[Verdict, Contents]:
         f"{outcome.kind.value}: {outcome.detail}" for outcome in patched.outcomes if outcome.kind in BLOCKING
     ] + [f"ensure: {failure.partition(': ')[2].partition(': ')[2]}" for failure in patched.failures]
     if refusals:
-        why = Counter(map(_general, refusals)).most_common(1)[0][0]
+        why = Counter(map(generalised, refusals)).most_common(1)[0][0]
         needed = "" if not row.by_file or is_beyond_help(row, contents) else "needlessly: "
         return Verdict(kind="refused", why=needed + why), contents
     after = {**contents, **{change.path: change.after for change in patched.changes}}
@@ -227,6 +235,6 @@ def faults(row: Row, before: Contents, after: Contents) -> tuple[str, ...]:
     return violations(row, after) + damaged
 
 
-def _general(reason: str) -> str:
+def generalised(reason: str) -> str:
     """Take numbers out of a reason, so that equal ones are counted together."""
     return re.sub(r"line \d+", "line …", reason)[:160]

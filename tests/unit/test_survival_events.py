@@ -228,7 +228,12 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
     ),
     (
         "reformatted",
-        {**BASE, "app/load.py": LOAD.replace(b"path, weights_only=True", b"\n            path,\n            weights_only = True,\n        ")},
+        {
+            **BASE,
+            "app/load.py": LOAD.replace(
+                b"path, weights_only=True", b"\n            path,\n            weights_only = True,\n        "
+            ),
+        },
         "loader",
         [("needed", "app/load.py", (3,))],
         {"app/load.py": LOAD_DONE},
@@ -333,7 +338,12 @@ def test_a_patch_that_is_blocked_writes_none_of_its_files_and_stops_no_other() -
     files = {**BASE, "app/one.py": b'pick("cuda")\n', "app/two.py": b'pick("cuda")\nif:\n'}
     result = patched(files)
     assert {kind for kind, *_ in told(result, "device")} == {"unparsable upstream", "new sites"}
-    assert [str(change.path) for change in result.changes] == ["app/load.py", "app/train.py", "requirements.txt", "start.bat"]
+    assert [str(change.path) for change in result.changes] == [
+        "app/load.py",
+        "app/train.py",
+        "requirements.txt",
+        "start.bat",
+    ]
 
 
 def test_history_breaks_and_heals() -> None:

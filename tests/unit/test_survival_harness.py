@@ -55,7 +55,12 @@ def _git(folder: Path, *arguments: str) -> None:
 
 def _row(text: str = OPTIONAL, **changes: object) -> Row:
     [patch] = patches(optional=text)
-    values = {"repository": "owner/name", "patch": patch, "judge": ImportsWithout(package="deepspeed"), "scope": r".*\.py"}
+    values = {
+        "repository": "owner/name",
+        "patch": patch,
+        "judge": ImportsWithout(package="deepspeed"),
+        "scope": r".*\.py",
+    }
     return Row(**values | changes)
 
 

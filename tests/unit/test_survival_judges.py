@@ -71,7 +71,9 @@ UTF16 = b"\xff\xfe" + "torch==1\r\n".encode("utf-16-le")
         ),
         pytest.param(Lacks(pattern=r"f\(\)"), b"x = f( )\n", b"x = g()\n", id="expression"),
         pytest.param(Lacks(pattern=r"f\(\)", within="h"), b"def h():\n    f()\n", b"def g():\n    f()\n", id="within"),
-        pytest.param(Lacks(pattern="a is None", is_test=True), b"if a is None: b\n", b"if a is None and b: c\n", id="test"),
+        pytest.param(
+            Lacks(pattern="a is None", is_test=True), b"if a is None: b\n", b"if a is None and b: c\n", id="test"
+        ),
         pytest.param(LacksImport(module="distutils"), b"from distutils.core import x\n", b"import dist\n", id="module"),
     ],
 )
