@@ -105,12 +105,16 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, *, leave_conf
     message = planning.commit_message(request.app, request.profile, upstream.patched.outcomes)
     snapshot = upstream.snapshot
     files = {snapshot.directory / change.path: change.after for change in upstream.patched.changes}
+    scripts = [snapshot.directory / change.path for change in upstream.patched.changes if change.is_executable]
+    applied = trees.commit_files(
+        snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
+    )
     return _Job(
         request=request,
         upstream=upstream,
         lock=lock,
         lock_digest=planning.sha256(data),
-        applied=trees.commit_files(snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref),
+        applied=applied,
         ref=ref,
         inputs=inputs_digest(request, data),
         held=held,

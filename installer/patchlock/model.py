@@ -238,6 +238,8 @@ class FileChange:
     before: bytes | None
     """`None` where the patches make the file."""
     after: bytes
+    is_executable: bool = False
+    """Of a file that the patches make; others stay as they are."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

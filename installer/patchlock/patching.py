@@ -19,6 +19,7 @@ from patchlock.model import (
     Patched,
     Site,
 )
+from patchlock.ops.diffs import AddFile
 from patchlock.sources import SourceText, Undecodable, decode, encode, splice
 
 
@@ -43,6 +44,7 @@ def apply(
         seen: files as the patches' author saw them, as far as they are known and are not there any more; a file that
             was renamed is known again by them.
     """
+    patches = tuple(patches)
     state = _State(contents, seen)
     outcomes: list[Outcome] = []
     failures: list[str] = []
@@ -61,8 +63,14 @@ def apply(
         for ensure in patch.ensures
         for problem in ensure.problems(path, state.current[path])
     ]
+    scripts = {PurePosixPath(p.paths[0]) for p in patches if isinstance(p.op, AddFile) and p.op.executable}
     changes = tuple(
-        FileChange(path=path, before=contents.get(path), after=state.current[path])
+        FileChange(
+            path=path,
+            before=contents.get(path),
+            after=state.current[path],
+            is_executable=path in scripts and path not in contents,
+        )
         for path in sorted(state.current)
         if contents.get(path) != state.current[path]
     )

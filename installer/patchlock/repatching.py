@@ -98,7 +98,10 @@ def apply(tree: Tree, wanted: PatchSet, *, upstream: CommitId | None = None) -> 
     patching.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = planning.patched_message(wanted.name, wanted.profile, patched.outcomes)
-    applied = trees.commit_files(tree.repository, files, parent=upstream, message=message, ref=_MADE)
+    scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
+    applied = trees.commit_files(
+        tree.repository, files, parent=upstream, message=message, ref=_MADE, executable=scripts
+    )
     moved = moving.move(tree, applied, leave_conflicts=True)
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock.checkout import blobs, git
@@ -145,7 +145,13 @@ def _place(tree: Tree, path: PurePosixPath) -> Path:
 
 
 def commit_files(
-    repository: Path, files: Mapping[PurePosixPath, bytes | None], *, parent: CommitId | None, message: str, ref: str
+    repository: Path,
+    files: Mapping[PurePosixPath, bytes | None],
+    *,
+    parent: CommitId | None,
+    message: str,
+    ref: str,
+    executable: Collection[PurePosixPath] = (),
 ) -> CommitId:
     """Write files over the tree of a parent as a commit of ours; the same content gives the same id everywhere.
 
@@ -155,6 +161,7 @@ def commit_files(
         parent: the commit whose tree is the base and whose date is taken; None for a first commit of 1970.
         message: what was done, for a person.
         ref: full name of the ref that will hold the commit.
+        executable: new files that can be run; a file of the parent keeps what it was.
     """
     listed = git("ls-tree", "-r", "-z", parent, repository=repository).stdout if parent else b""
     modes = {row.partition(b"\t")[2]: row[:6].decode() for row in listed.split(b"\0") if row}
@@ -165,8 +172,8 @@ def commit_files(
             rows.append(b"0 %s\t%s\0" % (b"0" * 40, name))
             continue
         blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=data).stdout.strip()
-        mode = modes.get(name, "100644")
-        rows.append(b"%s %s\t%s\0" % (b"100755" if mode == "100755" else b"100644", blob, name))
+        is_executable = modes[name] == "100755" if name in modes else path in executable
+        rows.append(b"%s %s\t%s\0" % (b"100755" if is_executable else b"100644", blob, name))
     index = repository_file(repository, f"index.{os.getpid()}")
     env = {"GIT_INDEX_FILE": str(index)}
     try:

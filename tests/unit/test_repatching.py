@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path, PurePosixPath
 
@@ -412,6 +413,22 @@ def test_repository_without_a_remote_is_patched_where_it_stands(tmp_path: Path) 
     commit(tmp_path / "own", new='d = "cuda"\n')
     apply(tmp_path / "own")
     assert (read(tmp_path / "own"), read(tmp_path / "own", "new")) == (PATCHED, "d = choose()\n")
+
+
+def test_file_that_a_patch_makes_appears_and_goes_again(clone: Path) -> None:
+    text = """
+op = "add-file"
+paths = ["start.sh"]
+content = "#!/bin/sh\\necho started\\n"
+executable = true
+ensure = [{ check = "contains", text = "started" }]
+"""
+    tree = repatching.open_tree(clone)
+    done = repatching.apply(tree, dataclasses.replace(WANTED, patches=patches(start=text)))
+    assert done is not None
+    assert subprocess.run([clone / "start.sh"], check=True, capture_output=True).stdout == b"started\n"
+    repatching.undo(tree)
+    assert not (clone / "start.sh").exists()
 
 
 def test_linked_worktree_is_a_clone_too(clone: Path, tmp_path: Path) -> None:
