@@ -18,7 +18,7 @@ PATH = PurePosixPath("a.py")
 CPU = DeviceLiterals()
 DML = DeviceLiterals(device="privateuseone:0")
 ALWAYS = DeviceLiterals(always=True)
-SINGLE = DeviceLiterals(single_precision=True)
+SINGLE = DeviceLiterals(precision="single")
 ONNX = DeviceLiterals(providers=("DmlExecutionProvider", "CPUExecutionProvider"))
 
 
@@ -33,7 +33,7 @@ def locate(op: DeviceLiterals, text: str) -> Located:
 
 
 def ensure_of(op: DeviceLiterals) -> WithoutCuda:
-    return WithoutCuda(device=op.device, always=op.always, single_precision=op.single_precision)
+    return WithoutCuda(device=op.device, always=op.always, precision=op.precision)
 
 
 def patched(op: DeviceLiterals, data: bytes) -> bytes:
@@ -246,6 +246,7 @@ CHANGES = [
         'if torch.cuda.is_available() or force: x.to("cpu")\n',
         id="or-force",
     ),
+    pytest.param(CPU, 'if d == "meta": x.cuda()\n', 'if d == "meta": x.to("cpu")\n', id="meta"),
     pytest.param(DML, 'if d != "cpu": x.cuda()\n', 'if d != "cpu": x.to("privateuseone:0")\n', id="not-the-cpu"),
     # choices
     pytest.param(DML, 'd = "cuda" if torch.cuda.is_available() else "cpu"\n', 'd = "privateuseone:0"\n', id="chooser"),
@@ -436,6 +437,7 @@ def test_what_cannot_be_parsed_is_refused() -> None:
     [
         ({"device": "gpu"}, "`gpu` is not a device of PyTorch"),
         ({"device": "cuda:1"}, "`cuda` is what the files assume already"),
+        ({"precision": "half"}, "the precision is `single` or nothing, not `half`"),
         ({"providers": ("CPU",)}, "a name of an execution provider ends in `ExecutionProvider`"),
         ({"providers": ("CUDAExecutionProvider",)}, "`CUDAExecutionProvider` is what the files assume already"),
     ],
@@ -463,6 +465,20 @@ def test_ensure_sees_a_missing_edit(op: DeviceLiterals, before: str, after: str)
     assert ensure.problems(PATH, before.encode())
     for fewer in groups(op.locate(source).edits):
         assert ensure.problems(PATH, encode(splice(source, fewer))), splice(source, fewer).text
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"device": "gpu"}, "`gpu` is not a device of PyTorch, or is CUDA"),
+        ({"device": "cuda:0"}, "`cuda:0` is not a device of PyTorch, or is CUDA"),
+        ({"precision": "half"}, "the precision is `single` or nothing, not `half`"),
+    ],
+)
+def test_wrong_fields_of_the_ensure(keys: dict, why: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        WithoutCuda(**keys)
+    assert str(caught.value) == why
 
 
 def test_ensure_reports_what_it_cannot_read() -> None:

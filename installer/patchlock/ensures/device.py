@@ -44,12 +44,21 @@ class WithoutCuda:
     Attributes:
         device: the machine's device, as PyTorch calls it.
         always: CUDA may be there and is not to be taken.
-        single_precision: no half precision is asked for either.
+        precision: `single`: no half precision is asked for either.
+
+    Raises:
+        ValueError: a field is not what it should be; one clause.
     """
 
     device: str = "cpu"
     always: bool = False
-    single_precision: bool = False
+    precision: str = ""
+
+    def __post_init__(self) -> None:
+        if device_in(ast.Constant(value=self.device)) in {"", "cuda"}:
+            raise ValueError(f"`{self.device}` is not a device of PyTorch, or is CUDA")
+        if self.precision not in {"", "single"}:
+            raise ValueError(f"the precision is `single` or nothing, not `{self.precision}`")
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each place that would fail, or take the wrong device."""
@@ -96,7 +105,7 @@ class WithoutCuda:
                     "set_default_tensor_type",
                 }:
                     yield "it asks for a tensor type of CUDA"
-            case _ if self.single_precision and _is_half(place):
+            case _ if self.precision and _is_half(place):
                 yield "it asks for half precision"
             case _ if _is_asked(node) and self._is_request(place):
                 yield "it asks for a CUDA device"
@@ -296,12 +305,12 @@ def _is_taken_into(targets: list[ast.expr], outer: tuple[ast.AST, ...]) -> bool:
 
 
 def _is_said(outer: tuple[ast.AST, ...]) -> bool:
+    """Tell whether a part of an f-string is printed, logged or raised."""
     for node in outer:
-        if isinstance(node, ast.Call):
-            if _WORDS.fullmatch(name_of(node.func).split(".")[-1]):
-                return True
         if isinstance(node, ast.stmt):
             return isinstance(node, ast.Raise | ast.Assert)
+        if isinstance(node, ast.Call) and _WORDS.fullmatch(name_of(node.func).split(".")[-1]):
+            return True
     return False
 
 

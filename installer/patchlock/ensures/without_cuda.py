@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-_DEVICES = re.compile(r"(cuda|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
+_DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
 _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
 _QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
 

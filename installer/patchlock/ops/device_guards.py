@@ -8,9 +8,9 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-_KINDS = "cpu|cuda|hip|hpu|ipu|maia|meta|mkldnn|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
+_KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
 KINDS = frozenset(_KINDS.split("|"))
-"""Device types of PyTorch and its extensions. Source: torch.device's own error message; extensions' documentation."""
+"""Device types of PyTorch and its extensions, without `meta`, which is everywhere. Source: torch.device's own error message; extensions' documentation."""
 
 _DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
 _FLAG = re.compile(

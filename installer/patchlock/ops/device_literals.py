@@ -25,7 +25,8 @@ class DeviceLiterals:
             `cuda`, for which there is nothing to do.
         always: also where the file takes CUDA only after it has asked whether CUDA is there; for machines that have
             CUDA, or something like it, and shall not use it.
-        single_precision: also `.half()`, `torch.float16` and `compute_type="float16"`, which the CPU bears badly.
+        precision: `single` turns half precision (`.half()`, `torch.float16`, `compute_type="float16"`) into single, as
+            the CPU bears half precision badly; empty: leave it.
         providers: what takes the place of ONNX Runtime's provider lists with `CUDAExecutionProvider`; empty: nothing.
 
     Raises:
@@ -34,7 +35,7 @@ class DeviceLiterals:
 
     device: str = "cpu"
     always: bool = False
-    single_precision: bool = False
+    precision: str = ""
     providers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -43,6 +44,8 @@ class DeviceLiterals:
             raise ValueError(f"`{self.device}` is not a device of PyTorch")
         if found[1] == "cuda":
             raise ValueError("`cuda` is what the files assume already")
+        if self.precision not in {"", "single"}:
+            raise ValueError(f"the precision is `single` or nothing, not `{self.precision}`")
         if any(not name.endswith("ExecutionProvider") for name in self.providers):
             raise ValueError("a name of an execution provider ends in `ExecutionProvider`")
         if "CUDAExecutionProvider" in self.providers:
@@ -66,7 +69,7 @@ class DeviceLiterals:
             module=module,
             device=self.device,
             always=self.always,
-            single_precision=self.single_precision,
+            precision=self.precision,
             providers=self.providers,
             guards=absent,
             names=device_calls.names_of(module.tree),

@@ -34,7 +34,7 @@ class Search:
     module: Module
     device: str
     always: bool
-    single_precision: bool
+    precision: str
     providers: tuple[str, ...]
     guards: Guards
     names: device_calls.Names
@@ -75,7 +75,7 @@ class Search:
                 self._decide(node, change, is_settled=is_settled)
             case _ if is_device(node):
                 self._text(spot, node, is_off=is_off)
-            case _ if self.single_precision and not is_off and (change := to_single_precision(self.module, spot)):
+            case _ if self.precision and not is_off and (change := to_single_precision(self.module, spot)):
                 self._decide(node, change, is_settled=False)
             case _:
                 pass
