@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 _KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
 KINDS = frozenset(_KINDS.split("|"))
-"""Device types of PyTorch and its extensions, without `meta`, which is everywhere. Source: torch.device's own error message; extensions' documentation."""
+"""Device types of PyTorch and its extensions, without `meta`, which is everywhere.
+
+Source: the error message of `torch.device`; the documentation of the extensions.
+"""
 
 _DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
 _FLAG = re.compile(
