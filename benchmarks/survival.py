@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -28,14 +29,14 @@ def main() -> None:
     """Measure all rows and write the report."""
     parser = argparse.ArgumentParser(description="Measure how patches survive upstream's history.")
     parser.add_argument("--report", type=Path, help="write the report to this file, as Markdown")
-    parser.add_argument("--only", default="", help="only rows whose name has this text")
+    parser.add_argument("--only", default="", help="only rows in whose name this regular expression is found")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes (default: one for each core)")
     parser.add_argument("--without-peers", action="store_true", help="only ours")
     arguments = parser.parse_args()
     folder = os.environ.get("PATCHLOCK_UPSTREAMS")
     if not folder:
         parser.error("set PATCHLOCK_UPSTREAMS to a folder of clones")
-    wanted = [row for row in rows() if arguments.only in row.name]
+    wanted = [row for row in rows() if re.search(arguments.only, row.name)]
     places = {row.repository: find(Path(folder), row.repository) for row in wanted}
     for name in (name for name, place in places.items() if place is None):
         print(f"{name} is not in {folder}; left out", file=sys.stderr)
@@ -45,7 +46,7 @@ def main() -> None:
         names = [
             name for name, place in places.items() if place and any(r.is_app for r in wanted if r.repository == name)
         ]
-        sets = [pool.submit(_together, name, folder) for name in names if not arguments.only]
+        sets = [pool.submit(_together, name, folder) for name in names]
         measured = [_told(task.result()) for task in tasks]
         text = report.markdown(measured, [task.result() for task in sets])
     if arguments.report:

@@ -44,7 +44,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "faster-whisper-that-resolves": _pinned("faster-whisper", ">=1.1,<1.2"),
         "torch-for-cpu": _pinned("torch", "==2.5.1"),
         "torchaudio-for-cpu": _pinned("torchaudio", "==2.5.1"),
-        "no-pip-at-run-time": (NoRunTimeInstall(), r"(?!scripts/install_rvc_venv).*\.py"),
+        "no-pip-at-run-time": (NoRunTimeInstall(), _PYTHON),
         "no-deepspeed-at-start": _lacks(r"install_deepspeed_based_on_python_version\(\)"),
         "no-second-environment": _lacks(r"subprocess\.\w+\(.*install_rvc_venv.*\)"),
         "deepspeed-optional": (ImportsWithout(package="deepspeed"), _PYTHON),

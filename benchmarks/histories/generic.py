@@ -7,6 +7,7 @@ import dataclasses
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 
+from histories.judge_calls import NoDeviceLiteral, NoRunTimeInstall
 from histories.judge_imports import ImportsWithout
 from histories.judge_requirements import Dropped, Pinned
 from histories.states import Row
@@ -44,7 +45,17 @@ def rows() -> tuple[Row, ...]:
     pins = [_pin(name, "torch", "==2.7.0") for name in pinned]
     audio = [_pin(name, "torchaudio", "==2.7.0") for name in pinned[:5]]
     dropped = [_drop(name, unwanted) for name, unwanted in _DROPPED]
-    return (*pins, *audio, *dropped, *(_optional(*where) for where in _IMPORTING), *map(_each_file, _FILES))
+    installs = [_install(name) for name in _INSTALLING]
+    devices = [_device(name) for name in _DEVICES]
+    return (
+        *installs,
+        *devices,
+        *pins,
+        *audio,
+        *dropped,
+        *(_optional(*where) for where in _IMPORTING),
+        *map(_each_file, _FILES),
+    )
 
 
 def _pin(repository: str, name: str, specifier: str) -> Row:
@@ -66,6 +77,18 @@ def _optional(repository: str, glob: str, scope: str) -> Row:
     return Row(repository=repository, patch=patch, judge=judge, scope=scope, every=_SPARSELY.get(repository, 1))
 
 
+def _install(repository: str) -> Row:
+    ensured = {"callee": "os.system", "mentions": ("pip install",)}
+    patch = _patch("P3-run-time-pip", "run-time-pip", {}, "no-call", ensured, ("**/*.py",), ("pip", "conda"))
+    return Row(repository=repository, patch=patch, judge=NoRunTimeInstall(), scope=r".*\.py")
+
+
+def _device(repository: str) -> Row:
+    paths, literal = ("**/*.py",), ("cuda",)
+    patch = _patch("P6-cpu, file by file", "device-literals", {"always": True}, "lacks", {"text": "\0"}, paths, literal)
+    return Row(repository=repository, patch=patch, judge=NoDeviceLiteral(), scope=r".*\.py", by_file=True)
+
+
 def _each_file(repository: str) -> Row:
     row = _optional(repository, "**/*.py", r".*\.py")
     patch = dataclasses.replace(row.patch, id="P2-deepspeed, file by file")
@@ -79,6 +102,14 @@ _IMPORTING = (
 """Repositories, and the folders where their libraries are: scripts that call DeepSpeed at once are none."""
 _SPARSELY = {"EleutherAI/gpt-neox": 8, "huggingface/accelerate": 8, "microsoft/Megatron-DeepSpeed": 4}
 """Long histories of which only some commits are tried for `optional-import`."""
+_INSTALLING = ("daswer123/xtts-api-server", "rsxdalv/TTS-WebUI", "erew123/alltalk_tts", "open-mmlab/Amphion")
+_DEVICES = (
+    "daswer123/xtts-webui",
+    "daswer123/xtts-api-server",
+    "open-mmlab/Amphion",
+    "ArkanDash/Advanced-RVC-Inference",
+    "RVC-Boss/GPT-SoVITS",
+)
 _FILES = (
     "EleutherAI/gpt-neox",
     "huggingface/accelerate",

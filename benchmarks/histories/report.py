@@ -22,7 +22,7 @@ _PEERS = """Updates of the mainline that changed the target. One diff is made fr
 `git apply --3way` over so many updates; the fork's one patch commit is rebased over each single update and made ideal
 again after a failure. Bases are spread evenly over each history.
 
-| updates | trials | diff right | conflict | silent | fork right | conflict | silent | ours right | refused | silent |"""
+| updates | trials | diff right | conflict | silent | fork right | conflict | silent | ours right | refused | silent|"""
 
 
 def markdown(measured: Sequence[Measured], sets: Sequence[Together] = ()) -> str:

@@ -34,7 +34,7 @@ op = "replace-expression"
 paths = ["app/**/*.py"]
 literal = ["cuda", "cpu"]
 pattern = '"cuda"'
-replacement = '"cpu"'
+replacement = 'choose("cpu")'
 expect = { sites = 2 }
 ensure = [{ check = "no-string", value = "cuda" }]
 """,
@@ -58,7 +58,7 @@ ensure = [{ check = "lacks", text = "--gpu" }]
 """,
 )
 RUN = b'DEVICE = "cuda"\n\n\ndef run(model):\n    return model.to("cuda")\n'
-RUN_DONE = RUN.replace(b"cuda", b"cpu")
+RUN_DONE = RUN.replace(b'"cuda"', b'choose("cpu")')
 LOAD = b"class Loader:\n    def load(self, path):\n        return read(path, weights_only=True)\n"
 LOAD_DONE = LOAD.replace(b"True", b"False")
 PINS = b"numpy\ntorch==2.1.1\ngradio\n"
@@ -110,14 +110,14 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
         {**BASE, "app/run.py": RUN + b'\n\nOTHER = "cuda"\n'},
         "device",
         [("new sites", "app/run.py", (1, 5, 8))],
-        {"app/run.py": RUN_DONE + b'\n\nOTHER = "cpu"\n'},
+        {"app/run.py": RUN_DONE + b'\n\nOTHER = choose("cpu")\n'},
     ),
     (
         "new file with a target",
         {**BASE, "app/more/demo.py": b'pick("cuda")\n'},
         "device",
         [("new sites", "app/more/demo.py", (1,)), ("new sites", "app/run.py", (1, 5))],
-        {"app/more/demo.py": b'pick("cpu")\n', "app/run.py": RUN_DONE},
+        {"app/more/demo.py": b'pick(choose("cpu"))\n', "app/run.py": RUN_DONE},
     ),
     (
         "second requirement of the name",
@@ -183,6 +183,13 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
         {"app/run.py": RUN_DONE},
     ),
     (
+        "fixed upstream in another way",
+        {**BASE, "app/run.py": RUN.replace(b"cuda", b"cpu")},
+        "device",
+        [("gone", "None", ())],
+        {"app/run.py": RUN.replace(b"cuda", b"cpu")},
+    ),
+    (
         "pin fixed upstream",
         {**BASE, "requirements.txt": PINS_DONE},
         "pin",
@@ -191,17 +198,17 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
     ),
     (
         "partly fixed",
-        {**BASE, "app/run.py": RUN.replace(b'"cuda"', b'"cpu"', 1)},
+        {**BASE, "app/run.py": RUN.replace(b'"cuda"', b'choose("cpu")', 1)},
         "device",
         [("partly fixed", "app/run.py", (5,))],
         {"app/run.py": RUN_DONE},
     ),
     (
         "one file of two fixed",
-        {**BASE, "app/gone.py": b'pick("cpu")\n'},
+        {**BASE, "app/gone.py": b'pick(choose("cpu"))\n'},
         "device",
         [("fixed upstream", "app/gone.py", (1,)), ("needed", "app/run.py", (1, 5))],
-        {"app/gone.py": b'pick("cpu")\n', "app/run.py": RUN_DONE},
+        {"app/gone.py": b'pick(choose("cpu"))\n', "app/run.py": RUN_DONE},
     ),
     ("file deleted", without("app/run.py"), "device", [("gone", "None", ())], {}),
     ("named file deleted", without("app/load.py"), "loader", [("gone", "None", ())], {}),
@@ -217,7 +224,7 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
         {**BASE, "app/run.py": b'def run(model):\n    return model.to("cuda")\n'},
         "device",
         [("needed", "app/run.py", (2,))],
-        {"app/run.py": b'def run(model):\n    return model.to("cpu")\n'},
+        {"app/run.py": b'def run(model):\n    return model.to(choose("cpu"))\n'},
     ),
     (
         "second match where one is meant",
@@ -310,10 +317,10 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
     ),
     (
         "requirement that nobody can read",
-        {**BASE, "requirements.txt": PINS.replace(b"==2.1.1", b"==2.1.1 and more")},
+        {**BASE, "requirements.txt": PINS.replace(b"torch==2.1.1", b"torch numpy==1")},
         "pin",
         [("unparsable upstream", "requirements.txt", (2,))],
-        {"requirements.txt": PINS.replace(b"==2.1.1", b"==2.1.1 and more")},
+        {"requirements.txt": PINS.replace(b"torch==2.1.1", b"torch numpy==1")},
     ),
 ]
 
@@ -358,3 +365,10 @@ def test_order_of_unrelated_patches_does_not_matter() -> None:
     contents = {PurePosixPath(path): data for path, data in BASE.items()}
     backwards: tuple[Patch, ...] = SET[::-1]
     assert apply(SET, contents).changes == apply(backwards, contents).changes
+
+
+@pytest.mark.xfail(reason="set-requirement takes the rest of an unreadable line for its specifier", strict=True)
+def test_second_requirement_on_one_line_is_not_lost() -> None:
+    files = {**BASE, "requirements.txt": b"torch==2.1.1 numpy\n"}
+    written = [change.after for change in patched(files).changes if change.path.name == "requirements.txt"]
+    assert all(b"numpy" in data for data in written)
