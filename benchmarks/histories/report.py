@@ -114,8 +114,8 @@ def _roads(measured: Sequence[Measured]) -> Iterator[str]:
 def _first(measured: Sequence[Measured]) -> Iterator[str]:
     total = _kinds(measured, "diff", 0)
     shares = [f"{_share(total[kind], total.total())} {kind}" for kind in ("right", "conflict", "silent")]
-    yield f"The diff of the oldest commit with a target, on on {total.total()} later states, at most {REPLAYS} of a row,"
-    yield f"evenly spread: {', '.join(shares)}."
+    yield f"The oldest diff, on on {total.total()} later states, at most {REPLAYS} of a row,"
+    yield f"{', '.join(shares)}."
 
 
 def _kinds(measured: Iterable[Measured], peer: str, lag: int) -> Counter[str]:
