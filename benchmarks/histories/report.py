@@ -114,7 +114,7 @@ def _roads(measured: Sequence[Measured]) -> Iterator[str]:
 def _first(measured: Sequence[Measured]) -> Iterator[str]:
     total = _kinds(measured, "diff", 0)
     shares = [f"{_share(total[kind], total.total())} {kind}" for kind in ("right", "conflict", "silent")]
-    yield f"The oldest diff, on on {total.total()} later states, at most {REPLAYS} of a row,"
+    yield f"The oldest diff, on {total.total()} later states, at most {REPLAYS} of a row:"
     yield f"{', '.join(shares)}."
 
 
