@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.abc
 import inspect
 import pickle
 import re
@@ -131,6 +132,26 @@ def test_installed_package_is_used_as_before(monkeypatch: pytest.MonkeyPatch) ->
     assert names["deepspeed"] is copy
     assert names["C"] is copy.deepcopy
     assert "_patchlock_error" not in names
+
+
+class _Breaks(importlib.abc.MetaPathFinder):
+    """Finds a package whose import ends as that of one whose libraries are missing."""
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
+        if fullname.partition(".")[0] == "deepspeed":
+            raise OSError("libcudart.so.12: cannot open shared object file")  # noqa: EM101
+
+
+def test_broken_package_is_a_stub_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "deepspeed", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [_Breaks(), *sys.meta_path])
+    with pytest.raises(OSError, match="libcudart"):
+        run(patched(BEFORE))
+    names = run(patched(BEFORE, OptionalImport(package="deepspeed", broken=True)))
+    with pytest.raises(ImportError) as error:
+        names["Engine"]()
+    assert str(error.value) == "deepspeed cannot be imported here, and DeepSpeedEngine needs it"
+    assert isinstance(error.value.__cause__, OSError)
 
 
 def test_patched_file_runs_in_a_process_without_the_package(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ class _PatchlockAbsent:
     def _patchlock_refuse(self, *args, **kwargs):
         package, name, error, message = self._patchlock_about
         because = " (" + message + ")" if message else ""
-        raise ImportError(package + " is not installed here, and " + name + " needs it" + because) from error
+        state = " is not installed here" if isinstance(error, ImportError) else " cannot be imported here"
+        raise ImportError(package + state + ", and " + name + " needs it" + because) from error
 
     def _patchlock_class(self, *bases):  # neither it nor a subclass can be constructed
         name = self._patchlock_about[1].rpartition(".")[2]

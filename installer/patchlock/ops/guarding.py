@@ -18,11 +18,13 @@ _CONTINUED = re.compile(r"\\(?:\r\n|\r|\n)")
 _LINE_REST = re.compile(r"(?:\\(?:\r\n|\r|\n)|[^\r\n#])*(?:#[^\r\n]*)?")
 _CLAUSE = re.compile(r"\s*(?:async\s+)?(?:if|elif|else|for|while|with|try|except|finally|class|case)\b.*:\s*")
 _NEXT_LINE = re.compile(r"(?:\r\n|\r|\n)(?=[^\r\n])")
-_HANDLER = f"except ImportError as {absent.ERROR}:"
 
 
-def guard(module: Module, imports: Iterable[Step], package: str, message: str) -> Iterator[Edit | Refusal]:
+def guard(
+    module: Module, imports: Iterable[Step], package: str, message: str, error: str = "ImportError"
+) -> Iterator[Edit | Refusal]:
     """Give the edits that guard these imports; a refusal where an import cannot be told from its line."""
+    handler = f"except {error} as {absent.ERROR}:"
     wanted = {id(step.node): step.node for step in imports}
     caught = _caught(module.tree, {name for node in wanted.values() for name, _ in bound_names(node, package)})
     pieces = {key: _pieces(module, node, package, message, caught) for key, node in wanted.items()}
@@ -31,7 +33,7 @@ def guard(module: Module, imports: Iterable[Step], package: str, message: str) -
     for body in {id(step.body): step.body for step in imports}.values():
         for line in _logical_lines(module, body):
             if any(id(statement) in wanted for statement in line):
-                yield from _guarded_line(module, line, pieces)
+                yield from _guarded_line(module, line, pieces, handler)
 
 
 def is_only_guarded(module: Module, edits: tuple[Edit, ...]) -> bool:
@@ -64,7 +66,9 @@ def _pieces(module: Module, node: ast.stmt, package: str, message: str, caught: 
     return pieces
 
 
-def _guarded_line(module: Module, line: list[ast.stmt], pieces: dict[int, list[_Piece]]) -> Iterator[Edit | Refusal]:
+def _guarded_line(
+    module: Module, line: list[ast.stmt], pieces: dict[int, list[_Piece]], handler: str
+) -> Iterator[Edit | Refusal]:
     """Rewrite one logical line, in which statements may be joined by `;` or follow the colon of an `if`."""
     text = module.source.text
     start, end = module.start(line[0]), module.end(line[-1])
@@ -83,7 +87,7 @@ def _guarded_line(module: Module, line: list[ast.stmt], pieces: dict[int, list[_
     for code, bindings in (piece for node in line for piece in pieces.get(id(node), [(module.segment(node), ())])):
         if bindings:
             inner = _NEXT_LINE.sub(lambda match: match.group() + unit, code)
-            lines += ["try:", unit + inner, _HANDLER, *(unit + binding for binding in bindings)]
+            lines += ["try:", unit + inner, handler, *(unit + binding for binding in bindings)]
         else:
             lines.append(code)
         rest = len(bindings) + 1 if bindings else 0

@@ -27,6 +27,7 @@ class OptionalImport:
     Attributes:
         package: the top-level package as it is imported (`deepspeed`, not `deepspeed.ops`).
         message: added to the error that a use of the package raises (`training needs it`), or "".
+        broken: also where the package is there and its import ends in another error.
 
     Raises:
         ValueError: a field is not what it should be; one clause.
@@ -34,6 +35,7 @@ class OptionalImport:
 
     package: str
     message: str = ""
+    broken: bool = False
 
     def __post_init__(self) -> None:
         if not self.package.isidentifier():
@@ -56,7 +58,8 @@ class OptionalImport:
         settled = tuple(module.site(node) for node in imports if id(node) not in ours)
         if refusals or not wanted:
             return Located(settled=settled, refusals=refusals)
-        found = tuple(guard(module, wanted, self.package, self.message))
+        error = "Exception" if self.broken else "ImportError"
+        found = tuple(guard(module, wanted, self.package, self.message, error))
         edits = tuple(edit for edit in found if isinstance(edit, Edit))
         refusals = tuple(refusal for refusal in found if isinstance(refusal, Refusal)) or _unproved(module, edits)
         if refusals:
