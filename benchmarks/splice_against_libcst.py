@@ -85,7 +85,7 @@ class Disable(cst.CSTTransformer):
         """Enter a class."""
         self.scopes.append(node.name.value)
 
-    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:  # noqa: ARG002, N802
+    def leave_ClassDef(self, original_node: cst.ClassDef, updated_node: cst.ClassDef) -> cst.ClassDef:  # noqa: N802
         """Leave a class."""
         self.scopes.pop()
         return updated_node

@@ -139,7 +139,7 @@ class _Breaks(importlib.abc.MetaPathFinder):
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname.partition(".")[0] == "deepspeed":
-            raise OSError("libcudart.so.12: cannot open shared object file")  # noqa: EM101
+            raise OSError("libcudart.so.12: cannot open shared object file")
 
 
 def test_broken_package_is_a_stub_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

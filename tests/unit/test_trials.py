@@ -153,7 +153,7 @@ def test_verdict(text: str, what: str, flags: tuple[bool, bool, bool]) -> None:
 
 def test_what_a_patch_forbids_and_its_op_does_not_find_is_silent() -> None:
     class Blind:
-        def locate(self, source: SourceText) -> Located:  # noqa: ARG002
+        def locate(self, source: SourceText) -> Located:
             return Located()
 
     verdict = judge('x = "cuda"\n', dataclasses.replace(PATCH, op=Blind()))
