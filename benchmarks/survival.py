@@ -48,7 +48,7 @@ def main() -> None:
         ]
         sets = [pool.submit(_together, name, folder) for name in names]
         measured = [_told(task.result()) for task in tasks]
-        text = report.markdown(measured, [task.result() for task in sets])
+        text = report.markdown(measured, [task.result() for task in sets], arguments.only)
     if arguments.report:
         arguments.report.write_text(text, encoding="utf-8")
     else:

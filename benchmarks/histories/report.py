@@ -17,6 +17,8 @@ finds the trouble that the patch is for. *Right*: the judge finds none afterward
 `ensure` holds. *Refused*: patchlock says which file and line, and why, and changes nothing. *Silent*: patchlock claims
 to be done and the judge disagrees. Where each file is judged alone, the judge also says whether a refusal is right (the
 file calls the package while it is imported, or does not parse); one that is not is listed as *needlessly*.
+A file that does not parse has no trouble that the judge could see, so that a commit with a broken target counts in the
+table of whole sets only.
 """
 _PEERS = """Updates of the mainline that changed the target. One diff is made from an ideal state and carried by
 `git apply --3way` over so many updates; the fork's one patch commit is rebased over each single update and made ideal
@@ -25,9 +27,20 @@ again after a failure. Bases are spread evenly over each history.
 | updates | trials | diff right | conflict | silent | fork right | conflict | silent | ours right | refused | silent|"""
 
 
-def markdown(measured: Sequence[Measured], sets: Sequence[Together] = ()) -> str:
+def markdown(measured: Sequence[Measured], sets: Sequence[Together] = (), only: str = "") -> str:
     """Give the whole report."""
-    lines = [*_summary(measured), "", "## Every commit", "", *_table(measured), "", *_sets(sets), "## Reasons", ""]
+    lines = [
+        *_summary(measured),
+        *(["", f"Only the rows with `{only}` in their names."] if only else []),
+        "",
+        "## Every commit",
+        "",
+        *_table(measured),
+        "",
+        *_sets(sets),
+        "## Reasons",
+        "",
+    ]
     lines += [*_reasons(measured), "", "## The same updates by three roads", "", *_roads(measured), ""]
     lines += [*_first(measured), "", "## Histories", "", *_histories(measured), ""]
     return "\n".join(lines)
@@ -40,7 +53,7 @@ def _summary(measured: Sequence[Measured]) -> Iterator[str]:
     for title, rows in (
         ("patches of the catalogue", [row for row in measured if row.is_app]),
         ("the same ops on other repositories", [row for row in measured if not row.is_app and not row.by_file]),
-        ("`optional-import`, each distinct file (files, not commits)", [row for row in measured if row.by_file]),
+        ("each distinct file alone (files, not commits)", [row for row in measured if row.by_file]),
     ):
         total = sum((row.counted for row in rows), Counter[str]())
         distinct = sum((row.distinct for row in rows), Counter[str]())
