@@ -17,6 +17,8 @@ _CONTINUATION = re.compile(r"\\+(?:\r\n|\r|\n|\Z)")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _FIRST_OPTION = re.compile(r"\s-")
 _PLAIN_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?=[=<>!~(;,]|$)", re.ASCII)
+_ONE_SPECIFIER = re.compile(r"\(?\s*(?:[=<>!~]+\s*[^\s,;()]*\s*(?:,\s*|(?=[);]|$)))*\)?\s*(?:;.*)?", re.DOTALL)
+"""Clauses with nothing but commas between them, and a marker."""
 _NAME_AND_EXTRAS = re.compile(r"[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 # pip takes a line for a path by a separator, a leading dot or the ending of an archive, before it takes it for a name.
 _LOCATION = re.compile(
@@ -181,11 +183,11 @@ def _line(text: str, line: int, span: Span) -> Line:
 
 
 def _head(body: str, at: int) -> Head | None:
-    """Tell a name that is certain, whatever stands behind it."""
+    """Tell a name that is certain, whatever its specifier says; a second word may be a second requirement."""
     option = _FIRST_OPTION.search(body)
     text = body[: option.start()].rstrip() if option else body
     name = _PLAIN_NAME.match(text)
-    if name is None or _LOCATION.match(text):
+    if name is None or _LOCATION.match(text) or not _ONE_SPECIFIER.fullmatch(text, name.end()):
         return None
     return Head(
         name=canonicalize_name(name[1]),

@@ -367,7 +367,6 @@ def test_order_of_unrelated_patches_does_not_matter() -> None:
     assert apply(SET, contents).changes == apply(backwards, contents).changes
 
 
-@pytest.mark.xfail(reason="set-requirement takes the rest of an unreadable line for its specifier", strict=True)
 def test_second_requirement_on_one_line_is_not_lost() -> None:
     files = {**BASE, "requirements.txt": b"torch==2.1.1 numpy\n"}
     written = [change.after for change in patched(files).changes if change.path.name == "requirements.txt"]
