@@ -132,6 +132,7 @@ SPELLINGS = [
     pytest.param("get_ipython().system('pip install x')\n", id="notebook"),
     pytest.param("get_ipython().run_line_magic('pip', 'install x')\n", id="notebook-magic"),
     pytest.param("import launch\nlaunch.run_pip('install x', 'x')\n", id="wrapper-of-elsewhere"),
+    pytest.param("from tools import pip\npip('install', 'x')\n", id="words-to-a-wrapper-of-elsewhere"),
     pytest.param("from launch import run, python\nrun(f'\"{python}\" -m pip install {x}')\n", id="runner-of-elsewhere"),
 ]  # fmt: skip
 

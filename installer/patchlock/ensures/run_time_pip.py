@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
 import warnings
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ _SAYS = re.compile(
     rf"(?<![\w.-]){_MANAGER}(?![\w.-])(?:(?!(?<![\w-]){_READS}(?![\w-]))[^\n;|&])*?(?<![\w-]){_VERB}(?![\w-])"
     r"|(?<![\w-])(?:easy_install|ensurepip)(?![\w-])"
 )
+_QUICK = re.compile(rf"(?<![\w.-]){_MANAGER}(?![\w.-])|easy_install|ensurepip")
+_MATTERS = re.compile(rf"{_MANAGER}|{_VERB}|easy_install|ensurepip|<")
+"""Other texts need not be remembered."""
 _OTHERS = re.compile(r"\W*(?:echo|git|gcloud|ssh|docker|podman|kubectl|grep|apt|apt-get|npm|brew)\b")
 _LONGEST = 4000
 _MOST = 40
@@ -175,18 +179,24 @@ class _File:
             case ast.Return(value=ast.expr() as value):
                 known = self._returned.get(function, "")
                 text = self._text(value, names)
+                text = text if _MATTERS.search(text) else ""
                 self._returned[function] = known if text in known else f"{known}\n{text}"[-_LONGEST:]
             case _:
                 pass
 
     def _bind(self, target: ast.expr, text: str, names: _Texts) -> None:
+        """Note what a name holds now; most names hold nothing that matters here."""
         match target:
             case ast.Name(id=name):
-                names[name] = text[-_LONGEST:]
+                if _MATTERS.search(text):
+                    names[name] = text[-_LONGEST:]
+                else:
+                    names.pop(name, None)
             case ast.Subscript(value=ast.Name(id=name)):
                 names[name] = f"{names.get(name, '')}\n{text}"[-_LONGEST:]
             case ast.Attribute(attr=name):
                 known = self._attributes.get(name, "")
+                text = text if _MATTERS.search(text) else ""
                 self._attributes[name] = known if text in known else f"{known}\n{text}"[-_LONGEST:]
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 for element in elements:
@@ -269,8 +279,8 @@ class _File:
             commands = {line for a in arguments if isinstance(a, ast.List) for line in self._text(a, names).split("\n")}
         else:
             return
-        for command in commands:
-            if _SAYS.search(command) and not _OTHERS.match(command.strip()):
+        for command in sorted(commands, key=len)[: 4 * _MOST]:
+            if _installs(command):
                 self._found.setdefault(call.lineno, command)
             else:
                 for owner in re.findall(r"<(\w+)>", command):
@@ -292,6 +302,14 @@ class _File:
         origin = f"{_dotted(callee)} {self._executors.get(_last(callee), '')} {' '.join(_words(callee))}"
         found = re.findall(r"(?<![a-z])(?:ensurepip|pip|conda)(?=main|\b|_)", origin)
         return found[0] if found else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _installs(command: str) -> bool:
+    """Read one command."""
+    if not _QUICK.search(command):  # the other expression looks at each place many times
+        return False
+    return _SAYS.search(command[:_LONGEST]) is not None and not _OTHERS.match(command.strip())
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, _Function | ast.Lambda]]:

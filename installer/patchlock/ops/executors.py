@@ -114,7 +114,8 @@ def guessed(call: Call, reader: Reader) -> Texts:
         return ()
     texts = [reader.of(argument, call.scope) for argument in arguments]
     if is_pip and any(is_verb(text) for text in texts[0]):
-        rest = "".join(f"{BETWEEN}{text[0]}{BETWEEN}" for text in texts[1 : len(call.node.args)])
+        is_whole = any(" " in text for text in texts[0])  # what follows `run_pip("install x")` is no package
+        rest = "".join(f"{BETWEEN}{text[0]}{BETWEEN}" for text in texts[1 : 1 if is_whole else len(call.node.args)])
         return tuple(f"{BETWEEN}pip{BETWEEN}{text}{rest}" for text in texts[0])
     whole = "".join(f"{BETWEEN}{text[0]}{BETWEEN}" for text in texts) if len(texts) > 1 else ""
     return (*(text for alternatives in texts for text in alternatives), *filter(None, [whole]))
