@@ -265,6 +265,8 @@ class _File:
 
     def _call(self, call: ast.Call, names: _Texts) -> None:
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if not self._concerns(call.func, arguments):
+            return
         texts = [self._text(argument, names) for argument in arguments]
         lines = {line for text in (" ".join(texts), *texts) for line in text.split("\n")[:_MOST]}
         name = _last(call.func)
@@ -287,6 +289,11 @@ class _File:
                     known = self._sinks.setdefault(owner, set())
                     if len(known) < _MOST:
                         known.add(command[:500])
+
+    def _concerns(self, callee: ast.expr, arguments: list[ast.expr]) -> bool:
+        """Leave out, before anything is read, the many calls that cannot start a program."""
+        is_handing = any(isinstance(a, ast.List) or _dotted(a) in self._executors for a in arguments)
+        return is_handing or bool(self._sinks.get(_last(callee))) or self._is_starting(callee)
 
     def _is_starting(self, callee: ast.expr) -> bool:
         """Tell whether a function starts programs or is an installer, by where it comes from or by its name."""
