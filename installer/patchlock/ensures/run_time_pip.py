@@ -144,7 +144,8 @@ class _File:
                         else:
                             self._calls_in(inner, names)
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    self._function(name, statement, names)
+                    if function:  # those of the module are read when all its names are known
+                        self._function(name, statement, names)
                 case _:
                     self._calls_in(statement, names)
                     self._assign(statement, names, function)
