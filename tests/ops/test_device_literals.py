@@ -280,6 +280,12 @@ CHANGES = [
         'd = torch.device("privateuseone:0")\nif torch.cuda.is_available():\n    d = torch.device("cuda")\n',
         id="choosing-late",
     ),
+    pytest.param(
+        DML,
+        'def f():\n    if detect_gpu(): return torch.device("cuda")\n    else: return torch.device("cpu")\n',
+        'def f():\n    if detect_gpu(): return torch.device("cuda")\n    else: return torch.device("privateuseone:0")\n',
+        id="choosing-return",
+    ),
     pytest.param(ALWAYS, 'd = "cuda" if torch.cuda.is_available() else "cpu"\n', 'd = "cpu"\n', id="always-chooser"),
     pytest.param(
         ALWAYS,

@@ -238,7 +238,7 @@ def _falls_back(machine: Machine, place: Around) -> bool:
     if (
         not isinstance(node, ast.IfExp)
         or machine.outcome(node.test) is not False
-        or "cuda" not in ast.unparse(node.test)
+        or not re.search("cuda|gpu", ast.unparse(node.test))
     ):
         return False
     last: ast.expr = node
@@ -255,7 +255,7 @@ def _fallbacks(machine: Machine, tree: ast.Module) -> Iterator[int]:
         for index, node in enumerate(block):
             if not isinstance(node, ast.If) or machine.outcome(node.test) is not False:
                 continue
-            if "cuda" not in ast.unparse(node.test):
+            if not re.search("cuda|gpu", ast.unparse(node.test)):
                 continue
             taken = [_target(statement) for statement in node.body if _makes(statement, "cuda")]
             last: list[ast.stmt] = [node]
@@ -266,11 +266,13 @@ def _fallbacks(machine: Machine, tree: ast.Module) -> Iterator[int]:
 
 
 def _makes(statement: ast.stmt, kind: str) -> bool:
-    return isinstance(statement, ast.Assign) and device_in(statement.value) == kind
+    value = statement.value if isinstance(statement, ast.Assign | ast.Return) else None
+    return value is not None and device_in(value) == kind
 
 
 def _target(statement: ast.stmt) -> str:
-    return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    """Say what a statement gives a value to: a name as code, or the caller."""
+    return ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else "return"
 
 
 def _is_taken_by(function: str, arguments: list[ast.expr], child: ast.AST) -> bool:
