@@ -116,8 +116,7 @@ class Round:
             git(self.clone, "stash", "pop", "-q", allowed=(0, 1))
             done = repatching.apply(tree, wanted)
         elif self.mode == "cut off":
-            self._cut_off(tree, wanted)
-            done = repatching.update(tree, wanted, self.folder / "cache")
+            done = self._cut_off(tree, wanted) or repatching.update(tree, wanted, self.folder / "cache")
         else:
             done = repatching.update(tree, wanted, self.folder / "cache")
         conflicts = set(done.moved.conflicts if done else moving.conflicted(tree) or ())
@@ -185,8 +184,8 @@ class Round:
         git(self.upstream, "add", "-A")
         git(self.upstream, "commit", "-q", "--allow-empty", "-m", "change")
 
-    def _cut_off(self, tree: trees.Tree, wanted: PatchSet) -> None:
-        """Run an update that dies after some of its writes."""
+    def _cut_off(self, tree: trees.Tree, wanted: PatchSet) -> repatching.Applied | None:
+        """Run an update that dies after some of its writes; give its result where it had fewer."""
         write, left = trees.write, self.random.randrange(len(self.trials))
 
         def dying(tree: trees.Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
@@ -198,9 +197,10 @@ class Round:
 
         trees.write = dying
         try:
-            repatching.update(tree, wanted, self.folder / "cache")
+            return repatching.update(tree, wanted, self.folder / "cache")
         except KeyboardInterrupt:
             self.counted["cut off"] += 1
+            return None
         finally:
             trees.write = write
 

@@ -98,11 +98,12 @@ class Catalogue:
             )
         folder = f"patches/distributions/{name}"
         has_cases = (self.root / folder / "cases.py").is_file()
-        return _read(
+        read = _read(
             self.root,
             f"{folder}/patch.toml",
             lambda table: distribution_tables.distribution(table, name, folder, has_cases, self.profile_names()),
         )
+        return dataclasses.replace(read, patches=codemods.bind(read.patches, self.root / folder))
 
     def lock_path(self, app: App, profile: Profile, platform: Platform) -> Path:
         """Name the lockfile of a pair: `<profile>.txt`, or one for each platform where a profile has several."""

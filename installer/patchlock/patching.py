@@ -48,18 +48,19 @@ def apply(
     state = _State(contents, seen)
     outcomes: list[Outcome] = []
     failures: list[str] = []
-    kept: list[tuple[Patch, list[PurePosixPath]]] = []
+    kept: list[tuple[Patch, dict[PurePosixPath, bytes]]] = []
     for patch in patches:
         result = _apply_one(patch, state)
         outcomes += result.outcomes
         failures += result.failures
         state.write(patch, result.written)
         if not result.failures and not any(outcome.kind in BLOCKING for outcome in result.outcomes):
-            kept.append((patch, [outcome.path for outcome in result.outcomes if outcome.path]))
+            kept.append((patch, {o.path: state.current[o.path] for o in result.outcomes if o.path}))
     failures += [
         f"{patch.id}: {path}: {problem}, after all patches"
-        for patch, paths in kept
-        for path in paths
+        for patch, judged in kept
+        for path, data in judged.items()
+        if state.current[path] != data
         for ensure in patch.ensures
         for problem in ensure.problems(path, state.current[path])
     ]

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from patchlock.ensures.without_cuda import Around, Machine, device_in, name_of
@@ -66,25 +66,29 @@ class WithoutCuda:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 tree = ast.parse(data, str(path))
-            return tuple(f"line {line}: {why}" for line, why in sorted(set(self._problems(tree))))
+            return tuple(f"line {line}: {why}" for line, why in sorted(set(self._problems(tree, data))))
         except SyntaxError as error:
             return (f"line {error.lineno or 1}: it does not parse: {error.msg}",)
         except (ValueError, RecursionError, MemoryError) as error:
             return (f"it cannot be read: {error}",)
 
-    def _problems(self, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    def _problems(self, tree: ast.Module, data: bytes) -> Iterator[tuple[int, str]]:
         kind = self.device.partition(":")[0]
-        absent = Machine(tree, kind, is_absent=True)
-        modules, functions = _imports(tree)
-        for place in absent.reached(tree.body):
+        nodes = _nodes(tree)
+        absent = Machine(nodes, kind, is_absent=True)
+        modules, functions = _imports(nodes)
+        marked = _marked(data, functions)
+        reached = tuple(absent.reached(tree.body, marked))
+        for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
             if self.device != "cpu" and _falls_back(absent, place):
                 yield place.node.lineno, "it takes the CPU where there is no CUDA"
         if self.device != "cpu":
             yield from ((line, "it takes the CPU where there is no CUDA") for line in _fallbacks(absent, tree))
-        machine = Machine(tree, kind, is_absent=False) if self.always else absent
-        for place in machine.reached(tree.body):
+        if self.always:
+            reached = tuple(Machine(nodes, kind, is_absent=False).reached(tree.body, marked))
+        for place in reached:
             yield from ((place.node.lineno, why) for why in self._asks(place, modules))
 
     def _asks(self, place: Around, modules: set[str]) -> Iterator[str]:
@@ -207,10 +211,27 @@ def _is_half(place: Around) -> bool:
             return False
 
 
-def _imports(tree: ast.Module) -> tuple[set[str], dict[str, str]]:
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """List all nodes, as `ast.walk` does, without those that say how a name is used."""
+    listed: list[ast.AST] = [tree]
+    for node in listed:
+        for value in vars(node).values():
+            children = value if isinstance(value, list) else (value,)
+            listed.extend(c for c in children if isinstance(c, ast.AST) and not isinstance(c, ast.expr_context))
+    return listed
+
+
+def _marked(data: bytes, functions: Iterable[str]) -> frozenset[int]:
+    """Number the lines on which a device can be named, or a function that was imported from `torch.cuda`."""
+    words = "|".join(["cuda", "cpu", "gpu", "half", "float16", *map(re.escape, functions)])
+    wanted = re.compile(words.encode(), re.IGNORECASE)
+    return frozenset(number for number, line in enumerate(re.split(rb"\r\n|\r|\n", data), 1) if wanted.search(line))
+
+
+def _imports(nodes: Iterable[ast.AST]) -> tuple[set[str], dict[str, str]]:
     """Give the names of `torch`, and what other names are in `torch.cuda`."""
     modules, functions = {"torch"}, {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             modules.update(alias.asname for alias in node.names if alias.asname and alias.name == "torch")
         elif isinstance(node, ast.ImportFrom) and (

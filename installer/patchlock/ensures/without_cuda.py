@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
 _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
@@ -40,13 +41,14 @@ def device_in(node: ast.AST) -> str:
 class Machine:
     """A machine on which tests have an outcome: true, false, or `None` for "it depends"."""
 
-    def __init__(self, tree: ast.Module, kind: str, *, is_absent: bool) -> None:
-        """Read what the file assigns to the names that its tests use."""
+    def __init__(self, nodes: Iterable[ast.AST], kind: str, *, is_absent: bool) -> None:
+        """Read what the file assigns to the names that its tests use, from all its nodes."""
         self.kind = kind
         self.is_absent = is_absent
         self.values: dict[str, list[ast.expr]] = {}
         self._open: set[str] = set()
-        for node in ast.walk(tree):
+        self._marked: list[int] = []
+        for node in nodes:
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
@@ -153,13 +155,27 @@ class Machine:
 
     # --- what is reached ----------------------------------------------------------------------------------------------
 
-    def reached(self, body: list[ast.stmt]) -> Iterator[Around]:
-        """Give every expression that may run; a block is left where it ends."""
+    def reached(self, body: list[ast.stmt], marked: frozenset[int]) -> Iterator[Around]:
+        """Give every expression that may run and touches a marked line; a block is left where it ends.
+
+        Args:
+            body: the file's statements.
+            marked: 1-based lines.
+        """
+        self._marked = sorted(marked)
         yield from self._block(body, (), is_caught=False)
+
+    def _is_marked(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.stmt | ast.expr):
+            return True
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+        at = bisect.bisect_left(self._marked, first)
+        return at < len(self._marked) and self._marked[at] <= (node.end_lineno or node.lineno)
 
     def _block(self, body: list[ast.stmt], parents: tuple[ast.AST, ...], *, is_caught: bool) -> Iterator[Around]:
         for statement in body:
-            yield from self._node(statement, parents, is_caught=is_caught)
+            if self._is_marked(statement):
+                yield from self._node(statement, parents, is_caught=is_caught)
             if self._is_end(statement):
                 return
 
@@ -195,7 +211,8 @@ class Machine:
                 continue
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from self._node(child, inside, is_caught=caught)
+                    if self._is_marked(child):
+                        yield from self._node(child, inside, is_caught=caught)
                     if self._is_decided(node, child):
                         break
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from patchlock.ops.device_guards import dotted, last_name
 
@@ -103,11 +103,11 @@ class Names:
     """Name → what it is in `torch.cuda`, for names that were imported from there."""
 
 
-def names_of(tree: ast.Module) -> Names:
-    """Read the imports of a file."""
+def names_of(nodes: Iterable[ast.AST]) -> Names:
+    """Read the imports among all nodes of a file."""
     modules = {"torch"}
     functions: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             modules |= {alias.asname for alias in node.names if alias.name == "torch" and alias.asname}
         elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("torch.cuda"):

@@ -148,11 +148,22 @@ def _is_nccl(node: ast.expr) -> bool:
     return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value == "nccl")
 
 
-def guards_of(tree: ast.Module, kind: str, *, is_absent: bool) -> Guards:
-    """Read from all assignments of a file which of its names say whether CUDA is there."""
+def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
+    """Read from all assignments among the nodes of a file which of its names say whether CUDA is there.
+
+    CUDA is taken to be absent.
+    """
     values: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+    names: set[str] = {""}
+    imported: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Import):
+            imported.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 values.setdefault(last_name(target), []).append(node.value)
         elif isinstance(node, ast.arguments):
@@ -160,16 +171,14 @@ def guards_of(tree: ast.Module, kind: str, *, is_absent: bool) -> Guards:
             defaults = zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True)
             for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:
                 values.setdefault(argument.arg, []).extend([] if default is None else [default])
-    names = {last_name(node) for node in ast.walk(tree)}
     flags = {name for name in names if _FLAG.fullmatch(name.lower())}
     first = Guards(kind=kind, is_absent=True, flags=frozenset(flags))
     counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
     flags |= {name for name in names & values.keys() if _are_flags(first, values[name])}
     flags -= {name for name in flags & values.keys() if not all(_may_be(first, value) for value in values[name])}
-    imported = {alias.asname or alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
     return Guards(
         kind=kind,
-        is_absent=is_absent,
+        is_absent=True,
         flags=frozenset(flags - {""}),
         counts=frozenset(counts - {""}),
         names=frozenset(imported),

@@ -9,8 +9,8 @@ from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.ops import device_calls
 from patchlock.ops.device_guards import KINDS, guards_of
 from patchlock.ops.device_search import Found, Search
-from patchlock.ops.device_walk import Walk
-from patchlock.ops.syntax import Module, parse, same
+from patchlock.ops.device_walk import Lines, Walk
+from patchlock.ops.syntax import Module, nodes_of, parse, same
 from patchlock.sources import SourceText, splice
 
 _DEVICE = re.compile(r"([a-z]+)(:\d+)?")
@@ -64,7 +64,10 @@ class DeviceLiterals:
 
     def _search(self, module: Module) -> Found:
         kind = self.device.partition(":")[0]
-        absent, unchosen = (guards_of(module.tree, kind, is_absent=is_absent) for is_absent in (True, False))
+        nodes = nodes_of(module.tree)
+        absent = guards_of(nodes, kind)
+        unchosen = dataclasses.replace(absent, is_absent=False)
+        names = device_calls.names_of(nodes)
         search = Search(
             module=module,
             device=self.device,
@@ -72,9 +75,10 @@ class DeviceLiterals:
             precision=self.precision,
             providers=self.providers,
             guards=absent,
-            names=device_calls.names_of(module.tree),
+            names=names,
         )
-        for spot in Walk(absent=absent, unchosen=unchosen).spots(module.tree):
+        lines = Lines(module.source.text, absent.flags | absent.counts | names.functions.keys())
+        for spot in Walk(absent=absent, unchosen=unchosen, lines=lines).spots(module.tree):
             search.look(spot)
         return search.found
 

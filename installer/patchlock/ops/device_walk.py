@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+import itertools
+import re
+from collections.abc import Iterable, Iterator
 
 from patchlock.ops.device_guards import Guards, ends, last_name
 
 _Test = ast.If | ast.IfExp | ast.While
+_NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,15 +35,40 @@ class Spot:
         return self.around.node if self.around else None
 
 
+class Lines:
+    """The lines of a file on which something can be to be decided; all that stands on others need not be visited."""
+
+    def __init__(self, text: str, words: Iterable[str]) -> None:
+        """Look for what names a device, and for these words, without their case."""
+        wanted = re.compile(
+            "|".join(["cuda|cpu|gpu|nccl|half|float16|fp16|provider", *map(re.escape, words)]), re.IGNORECASE
+        )
+        found = [bool(wanted.search(line)) for line in _NEWLINE.split(text)]
+        self._before = [0, *itertools.accumulate(found)]
+
+    def touch(self, node: ast.AST) -> bool:
+        """Tell whether a node stands on one of the lines; a node that has no place of its own may."""
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            case ast.stmt() | ast.expr():
+                first = node.lineno
+            case _:
+                return True
+        last = node.end_lineno or node.lineno
+        return self._before[min(last, len(self._before) - 1)] > self._before[first - 1]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Walk:
     """A walk with what is known of tests."""
 
     absent: Guards
     unchosen: Guards
+    lines: Lines
 
     def spots(self, tree: ast.Module) -> Iterator[Spot]:
-        """Give each node, parents first, in source order.
+        """Give each node on the lines, parents first, in source order.
 
         Raises:
             RecursionError: the file is nested too deeply.
@@ -52,16 +80,17 @@ class Walk:
         node = spot.node
         known = spot
         for field, value in ast.iter_fields(node):
-            inner = self._narrowed(node, field, spot)
             if isinstance(value, ast.AST):
-                yield from self._visit(_inside(spot, inner, value, field))
+                if self.lines.touch(value):
+                    yield from self._visit(_inside(spot, self._narrowed(node, field, spot), value, field))
                 continue
             if not isinstance(value, list):
                 continue
-            known = inner
+            known = self._narrowed(node, field, spot)
             for item in value:
                 if isinstance(item, ast.AST):
-                    yield from self._visit(_inside(spot, known, item, field))
+                    if self.lines.touch(item):
+                        yield from self._visit(_inside(spot, known, item, field))
                     known = self._after(node, item, known)
 
     def _narrowed(self, node: ast.AST, field: str, spot: Spot) -> Spot:
