@@ -216,8 +216,10 @@ def _nodes(tree: ast.Module) -> list[ast.AST]:
     listed: list[ast.AST] = [tree]
     for node in listed:
         for value in vars(node).values():
-            children = value if isinstance(value, list) else (value,)
-            listed.extend(c for c in children if isinstance(c, ast.AST) and not isinstance(c, ast.expr_context))
+            if type(value) is list:
+                listed += [child for child in value if isinstance(child, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                listed.append(value)
     return listed
 
 
