@@ -36,7 +36,7 @@ def transformers_fit_coqui(tree: Path, upstream: Path) -> Verdict:
 
 
 def whisper_leaves_tokenizers_alone(tree: Path, upstream: Path) -> Verdict:
-    """Faster-whisper leaves tokenizers to transformers."""
+    """The pin of faster-whisper leaves tokenizers to transformers."""
     specifier = _requirement(tree, "faster-whisper").specifier
     old = [v for v in ("1.0.0", "1.0.1") if specifier.contains(Version(v))]
     return f"faster-whisper{specifier} wants tokenizers<0.16 and av 11, which has no wheel" if old else ""

@@ -68,8 +68,8 @@ def told(solution: Solution) -> str:
     return f"""
 ## What ours resolves to
 
-With uv {uv.version()}, for Windows and Python 3.11, from what PyPI had on the day of the run: {len(solution)} packages,
-among them {shown}.
+With uv {uv.version()}, for Windows and Python 3.11, from what PyPI had on the day of the run, {len(solution)} packages:
+{shown}, and others.
 """
 
 

@@ -105,7 +105,6 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "deepspeed-installer-says-so",
             "enhancing-asks-for-the-device",
             "no-environment-beside-the-lock",
-            "no-pip-in-second-environment",
             "second-environment-says-so",
             "start-scripts-without-deepspeed",
             "stream2sentence-upgrade-says-so",
