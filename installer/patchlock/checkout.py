@@ -183,7 +183,7 @@ def _fetch(
             keep_open=[lock],
         )
     except CommandFailedError as error:
-        if not must:
+        if not must or _borrow(repository, Path(address)):
             return
         raise UpstreamError(
             f"the upstream of {app.name} cannot be fetched",
@@ -191,6 +191,28 @@ def _fetch(
             remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
             evidence=error.evidence[:1],
         ) from error
+
+
+def _borrow(repository: Path, clone: Path) -> bool:
+    """Read the objects of a local clone where they are; git fetches nothing from one that lacks some of its blobs.
+
+    Returns:
+        Whether it is a local clone at all.
+    """
+    if not clone.is_dir():
+        return False
+    try:
+        common = git("rev-parse", "--git-common-dir", repository=clone).text
+        listed = git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads", repository=clone).text
+    except CommandFailedError:
+        return False
+    alternates = repository / "objects" / "info" / "alternates"
+    alternates.parent.mkdir(exist_ok=True)
+    alternates.write_text(f"{(clone / common).resolve() / 'objects'}\n", encoding="utf-8")
+    for row in listed.splitlines():
+        commit, _, name = row.partition(" ")
+        git("update-ref", f"refs/remotes/origin/{name}", commit, repository=repository)
+    return True
 
 
 def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path) -> CommitId:
@@ -261,8 +283,8 @@ def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[
     return found
 
 
-def blobs(repository: Path, ids: Iterable[str]) -> dict[str, bytes]:
-    """Read blobs in one go: id → bytes.
+def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[str, bytes]:
+    """Read blobs in one go: id → bytes; where they need not be there, those that are missing are left out.
 
     Raises:
         UpstreamError: a blob is not there (an incomplete clone).
@@ -274,6 +296,9 @@ def blobs(repository: Path, ids: Iterable[str]) -> dict[str, bytes]:
     for blob in ids:
         end = answer.index(b"\n", position)
         head = answer[position:end].split()
+        if head[-1] == b"missing" and not must:
+            position = end + 1
+            continue
         if head[-1] == b"missing":
             raise UpstreamError(f"the clone of upstream is incomplete: it lacks object {blob[:12]}")
         size = int(head[2])
@@ -282,12 +307,25 @@ def blobs(repository: Path, ids: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def read(snapshot: Snapshot, paths: Iterable[PurePosixPath]) -> dict[PurePosixPath, bytes]:
-    """Read files of a snapshot, by path from the app's folder; those that it lacks are left out."""
+def read(
+    snapshot: Snapshot, paths: Iterable[PurePosixPath], optional: Collection[PurePosixPath] = ()
+) -> dict[PurePosixPath, bytes]:
+    """Read files of a snapshot, by path from the app's folder; those that it lacks are left out.
+
+    Args:
+        snapshot: the commit.
+        paths: the files.
+        optional: further ones, which may be missing from an incomplete clone.
+
+    Raises:
+        UpstreamError: a file of `paths` is missing from an incomplete clone.
+    """
     listed = files(snapshot.repository, snapshot.commit, snapshot.directory)
     wanted = {path: listed[path] for path in paths if path in listed}
     content = blobs(snapshot.repository, wanted.values())
-    return {path: content[blob] for path, blob in wanted.items()}
+    extra = {path: listed[path] for path in optional if path in listed and path not in wanted}
+    content |= blobs(snapshot.repository, extra.values(), must=False)
+    return {path: content[blob] for path, blob in (wanted | extra).items() if blob in content}
 
 
 def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, bytes]:

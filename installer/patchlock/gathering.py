@@ -69,8 +69,8 @@ def read_upstream(request: Request) -> Upstream:
     wanted = patching.for_profile(app.patches, request.profile.name)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
-    paths = {*targets.candidates(wanted, listed), *app.requirement_files, *texts} & listed.keys()
-    contents = checkout.read(snapshot, sorted(paths))
+    paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
+    contents = checkout.read(snapshot, sorted(paths), optional=sorted(texts))
     gone = {path for patch in wanted for path in targets.missing(patch, listed)}
     patched = patching.apply(wanted, contents, checkout.read_known(snapshot, app.upstream.commit, gone))
     after = contents | {change.path: change.after for change in patched.changes}

@@ -209,3 +209,21 @@ def test_hook_of_somebody_else_is_not_touched(clone: Path, patchlock: Patchlock)
     assert done.returncode == 1
     assert "error[hook-taken]: the clone has its own post-merge hook" in done.stderr
     assert hook.read_text() == "#!/bin/sh\n"
+
+
+def test_clone_that_lacks_some_of_its_blobs_can_be_looked_at(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    public = tmp_path / "filtered"
+    subprocess.run(["cp", "-r", str(world.upstream), str(public)], check=True)
+    (public / "model.bin").write_bytes(b"weights")
+    (public / "lyrics.txt").write_text("la la\n")
+    git(public, "init", "-q", "-b", "main")
+    git(public, "add", "-A")
+    git(public, "commit", "-q", "-m", "one")
+    for name in ("model.bin", "lyrics.txt"):
+        blob = git(public, "rev-parse", f"HEAD:{name}").strip()
+        (public / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    done = patchlock("patch", "status", "mini", "--source", str(public), "--commit", "main")
+    assert done.returncode == 0, done.stderr
+    assert "needed" in done.stdout
