@@ -63,7 +63,7 @@ def part(section: Section, printed: str, code: int, seconds: float) -> str:
     """Write one section: what was run, when, how it ended, and what it printed."""
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     command = " ".join(["benchmarks/" + section.name + ".py", *section.arguments])
-    end = "it found nothing wrong" if code == 0 else f"**it ended with exit code {code}**"
+    end = "exit code 0" if code == 0 else f"**exit code {code}**"
     told = f"See [{section.report}]({section.report})." if section.report else ""
     shown = printed.strip()
     if shown and not section.report:
