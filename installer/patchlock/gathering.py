@@ -10,7 +10,7 @@ from patchlock import __version__, checkout, codemods, environments, lockfile, l
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
-from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
+from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
 from patchlock.planning import Plan
@@ -109,8 +109,11 @@ def patches_of_file(file: Path) -> PatchSet:
 
     Raises:
         CatalogueError: the file has mistakes.
+        UsageError: it has no patches.
     """
     patches = catalogue_files.patch_file(file)
+    if not patches:
+        raise UsageError("the file has no [[patch]]", where=str(file), remedy="`patchlock patch new` writes one")
     return PatchSet(
         name=file.stem,
         profile="",

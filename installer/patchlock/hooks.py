@@ -17,6 +17,7 @@ _SCRIPT = """#!/bin/sh
 # It renews the patches after a pull or a checkout, and never stops git.
 [ "{name}" = post-checkout ] && [ "$3" != 1 ] && exit 0
 directory=$(git rev-parse --git-dir) || exit 0
+git rev-parse --quiet --verify refs/patchlock/applied >/dev/null || exit 0
 for busy in MERGE_AUTOSTASH MERGE_HEAD rebase-merge rebase-apply; do
     if [ -e "$directory/$busy" ]; then
         echo 'patchlock: git is not done yet; when it is, run: {shown}' >&2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -52,6 +53,23 @@ def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: 
     if is_wide and isinstance(first, SourceText):
         data = encode(dataclasses.replace(first, text=data.decode()))
     return Joined(data=data, is_clean=done.returncode == 0)
+
+
+def is_converted(mine: bytes | None, versions: Iterable[bytes | None]) -> bool:
+    """Tell whether git has given a file of the working tree CRLF, where each version that is stored has LF alone."""
+    stored_ones = [version for version in versions if version is not None]
+    is_crlf = mine is not None and b"\r\n" in mine and not re.search(rb"(?<!\r)\n|\r(?!\n)|\0", mine)
+    return is_crlf and bool(stored_ones) and not any(b"\r" in version for version in stored_ones)
+
+
+def stored(data: bytes | None) -> bytes | None:
+    """Give a converted file as git stores it."""
+    return None if data is None else data.replace(b"\r\n", b"\n")
+
+
+def converted(data: bytes) -> bytes:
+    """Give a stored file as git had converted it."""
+    return data.replace(b"\n", b"\r\n")
 
 
 def by_nearness(mine: bytes, bases: Iterable[bytes | None]) -> list[bytes]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock import merging, standing, trees
 from patchlock.checkout import git
-from patchlock.errors import SourceConflictError
+from patchlock.errors import SourceConflictError, UnsafePathError
 from patchlock.model import CommitId
 from patchlock.standing import Standing
 from patchlock.trees import Entries, Tree, commit_of
@@ -167,6 +168,12 @@ def _decide(
     where: Standing | None,
 ) -> None:
     """Decide about one file: write ours, keep the user's, join both, or tell that they meet."""
+    if trees.is_link(tree, path) and new is not None:
+        raise UnsafePathError(
+            f"{path} is a link of yours, where a file of upstream belongs",
+            where=str(tree.root),
+            remedy="put a file in its place, or undo the link with git, and run this again",
+        )
     mine = trees.read(tree, path)
     if where is not None and path in where.unmerged:
         side = _users_side(tree, path, mine, where.unmerged[path], known[1])
@@ -175,6 +182,18 @@ def _decide(
             return
         mine = side
         plan.resolved.append(path)
+    if merging.is_converted(mine, [*known, new]):  # git gave the file the line endings of this machine
+        stored = merging.stored(mine)
+        _decide_text(plan, tree, path, stored, known, new)
+        if (data := plan.writes.get(path)) is not None:
+            plan.writes[path] = merging.converted(data)
+        return
+    _decide_text(plan, tree, path, mine, known, new)
+
+
+def _decide_text(
+    plan: _Plan, tree: Tree, path: PurePosixPath, mine: bytes | None, known: list[bytes | None], new: bytes | None
+) -> None:
     if mine == new:
         if path in plan.resolved:
             plan.writes[path] = new
@@ -218,6 +237,7 @@ def _join(tree: Tree, plan: _Plan, path: PurePosixPath, mine: bytes, known: list
             return
     nearest = bases[0] if bases else None
     plan.conflicts[path] = (nearest, mine, new)
+    plan.resolved = [other for other in plan.resolved if other != path]
     plan.writes[path] = merging.merge(tree.repository, path, mine, nearest or b"", new).data
 
 
@@ -227,7 +247,33 @@ def _follow(tree: Tree, base: CommitId, target: CommitId) -> None:
     head = commit_of(tree.repository, "HEAD")
     if old != new and head == old:
         git("update-ref", "HEAD", new, old, repository=tree.repository)
-        git("read-tree", new, repository=tree.repository)
+        _move_index(tree, old, new)
+
+
+def _move_index(tree: Tree, old: CommitId, new: CommitId) -> None:
+    """Let the index follow from one commit to another; what the user has staged stays staged."""
+    staged = _staged(tree, old)
+    before, after = (trees.entries(tree.repository, commit) for commit in (old, new))
+    changed = [p for p in before.keys() | after.keys() if before.get(p) != after.get(p) and p not in staged]
+    rows = [_row("0", "0" * 40, 0, path) for path in changed if path not in after]
+    rows += [_row(_mode(after[path]), after[path].blob, 0, path) for path in changed if path in after]
+    _write_index(tree, rows)
+
+
+def _staged(tree: Tree, commit: CommitId | None) -> dict[PurePosixPath, str]:
+    """Give the index rows of all files that the user has staged since a commit; "" for one that he removed."""
+    listed = git("ls-files", "--stage", "-z", repository=tree.repository).stdout.split(b"\0")
+    have = {
+        PurePosixPath(os.fsdecode(name)): head.decode() for row in listed for head, _, name in [row.partition(b"\t")]
+    }
+    have.pop(PurePosixPath("."), None)
+    entries = trees.entries(tree.repository, commit)
+    same = {path: f"{_mode(entry)} {entry.blob} 0" for path, entry in entries.items()}
+    return {path: have.get(path, "") for path in have.keys() | same.keys() if have.get(path, "") != same.get(path, "")}
+
+
+def _mode(entry: trees.Entry) -> str:
+    return "100755" if entry.is_executable else "100644"
 
 
 def _tell_index(tree: Tree, plan: _Plan, where: Standing | None) -> None:
@@ -269,6 +315,7 @@ def _remember(tree: Tree, plan: _Plan, base: CommitId | None, target: CommitId) 
     paths = sorted(plan.writes.keys() | plan.conflicts.keys())
     head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
     files = {path: trees.read(tree, path) for path in paths}
+    staged = _staged(tree, head) if tree.is_clone else {}
     saved = trees.commit_files(
         tree.repository, files, parent=base or target, message="before a move that met conflicts\n", ref=_BEFORE
     )
@@ -279,6 +326,7 @@ def _remember(tree: Tree, plan: _Plan, base: CommitId | None, target: CommitId) 
         "paths": [str(path) for path in paths],
         "missing": [str(path) for path, data in files.items() if data is None],
         "conflicts": [str(path) for path in sorted(plan.conflicts)],
+        "staged": {str(path): staged[path] for path in plan.conflicts if path in staged},
     }
     _record(tree).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
@@ -331,8 +379,11 @@ def _forget(tree: Tree, record: Mapping[str, object]) -> None:
     if tree.is_clone:
         head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
         paths = [PurePosixPath(str(path)) for path in _listed(record, "conflicts")]
+        kept = record.get("staged")
+        staged = kept if isinstance(kept, dict) else {}
         rows = [_row("0", "0" * 40, 0, path) for path in paths]
-        rows += [_row("100755" if head[p].is_executable else "100644", head[p].blob, 0, p) for p in paths if p in head]
+        rows += [f"{row}\t{path}" for path, row in staged.items() if row.endswith(" 0")]
+        rows += [_row(_mode(head[p]), head[p].blob, 0, p) for p in paths if p in head and str(p) not in staged]
         _write_index(tree, rows)
     _record(tree).unlink(missing_ok=True)
 
@@ -362,9 +413,10 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
             is_executable = path in listed and listed[path].is_executable
             trees.write(tree, path, old, is_executable=is_executable)
     head = record.get("head")
-    if isinstance(head, str) and commit_of(repository, "HEAD") != head:
+    now_head = commit_of(repository, "HEAD")
+    if isinstance(head, str) and now_head is not None and now_head != head:
         git("update-ref", "HEAD", head, repository=repository)
-        git("read-tree", head, repository=repository)
+        _move_index(tree, now_head, CommitId(head))
     applied = record.get("applied")
     git("update-ref", *([APPLIED, applied] if isinstance(applied, str) else ["-d", APPLIED]), repository=repository)
     git("update-ref", "-d", PENDING, repository=repository)

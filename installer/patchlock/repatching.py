@@ -72,7 +72,15 @@ def open_tree(folder: Path) -> Tree:
             where=str(root),
             remedy=f"make one: `git clone {root} CLONE`, and patch that",
         )
-    is_clone = bool(top) and Path(top).resolve() == root and trees.commit_of(root, "HEAD") is not None
+    if not top and (root / ".git").exists():
+        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
+    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
+        raise UpstreamError(
+            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
+        )
+    is_clone = bool(top) and Path(top).resolve() == root
+    if is_clone and trees.commit_of(root, "HEAD") is None:
+        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
     return Tree(root=root, repository=root if is_clone else root / _PRIVATE)
 
 
@@ -356,6 +364,8 @@ def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome) -
     if change is None or outcome.path is None:
         return outcome
     present = trees.read(tree, wanted.directory / change.path)
+    if merging.is_converted(present, (change.before, change.after)):
+        present = merging.stored(present)
     if present == change.after:
         return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="")
     if present == change.before:

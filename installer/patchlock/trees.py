@@ -92,13 +92,18 @@ def require_inside(path: PurePosixPath) -> None:
 
 
 def read(tree: Tree, path: PurePosixPath) -> bytes | None:
-    """Read a file of the working tree; None where there is no regular file.
+    """Read a file of the working tree; None where there is no regular file, but a link, a folder or nothing.
 
     Raises:
         UnsafePathError: a folder on the way is a link out of the tree.
     """
     file = _place(tree, path)
-    return file.read_bytes() if file.is_file() else None
+    return file.read_bytes() if file.is_file() and not file.is_symlink() else None
+
+
+def is_link(tree: Tree, path: PurePosixPath) -> bool:
+    """Tell whether a link stands at a path, wherever it points."""
+    return (tree.root / path).is_symlink()
 
 
 def exists(tree: Tree, path: PurePosixPath) -> bool:

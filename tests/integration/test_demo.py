@@ -59,7 +59,6 @@ def test_it_cannot_be_locked_without(patch: str, clause: str, patchlock: Patchlo
     ("patch", "message"),
     [
         ("deepspeed-optional", "ModuleNotFoundError: No module named 'deepspeed'"),
-        ("no-pip-at-start", "No module named pip"),
         ("device-of-the-command-line", "no CUDA device: asked for CUDAExecutionProvider"),
         ("cpu-by-default", "no CUDA device: asked for CUDAExecutionProvider"),
     ],
@@ -76,6 +75,17 @@ def test_it_cannot_be_started_without(patch: str, message: str, patchlock: Patch
     done = subprocess.run([python, "app.py"], cwd=place / "source", capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+def test_without_the_pip_patch_the_gate_holds(patchlock: Patchlock, tmp_path: Path) -> None:
+    catalogue = _without("no-pip-at-start", tmp_path / "catalogue")
+    assert patchlock("lock", "demo", "--catalogue", str(catalogue)).returncode == 0
+    done = patchlock("install", "demo", "--profile", "cpu", "--catalogue", str(catalogue))
+    assert done.returncode == 0, done.stderr
+    place = tmp_path / "installed" / "demo@cpu"
+    python = next((place / "environments").glob("*/bin/python"))
+    bare = subprocess.run([python, "app.py"], cwd=place / "source", capture_output=True, text=True, check=False)
+    assert "No module named pip" in bare.stderr
 
 
 def test_it_cannot_be_started_with_a_newer_pydantic(patchlock: Patchlock, tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patchlock import declarations
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops.insert_statement import InsertStatement
 from patchlock.sources import SourceText, decode, encode, splice
+from patchlock.tables import Report, Table
 
-EVAL = InsertStatement(statement="$m.eval()", after="$m = load($*r)")
-GUARD = InsertStatement(statement="if torch:\n    go($*r)\n", before="load($*r)")
+EVAL = InsertStatement(statement="$m.eval()", below="$m = load($*r)")
+GUARD = InsertStatement(statement="if torch:\n    go($*r)\n", above="load($*r)")
 TOP = InsertStatement(statement="import os\nimport sys", at="top")
 START = InsertStatement(statement="x = '''\na\n'''\ngo()", at="start", within=("f",))
 END = InsertStatement(statement="x = '''\na\n'''\ngo()", at="end", within=("f",))
@@ -55,18 +58,18 @@ CHANGES = [
     pytest.param(EVAL, "match x:\n  case 1:\n    m = load()\n", "match x:\n  case 1:\n    m = load()\n    m.eval()\n", id="case"),
     pytest.param(EVAL, "m = load(1)\nn = load(2)\n", "m = load(1)\nm.eval()\nn = load(2)\nn.eval()\n", id="each"),
     pytest.param(EVAL, "m = load(1)\nn = load(2)\nn.eval()\n", "m = load(1)\nm.eval()\nn = load(2)\nn.eval()\n", id="one-is-settled"),
-    pytest.param(InsertStatement(statement="$x = half($x)", after="$x = $x.to(d)"), "m = m.to(d)\na.b = c.to(d)\n", "m = m.to(d)\nm = half(m)\na.b = c.to(d)\n", id="assigned-and-read"),
-    pytest.param(InsertStatement(statement="with a:\n  b\nfor c in d:\n  if e:\n    f", after="go()"), "class A:\n   go()\n", "class A:\n   go()\n   with a:\n      b\n   for c in d:\n      if e:\n         f\n", id="lines-of-two-blanks"),
-    pytest.param(InsertStatement(statement="if a:\n    b\n    if c:\n        d", after="go()"), "class A:\n\tgo()\n", "class A:\n\tgo()\n\tif a:\n\t\tb\n\t\tif c:\n\t\t\td\n", id="tabs"),
-    pytest.param(InsertStatement(statement="if a: b", after="go()"), "if x: go()\ny\n", "if x:\n    go()\n    if a: b\ny\n", id="block-behind-one-line"),
-    pytest.param(InsertStatement(statement="if a: b", after="go()"), "while x: go(); y # c\n", "while x:\n    go()\n    if a: b\n    y # c\n", id="block-into-one-line"),
-    pytest.param(InsertStatement(statement="if a: b", after="go()"), "class A:\n  z; go(); y\n", "class A:\n  z; go()\n  if a: b\n  y\n", id="block-between-semicolons"),
+    pytest.param(InsertStatement(statement="$x = half($x)", below="$x = $x.to(d)"), "m = m.to(d)\na.b = c.to(d)\n", "m = m.to(d)\nm = half(m)\na.b = c.to(d)\n", id="assigned-and-read"),
+    pytest.param(InsertStatement(statement="with a:\n  b\nfor c in d:\n  if e:\n    f", below="go()"), "class A:\n   go()\n", "class A:\n   go()\n   with a:\n      b\n   for c in d:\n      if e:\n         f\n", id="lines-of-two-blanks"),
+    pytest.param(InsertStatement(statement="if a:\n    b\n    if c:\n        d", below="go()"), "class A:\n\tgo()\n", "class A:\n\tgo()\n\tif a:\n\t\tb\n\t\tif c:\n\t\t\td\n", id="tabs"),
+    pytest.param(InsertStatement(statement="if a: b", below="go()"), "if x: go()\ny\n", "if x:\n    go()\n    if a: b\ny\n", id="block-behind-one-line"),
+    pytest.param(InsertStatement(statement="if a: b", below="go()"), "while x: go(); y # c\n", "while x:\n    go()\n    if a: b\n    y # c\n", id="block-into-one-line"),
+    pytest.param(InsertStatement(statement="if a: b", below="go()"), "class A:\n  z; go(); y\n", "class A:\n  z; go()\n  if a: b\n  y\n", id="block-between-semicolons"),
     # before
     pytest.param(GUARD, "x\n# c\nm = f(load(1, a=2)) # d\n", "x\n# c\nif torch:\n    go(1, a=2)\nm = f(load(1, a=2)) # d\n", id="before"),
     pytest.param(GUARD, "with load() as m:\n  load()\n", "if torch:\n  go()\nwith load() as m:\n  if torch:\n    go()\n  load()\n", id="head-of-a-block-and-inside"),
     pytest.param(GUARD, "@load(1)\n@d\ndef f(): pass\n", "if torch:\n    go(1)\n@load(1)\n@d\ndef f(): pass\n", id="decorator"),
     pytest.param(GUARD, "x; load(a); y\n", "x\nif torch:\n    go(a)\nload(a); y\n", id="before-between-semicolons"),
-    pytest.param(InsertStatement(statement="a", before="return $x"), "def f(): return 1\n", "def f(): a; return 1\n", id="before-return-in-one-line"),
+    pytest.param(InsertStatement(statement="a", above="return $x"), "def f(): return 1\n", "def f(): a; return 1\n", id="before-return-in-one-line"),
     # at
     pytest.param(TOP, "", "import os\nimport sys\n", id="top-of-nothing"),
     pytest.param(TOP, "# c", "# c\nimport os\nimport sys\n", id="top-of-a-comment"),
@@ -101,7 +104,7 @@ def test_settled(op: InsertStatement, text: str, line: int) -> None:
 UNTOUCHED = [
     pytest.param(EVAL, "load(1)\nm += load(1)\nm = n = load(1)\nm: int = load(1)\n", id="another-statement"),
     pytest.param(GUARD, "load\nx = f'{load(1)}'\ndef load(): pass\n", id="no-such-call"),
-    pytest.param(InsertStatement(statement="a", after="go()", within=("f",)), "go()\ndef g(): go()\n", id="outside-of-within"),
+    pytest.param(InsertStatement(statement="a", below="go()", within=("f",)), "go()\ndef g(): go()\n", id="outside-of-within"),
     pytest.param(START, "def g(): a\n", id="no-such-function"),
 ]  # fmt: skip
 
@@ -113,13 +116,13 @@ def test_leaves_alone(op: InsertStatement, text: str) -> None:
 
 NEVER = "what stands behind this line never runs"
 REFUSED = [
-    pytest.param(InsertStatement(statement="a", after="load()"), "def f():\n    return load()\n", 2, NEVER, id="behind-return"),
+    pytest.param(InsertStatement(statement="a", below="load()"), "def f():\n    return load()\n", 2, NEVER, id="behind-return"),
     pytest.param(END, "def f():\n  a\n  raise E\n", 1, NEVER, id="end-behind-raise"),
     pytest.param(GUARD, "if a: pass\nelif load(): pass\n", 2, "the change cannot stand there", id="elif"),
     pytest.param(GUARD, "if x: load(1); load(2)\n", 1, "two changes meet in one place", id="two-blocks-into-one-line"),
     pytest.param(START, "class A:\n  def f(): x\nclass B:\n  def f(): x\n", 4, "`f` could be `A.f` or `B.f`; write which one", id="several-functions"),
-    pytest.param(InsertStatement(statement="return", after="go()"), "go()\n", 1, "with the change, Python says: 'return' outside function", id="return-outside"),
-    pytest.param(InsertStatement(statement="g(k=1, $*r)", after="f($*r)"), "f(2)\n", 1, "`g(k=1, 2)` is not a Python expression", id="positional-behind-keyword"),
+    pytest.param(InsertStatement(statement="return", below="go()"), "go()\n", 1, "with the change, Python says: 'return' outside function", id="return-outside"),
+    pytest.param(InsertStatement(statement="g(k=1, $*r)", below="f($*r)"), "f(2)\n", 1, "`g(k=1, 2)` is not a Python expression", id="positional-behind-keyword"),
 ]  # fmt: skip
 
 
@@ -151,16 +154,16 @@ def test_all_other_bytes_stay(op: InsertStatement, before: bytes, after: bytes) 
 MISTAKES = [
     pytest.param({"statement": "x ="}, "`x =` is not Python code", id="statement"),
     pytest.param({"statement": " "}, "there is no statement", id="empty"),
-    pytest.param({}, "exactly one of `before`, `after` and `at` must be there", id="no-place"),
-    pytest.param({"before": "a", "after": "b"}, "exactly one of `before`, `after` and `at` must be there", id="two-places"),
+    pytest.param({}, "exactly one of `above`, `below` and `at` must be there", id="no-place"),
+    pytest.param({"above": "a", "below": "b"}, "exactly one of `above`, `below` and `at` must be there", id="two-places"),
     pytest.param({"at": "bottom"}, '`at` is "bottom", and must be "top", "start" or "end"', id="at"),
     pytest.param({"at": "start"}, '`at = "top"` has no `within`, "start" and "end" have one', id="start-of-what"),
     pytest.param({"at": "top", "within": ("f",)}, '`at = "top"` has no `within`, "start" and "end" have one', id="top-within"),
-    pytest.param({"after": "if x: y"}, "`if x: y` has a block; write an expression of its first line", id="block"),
-    pytest.param({"after": "a; b"}, "`a; b` is not one Python statement", id="two-statements"),
-    pytest.param({"after": "$x"}, "`$x` matches every statement", id="everything"),
-    pytest.param({"after": "f($x)", "statement": "$y"}, "$y of `$y` is not in the pattern", id="unknown-metavariable"),
-    pytest.param({"after": "f()", "within": ("f()",)}, "`f()` is not the name of a function", id="within"),
+    pytest.param({"below": "if x: y"}, "`if x: y` has a block; write an expression of its first line", id="block"),
+    pytest.param({"below": "a; b"}, "`a; b` is not one Python statement", id="two-statements"),
+    pytest.param({"below": "$x"}, "`$x` matches every statement", id="everything"),
+    pytest.param({"below": "f($x)", "statement": "$y"}, "$y of `$y` is not in the pattern", id="unknown-metavariable"),
+    pytest.param({"below": "f()", "within": ("f()",)}, "`f()` is not the name of a function", id="within"),
 ]  # fmt: skip
 
 
@@ -172,7 +175,7 @@ def test_mistake_in_a_field_is_one_clause(fields: dict[str, object], message: st
 
 
 def test_two_patches_at_one_anchor_both_settle() -> None:
-    other = InsertStatement(statement="$m.half()", after="$m = load($*r)")
+    other = InsertStatement(statement="$m.half()", below="$m = load($*r)")
     both = patched(other, patched(EVAL, b"m = load()\n"))
     assert both == b"m = load()\nm.half()\nm.eval()\n"
     for op in (EVAL, other):
@@ -194,3 +197,20 @@ def test_every_load_is_followed_and_nothing_else_changes(lines: list[str], eol: 
     undone = after.replace("; m.eval()", "")
     kept = [line for line in undone.split(eol) if line.strip() != "m.eval()"]
     assert kept == text.split(eol)
+
+
+def test_its_keys_can_be_written_in_a_table() -> None:
+    text = """[[patch]]
+id = "eval"
+why = "w"
+source = "s"
+op = "insert-statement"
+paths = ["a.py"]
+after = []
+statement = "$m.eval()"
+below = "$m = load($*r)"
+ensure = [{ check = "has-statement", statement = "m.eval()" }]
+"""
+    report = Report(file="a.toml", lines={})
+    (patch,) = declarations.patches(Table(tomllib.loads(text), report))
+    assert (report.problems, patch.op) == ([], EVAL)

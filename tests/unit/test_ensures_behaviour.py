@@ -120,8 +120,8 @@ MUTATIONS = [
     pytest.param(GuardEntry(function="f", condition="a is None"), GUARD, BRANCHES, id="guarded"),
     pytest.param(SetArgument(call="m.load", argument="k", value="1"), KEY, LOADS, id="argument"),
     pytest.param(SetArgument(call="m.load", argument="k", remove=True), NO_KEY, LOADS.replace("1)", "1, k=1)"), id="no-argument"),
-    pytest.param(InsertStatement(statement="go()", after="$x.load()"), AFTER, STATEMENTS, id="has-statement-after"),
-    pytest.param(InsertStatement(statement="go()", before="$x.load()"), HasStatement(statement="go()", before="*.load"), STATEMENTS, id="has-statement-before"),
+    pytest.param(InsertStatement(statement="go()", below="$x.load()"), AFTER, STATEMENTS, id="has-statement-after"),
+    pytest.param(InsertStatement(statement="go()", above="$x.load()"), HasStatement(statement="go()", before="*.load"), STATEMENTS, id="has-statement-before"),
 ]  # fmt: skip
 
 

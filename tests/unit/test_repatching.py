@@ -415,6 +415,85 @@ def test_repository_without_a_remote_is_patched_where_it_stands(tmp_path: Path) 
     assert (read(tmp_path / "own"), read(tmp_path / "own", "new")) == (PATCHED, "d = choose()\n")
 
 
+def test_conflict_in_a_merge_stays_a_conflict_for_git(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("line4 = 4", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert git(clone, "status", "--short") == "UU app.py"
+    git(clone, "commit", "-q", "-m", "merged", allowed=(128,))
+
+
+def test_staged_work_stays_staged_over_an_update(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "mine.py").write_text("mine = 1\n")
+    (clone / "other.py").write_text("x = 'staged'\n")
+    git(clone, "add", "mine.py", "other.py")
+    (clone / "other.py").write_text("x = 'later'\n")
+    commit(upstream, new="n = 1\n")
+    repatching.update(repatching.open_tree(clone), WANTED, clone.parent / "cache")
+    assert git(clone, "show", ":other.py") == "x = 'staged'"
+    assert git(clone, "status", "--short") == "M app.py\nA  mine.py\nMM other.py"
+    assert read(clone, "new") == "n = 1\n"
+
+
+def test_staged_change_of_a_conflicting_file_comes_back(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'staged'"))
+    git(clone, "add", "app.py")
+    (clone / "app.py").write_text(read(clone).replace("line4 = 'staged'", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    done = repatching.update(repatching.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.moved.conflicts
+    moving.abort(repatching.open_tree(clone))
+    assert "line4 = 'staged'" in git(clone, "show", ":app.py")
+    assert "line4 = 'mine'" in read(clone)
+
+
+@pytest.mark.parametrize("how", ["autocrlf", "attributes"])
+def test_line_endings_that_git_converts_are_no_edit(upstream: Path, tmp_path: Path, how: str) -> None:
+    if how == "attributes":
+        (upstream / ".gitattributes").write_text("*.py text eol=crlf\n")
+        commit(upstream)
+    git(tmp_path, "clone", "-q", "-c", f"core.autocrlf={'true' if how == 'autocrlf' else 'false'}", "upstream", "crlf")
+    done = apply(tmp_path / "crlf")
+    assert done is not None
+    assert done.moved.conflicts == ()
+    assert [outcome.kind for outcome in done.outcomes] == [OutcomeKind.NEEDED]
+    assert (tmp_path / "crlf" / "app.py").read_bytes() == PATCHED.replace("\n", "\r\n").encode()
+    assert git(tmp_path / "crlf", "status", "--short") == "M app.py"
+    repatching.undo(repatching.open_tree(tmp_path / "crlf"))
+    assert git(tmp_path / "crlf", "status", "--short") == ""
+
+
+def test_link_in_place_of_a_patched_file_is_refused(clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text('d = "cuda"\n')
+    (clone / "app.py").unlink()
+    (clone / "app.py").symlink_to(tmp_path / "outside.py")
+    with pytest.raises(UnsafePathError, match=r"app\.py is a link of yours"):
+        apply(clone)
+    assert (clone / "app.py").is_symlink()
+    assert (tmp_path / "outside.py").read_text() == 'd = "cuda"\n'
+
+
+def test_folder_inside_a_clone_is_refused(clone: Path) -> None:
+    (clone / "sub").mkdir()
+    (clone / "sub" / "x.py").write_text("x = 1\n")
+    git(clone, "add", "-A")
+    with pytest.raises(UpstreamError, match="it is a folder inside a clone"):
+        repatching.open_tree(clone / "sub")
+
+
+def test_clone_without_a_commit_is_refused(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "empty")
+    with pytest.raises(UpstreamError, match="no commit yet"):
+        repatching.open_tree(tmp_path / "empty")
+
+
 def test_file_that_a_patch_makes_appears_and_goes_again(clone: Path) -> None:
     text = """
 op = "add-file"

@@ -71,12 +71,15 @@ def apply_command(
       patchlock patch apply xtts-webui --source ~/xtts-webui
       git pull && patchlock patch apply
     """
-    from patchlock import repatching
+    from patchlock import manifest, repatching
 
     tree = repatching.open_tree(source)
     if abort:
         return _abort(tree, "patch apply", as_json)
     wanted = patch_set(tree, catalogue, app, profile, file)
+    known = manifest.read(tree)
+    if known is not None and known.name != wanted.name:
+        click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
     return _told(tree, wanted, repatching.apply(tree, wanted), "patch apply", as_json)
 
 
@@ -180,6 +183,10 @@ def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str 
     if file is not None:
         return gathering.patches_of_file(file)
     known = manifest.read(tree)
+    if app is None and known is not None and not known.profile:
+        raise UsageError(
+            f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
+        )
     name = app or (known.name if known else None)
     if name is None:
         raise UsageError(

@@ -167,7 +167,9 @@ def _unfit_use(place: Place, rule: Rule) -> str:
     """Say why a declared value cannot take a call's place where it stands, or ""."""
     if isinstance(place.parent, ast.Await):
         return f"it is awaited, and `{rule.text}` need not be awaitable"
-    if not is_singleton(parse_expression(rule.text)):
+    value = parse_expression(rule.text)
+    is_number = isinstance(value, ast.Constant) and isinstance(value.value, int | float | complex)
+    if not is_singleton(value) and not is_number:
         return ""
     match place.parent, place.field:
         case (ast.Attribute() | ast.Subscript() | ast.Starred() | ast.YieldFrom(), "value") | (ast.Call(), "func"):

@@ -42,8 +42,8 @@ class InsertStatement:
 
     Attributes:
         statement: one or more lines, with the metavariables of the pattern.
-        before: a pattern as in `ops/pattern.py`: a simple statement, or an expression for every statement that has it.
-        after: the same; what has a block of its own is passed whole.
+        above: a pattern as in `ops/pattern.py`: a simple statement, or an expression for every statement that has it.
+        below: the same; what has a block of its own is passed whole.
         at: `top` of the file, behind its docstring and `__future__`; `start` or `end` of the functions of `within`.
         within: only inside these functions or classes; empty: everywhere.
 
@@ -52,15 +52,15 @@ class InsertStatement:
     """
 
     statement: str
-    before: str = ""
-    after: str = ""
+    above: str = ""
+    below: str = ""
     at: str = ""
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         code(patterns.with_placeholders(self.statement))
-        if sum(map(bool, (self.before, self.after, self.at))) != 1:
-            raise ValueError("exactly one of `before`, `after` and `at` must be there")
+        if sum(map(bool, (self.above, self.below, self.at))) != 1:
+            raise ValueError("exactly one of `above`, `below` and `at` must be there")
         if self.at not in {"", "top", "start", "end"}:
             raise ValueError(f'`at` is "{self.at}", and must be "top", "start" or "end"')
         if self.at and bool(self.within) is (self.at == "top"):
@@ -68,11 +68,11 @@ class InsertStatement:
         for name in self.within:
             check_name(name)
         ones, rests = patterns.metavariables(self.statement)
-        known = patterns.metavariables(self.before or self.after)
+        known = patterns.metavariables(self.above or self.below)
         for name in sorted((ones - known[0]) | (rests - known[1])):
             raise ValueError(f"${name} of `{self.statement}` is not in the pattern")
         if not self.at:
-            _anchor(self.before or self.after)
+            _anchor(self.above or self.below)
 
     def locate(self, source: SourceText) -> Located:
         """Find the places; where nothing behind them would ever run, they are refused."""
@@ -108,7 +108,7 @@ class InsertStatement:
 
     def _unreached(self, spot: _Spot) -> str:
         previous = spot.block.statements[spot.index - 1] if spot.index else None
-        if isinstance(previous, _LEAVES) and not self.before:
+        if isinstance(previous, _LEAVES) and not self.above:
             return "what stands behind this line never runs"
         return ""
 
@@ -136,7 +136,7 @@ class InsertStatement:
                 yield _Spot(block=one.body, index=index, new=code(self.statement), anchor=one.node, reach=range(size))
 
     def _in_block(self, module: Module, block: Block) -> Iterator[_Spot | Refusal]:
-        wanted = _anchor(self.before or self.after)
+        wanted = _anchor(self.above or self.below)
         matches = [(i, c) for i, s in enumerate(block.statements) if (c := _match(wanted, s)) is not None]
         indexes = [index for index, _ in matches]
         for at, (index, captures) in enumerate(matches):
@@ -146,17 +146,17 @@ class InsertStatement:
             except ValueError as error:
                 yield ambiguous(block.statements[index].lineno, str(error))
                 continue
-            if self.before:
+            if self.above:
                 reach = range(indexes[at - 1] + 1 if at else 0, index)
             else:
                 reach = range(index + 1, (*indexes, len(block.statements))[at + 1])
             yield _Spot(
                 block=block,
-                index=index if self.before else index + 1,
+                index=index if self.above else index + 1,
                 new=new,
                 anchor=block.statements[index],
                 reach=reach,
-                hug_next=bool(self.before),
+                hug_next=bool(self.above),
             )
 
 
