@@ -300,7 +300,7 @@ class _Walk:
                 if known is not None and known is not (field == "body"):
                     continue
             for node in value if isinstance(value, list) else (value,):
-                if isinstance(node, ast.AST) and not isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
+                if isinstance(node, ast.AST) and not isinstance(node, ast.stmt | ast.ExceptHandler):
                     yield node, field
                 if isinstance(node, ast.expr) and self._decides(node, parent, values):
                     break

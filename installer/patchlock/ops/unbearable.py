@@ -18,6 +18,16 @@ _NO_NAME = frozenset({"Exception", "BaseException", "NameError"})
 _NO_ATTRIBUTE = frozenset({"Exception", "BaseException", "AttributeError", "TypeError"})
 
 
+_NEED_A_VALUE = frozenset(
+    {
+        *("abs", "all", "any", "dict", "enumerate", "float", "frozenset", "int", "iter", "len", "list", "map", "max"),
+        *("min", "next", "open", "range", "reversed", "round", "set", "sorted", "sum", "tuple", "zip"),
+    }
+)
+"""Functions of Python's own that ask more of an argument than a stand-in has."""
+_ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
+
+
 def unbearable(step: Step, package: str) -> Iterator[tuple[int, str]]:
     """Say what a statement does that fails where the package is missing, whatever stands for it: line and a clause."""
     for node in step.nodes:
@@ -104,6 +114,14 @@ def _why(chain: ast.expr, parent: ast.AST, field: str, parents: Parents) -> str:
     match parent, field:
         case ast.Call(), "func":
             return "is called"
+        case ast.Call(func=ast.Name(id=function)), "args" if function in _NEED_A_VALUE:
+            return f"is given to `{function}`"
+        case ast.Call(func=ast.Attribute(attr="register")), "args" if parents[id(parent)][1] == "decorator_list":
+            return "is given to `register`"
+        case ast.MatchClass(), "cls":
+            return "is the class of a pattern"
+        case ast.ClassDef(bases=bases), "bases" if any(ast.unparse(base).split(".")[-1] in _ENUMS for base in bases):
+            return "is the base of an enumeration"
         case ast.Compare(ops=ops), _:
             return "" if all(isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq) for op in ops) else "is compared"
         case (ast.BinOp(op=ast.BitOr()), _) | (ast.UnaryOp(op=ast.Not()), _):
