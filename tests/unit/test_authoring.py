@@ -126,6 +126,13 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
         ),
         pytest.param(
             "m.py",
+            "import deepspeed\n\n\ndef f():\n    return deepspeed is not None\n",
+            "try:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None\n\n\ndef f():\n    return deepspeed is not None\n",
+            ["unified-diff"],
+            id="import-in-a-try-whose-absence-is-asked-for",
+        ),
+        pytest.param(
+            "m.py",
             "def f():\n    run(1)\n    return 2\n",
             "def f():\n    return 2\n",
             ["neutralise-call"],

@@ -15,7 +15,19 @@ def added(before: ast.Module, after: ast.Module) -> frozenset[str]:
     """Give the packages whose imports stand in a `try` of `after` that `before` does not have."""
     known = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Try)}
     new = [node for node in ast.walk(after) if isinstance(node, ast.Try) and ast.dump(node) not in known]
-    return frozenset(package for node in new for package in _guarded(node))
+    return frozenset(package for node in new if not _is_compared(after, node) for package in _guarded(node))
+
+
+def _is_compared(tree: ast.Module, node: ast.Try) -> bool:
+    """Tell whether the file compares with None what a handler binds; a stand-in is not None."""
+    stored = [n for handler in node.handlers for n in ast.walk(handler) if isinstance(n, ast.Name)]
+    names = {name.id for name in stored if isinstance(name.ctx, ast.Store)}
+    compared = [[c.left, *c.comparators] for c in ast.walk(tree) if isinstance(c, ast.Compare)]
+    return any(
+        any(isinstance(side, ast.Name) and side.id in names for side in sides)
+        and any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+        for sides in compared
+    )
 
 
 def without(tree: ast.Module, packages: Collection[str]) -> ast.Module:

@@ -120,7 +120,7 @@ def _why(chain: ast.expr, parent: ast.AST, field: str, parents: Parents) -> str:
             return "is given to `register`"
         case ast.MatchClass(), "cls":
             return "is the class of a pattern"
-        case ast.ClassDef(bases=bases), "bases" if any(ast.unparse(base).split(".")[-1] in _ENUMS for base in bases):
+        case ast.ClassDef() as class_, "bases" if _is_enumeration(class_):
             return "is the base of an enumeration"
         case ast.Compare(ops=ops), _:
             return "" if all(isinstance(op, ast.Is | ast.IsNot | ast.Eq | ast.NotEq) for op in ops) else "is compared"
@@ -146,6 +146,12 @@ def _why(chain: ast.expr, parent: ast.AST, field: str, parents: Parents) -> str:
             return "is awaited, raised or deleted"
         case _:
             return ""
+
+
+def _is_enumeration(class_: ast.ClassDef) -> bool:
+    """Tell whether a class has members whose values the stand-in, as a mixed-in type, would have to make."""
+    is_enum = any(ast.unparse(base).split(".")[-1] in _ENUMS for base in class_.bases)
+    return is_enum and any(isinstance(node, ast.Assign | ast.AnnAssign) for node in class_.body)
 
 
 def _is_real_only(name: str) -> bool:
