@@ -29,12 +29,12 @@ def resolve(tree: Path, app: App, profile: Profile | None) -> Solution:
         app: says what may be built.
         profile: bounds the packages, as the app does; None: nothing does.
     """
-    bounds = [*app.constraints, *profile.constraints] if profile else []
+    bounds = [*app.rules.constraints, *profile.rules.constraints] if profile else []
     with tempfile.TemporaryDirectory() as name:
         constraints = Path(name) / "constraints.txt"
         constraints.write_text("".join(f"{bound.requirement}\n" for bound in bounds))
         command = ["pip", "compile", "--quiet", "--no-header", "--no-annotate", "--only-binary", ":all:"]
-        for built in app.source_builds:
+        for built in app.rules.source_builds:
             command += ["--no-binary", built] if built != _HAS_WHEELS_THERE else []
         command += ["--python-version", "3.11", "--python-platform", _PLATFORM, "--constraints", str(constraints)]
         try:

@@ -12,8 +12,9 @@ from histories.judge_imports import ImportsWithout
 from histories.judge_requirements import Dropped, Pinned
 from histories.states import Row
 from patchlock.ensures import ENSURES
-from patchlock.model import Ensure, Expect, Op, Origin, Patch
+from patchlock.model import Ensure, Expect, Op, Patch
 from patchlock.ops import OPS
+from patchlock.places import Origin
 
 _REQUIREMENTS = r"(.*/)?[^/]*requirements[^/]*\.txt"
 _DROPPED = (

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TypeVar
 from urllib.parse import quote
 
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from patchlock import rule_tables
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.model import (
@@ -22,7 +22,6 @@ from patchlock.model import (
     Check,
     CommandCheck,
     CommitId,
-    Constraint,
     EmbeddedUpstream,
     Ensure,
     Expect,
@@ -30,7 +29,6 @@ from patchlock.model import (
     ImportsCheck,
     Launch,
     OnnxSessionCheck,
-    Origin,
     Patch,
     Profile,
     RecordedIndex,
@@ -42,8 +40,9 @@ from patchlock.model import (
     Upstream,
 )
 from patchlock.ops import OPS
+from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, distribution, requirement, specifiers, version
+from patchlock.tables import Table, requirement, specifiers, version
 from patchlock.targets import unfit_paths
 
 T = TypeVar("T")
@@ -89,8 +88,7 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
         python=table.parse("python", specifiers, SpecifierSet()),
-        source_builds=_each(table, "source-builds", distribution),
-        constraints=_constraints(root),
+        rules=rule_tables.rules(root, profiles),
         patches=declared,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
@@ -154,16 +152,6 @@ def _launch(table: Table) -> Launch:
         table.problem("command", "it is empty")
     table.finish()
     return launch
-
-
-def _each(table: Table, key: str, parser: Callable[[str], T]) -> tuple[T, ...]:
-    found = []
-    for text in table.texts(key, ()):
-        try:
-            found.append(parser(text))
-        except ValueError as error:
-            table.problem(key, str(error))
-    return tuple(found)
 
 
 def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tuple[str, ...] | None) -> None:
@@ -322,8 +310,9 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
         python=table.parse("python", _minor_version, Version("3.11")),
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
         specificity=table.integer("specificity"),
+        arch=table.text("arch", ""),
         indexes=used,
-        constraints=_constraints(root),
+        rules=rule_tables.rules(root, (name,)),
         environment=root.mapping("environment"),
         checks=_checks(root),
         origin=table.origin(),
@@ -337,21 +326,6 @@ def _minor_version(text: str) -> Version:
     if len(parsed.release) != 2:
         raise ValueError(f'"{text}" must be a Python version of two numbers, such as "3.11"')
     return parsed
-
-
-def _constraints(root: Table) -> tuple[Constraint, ...]:
-    found = []
-    for table in root.tables("constraint"):
-        found.append(
-            Constraint(
-                requirement=table.parse("requirement", requirement, Requirement("nothing")),
-                why=table.text("why"),
-                source=table.text("source"),
-                origin=table.origin(),
-            )
-        )
-        table.finish()
-    return tuple(found)
 
 
 def _checks(root: Table) -> tuple[Check, ...]:
@@ -399,7 +373,7 @@ def index(root: Table, name: str) -> RecordedIndex:
                 filename=filename,
                 url=row.text("url", f"{url}/{quote(filename)}"),
                 sha256=row.parse("sha256", sha256, Sha256("")),
-                requires=_each(row, "requires", requirement),
+                requires=row.each("requires", requirement),
                 source=row.text("source"),
             )
         )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+
+from packaging.utils import NormalizedName
 
 from patchlock import __version__, checkout, codemods, environments, lockfile, locking, patching, planning, targets
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
+from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
 from patchlock.planning import Plan
@@ -172,8 +176,22 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     return inputs
 
 
-def order(request: Request, upstream: Upstream, as_of: str) -> locking.Order:
-    """Gather what a lock is resolved from."""
+def rules_of(request: Request) -> LockRules:
+    """Join the rules of the profile and of the app."""
+    return request.profile.rules + request.app.rules.of(request.profile.name)
+
+
+def order(
+    request: Request, upstream: Upstream, as_of: str, newer: Mapping[NormalizedName, str] | None = None
+) -> locking.Order:
+    """Gather what a lock is resolved from.
+
+    Args:
+        request: the pair.
+        upstream: its patched files.
+        as_of: see `locking.Order`.
+        newer: distributions that may be younger, until when; see `locking.Order`.
+    """
     return locking.Order(
         app=request.app,
         profile=request.profile,
@@ -181,6 +199,8 @@ def order(request: Request, upstream: Upstream, as_of: str) -> locking.Order:
         indexes=tuple(request.catalogue.index(name) for name in request.profile.indexes),
         commit=upstream.snapshot.commit,
         as_of=as_of,
+        newer=newer or {},
+        patched_by=planning.patched_by(request.app.patches, upstream.patched),
         requirements=upstream.requirements,
         inputs=lock_inputs(request, upstream),
     )
@@ -212,7 +232,8 @@ def plan(request: Request) -> Plan:
 
 def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
     """Compare what the lock was resolved from with what it would be resolved from now, word by word."""
-    if locking.question(order(request, upstream, lock.provenance.as_of)) == lock.provenance.resolver_input:
+    made = lock.provenance
+    if locking.question(order(request, upstream, made.as_of, made.newer)) == made.resolver_input:
         return
     reasons = lockfile.stale(
         lock,

@@ -13,7 +13,7 @@ from typing import Protocol
 from patchlock import checkout, checks, environments, moving, mutex, patching, planning, trees, worktree
 from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError
-from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
+from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh, rules_of
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Outcome, Sha256, SmokeImportCheck
 
@@ -135,7 +135,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
             environments.create(folder, request.profile.python, lock=job.held)
             path = request.catalogue.lock_path(request.app, request.profile, request.platform)
             tell = _downloads(progress, f"{len(job.lock.packages)} packages")
-            environments.sync(folder, path, request.app.source_builds, tell=tell, lock=job.held)
+            environments.sync(folder, path, rules_of(request).source_builds, tell=tell, lock=job.held)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)

@@ -60,6 +60,8 @@ class Provenance:
     commit: CommitId
     as_of: str
     """Files uploaded later were not considered: an RFC 3339 time in UTC, or "" for no bound."""
+    newer: Mapping[NormalizedName, str]
+    """Distributions that were upgraded beyond that → until when; the catalogue's own exceptions are not repeated."""
     uv: str
     """Version of uv that resolved."""
     patches: tuple[str, ...]
@@ -98,6 +100,8 @@ def render(lock: Lock) -> str:
         "content": _content(lock.packages),
     }
     block = [f"{key} = {_toml(value)}" for key, value in head.items()]
+    if p.newer:
+        block += ["", "[newer]", *(f"{name} = {_toml(p.newer[name])}" for name in sorted(p.newer))]
     block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
     lines = [
         "# /// patchlock",
@@ -172,6 +176,7 @@ def _provenance(head: Mapping[str, Any]) -> Provenance:
         python=head["python"],
         commit=CommitId(head["commit"]),
         as_of=head["as-of"],
+        newer={canonicalize_name(name): time for name, time in head.get("newer", {}).items()},
         uv=head["uv"],
         patches=tuple(head["patches"]),
         inputs={file: Sha256(digest) for file, digest in head["inputs"].items()},

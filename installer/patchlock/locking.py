@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import hashlib
 import html
 import json
@@ -19,9 +20,10 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock import compatibility, uv
-from patchlock.errors import PolicyError, RequirementsError
+from patchlock.errors import PolicyError, RequirementsError, UnsatisfiableError
+from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model import App, CommitId, Constraint, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
 from patchlock.requirement_files import LocationLine, OptionLine, RequirementLine, Unreadable, parse
 from patchlock.sources import Undecodable, decode
 
@@ -39,11 +41,25 @@ class Order:
     indexes: tuple[RecordedIndex, ...]
     commit: CommitId
     as_of: str
-    """RFC 3339 time in UTC, or "" for no bound."""
+    """Files uploaded later are not considered: an RFC 3339 time in UTC, or "" for no bound."""
+    newer: Mapping[NormalizedName, str]
+    """Distribution → its own cut-off, beyond the catalogue's exceptions."""
+    patched_by: Mapping[NormalizedName, tuple[str, ...]]
+    """Distribution → patches that edited its requirement."""
     requirements: Mapping[PurePosixPath, bytes]
     """The patched requirement files and every file that they include, by path from the app's folder."""
     inputs: Mapping[str, Sha256]
     """What is written into the lock for `lock --check`."""
+
+    @property
+    def rules(self) -> LockRules:
+        """The profile's rules and the app's."""
+        return self.profile.rules + self.app.rules.of(self.profile.name)
+
+    @property
+    def cut_offs(self) -> Mapping[NormalizedName, str]:
+        """Distribution → its own cut-off; "" for no bound."""
+        return {rule.name: rule.until for rule in self.rules.newer} | dict(self.newer)
 
 
 def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, bytes]) -> tuple[PurePosixPath, ...]:
@@ -105,23 +121,13 @@ def resolve(order: Order) -> Lock:
 
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         folder = Path(name)
-        arguments = _prepare(order, folder)
-        uv.run(
-            *("pip", "compile", *arguments, "--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
-            cwd=folder,
-            installing=False,
-        )
+        asked = (*_prepare(order, folder), "--format", "pylock.toml", "--no-header", "-v", "-o", "pylock.toml")
+        done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
-        # The same question again, from the cache: only this format says who asked for what.
-        uv.run(
-            *("pip", "compile", *arguments, "--annotation-style", "line", "--no-header", "-q", "-o", "explained.txt"),
-            cwd=folder,
-            installing=False,
-        )
-        explained = (folder / "explained.txt").read_text(encoding="utf-8")
         digest = _digest(folder)
-    packages = _chosen(order, answer, _reasons(order, explained))
-    _check(order, packages)
+        idle = _idle_exclusions(order, folder, asked)
+    packages = _chosen(order, answer, _askers(done.stderr, answer))
+    _check(order, packages, (*idle, *_idle_exceptions(order, answer)))
     return Lock(
         provenance=Provenance(
             app=order.app.name,
@@ -130,6 +136,7 @@ def resolve(order: Order) -> Lock:
             python=str(order.profile.python),
             commit=order.commit,
             as_of=order.as_of,
+            newer=order.newer,
             uv=uv.version(),
             patches=tuple(p.id for p in order.app.patches if not p.profiles or order.profile.name in p.profiles),
             inputs=order.inputs,
@@ -158,18 +165,25 @@ def _prepare(order: Order, folder: Path) -> tuple[str, ...]:
         # uv does not join lines inside a requirement, pip does.
         joined = data if isinstance(source, Undecodable) else re.sub(r"\\(\r\n|\r|\n)", " ", source.text).encode()
         target.write_bytes(joined)
-    constraints = (*order.profile.constraints, *order.app.constraints)
-    (folder / "constraints.txt").write_text("".join(f"{c.requirement}\n" for c in constraints), encoding="utf-8")
+    rules = order.rules
+    given: dict[str, list[str]] = {
+        "constraints.txt": [str(rule.requirement) for rule in rules.constraints],
+        "overrides.txt": [str(rule.requirement) for rule in rules.overrides],
+        "excludes.txt": [rule.name for rule in rules.exclusions],
+    }
+    for file, lines in given.items():
+        (folder / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     fitting = {index.name: _fitting(index, order) for index in order.indexes}
     for index, wheels in fitting.items():
         _write_index(folder / "indexes" / index, wheels)
     (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
     arguments = [
         *(f"upstream/{path}" for path in order.app.requirement_files),
-        *("--constraints", "constraints.txt", "--config-file", "uv.toml"),
+        *("--constraints", "constraints.txt", "--overrides", "overrides.txt", "--excludes", "excludes.txt"),
+        *("--config-file", "uv.toml"),
         *("--python-version", str(order.profile.python), "--python-platform", order.platform.uv),
         *("--only-binary", ":all:"),
-        *(option for name in order.app.source_builds for option in ("--no-binary", name)),
+        *(option for name in rules.source_builds for option in ("--no-binary", name)),
     ]
     (folder / "arguments.json").write_text(json.dumps(arguments), encoding="utf-8")
     return tuple(arguments)
@@ -193,29 +207,37 @@ def _write_index(folder: Path, wheels: tuple[RecordedWheel, ...]) -> None:
 
 def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel, ...]], folder: Path) -> str:
     lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
-    names = sorted({wheel.name for wheels in fitting.values() for wheel in wheels})
-    if order.as_of and names:  # recorded wheels carry no upload time, and are pinned by hash anyway
-        lines.append(f"exclude-newer-package = {{ {', '.join(f'{name} = false' for name in names)} }}")
+    # Recorded wheels carry no upload time, and are pinned by hash anyway.
+    cut_offs = {wheel.name: "" for wheels in fitting.values() for wheel in wheels} | dict(order.cut_offs)
+    if order.as_of and cut_offs:
+        pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
+        lines.append(f"exclude-newer-package = {{ {pairs} }}")
     for index, wheels in fitting.items():
         if wheels:
             url = (folder / "indexes" / index).as_uri()
             lines += ["", "[[index]]", f"name = {json.dumps(index)}", f"url = {json.dumps(url)}"]
     metadata: dict[tuple[NormalizedName, Version], RecordedWheel] = {}
     for wheel in (wheel for wheels in fitting.values() for wheel in wheels):
-        known = metadata.setdefault((wheel.name, wheel.version), wheel)
-        if len(str(wheel.requires)) > len(str(known.requires)):  # the one that kept its specifiers
+        fullest = metadata.setdefault((wheel.name, wheel.version), wheel)
+        if len(str(wheel.requires)) > len(str(fullest.requires)):  # the one that kept its specifiers
             metadata[wheel.name, wheel.version] = wheel
-    for (name, version), wheel in sorted(metadata.items()):
-        requires = json.dumps([str(requirement) for requirement in wheel.requires])
-        lines += ["", "[[dependency-metadata]]", f"name = {json.dumps(name)}", f'version = "{version}"']
-        lines += [f"requires-dist = {requires}"]
+    known = {key: wheel.requires for key, wheel in metadata.items()}
+    known |= {(canonicalize_name(rule.name), rule.version): rule.requires for rule in order.rules.metadata}
+    for (name, version), requires in sorted(known.items()):
+        lines += ["", "[[dependency-metadata]]", f"name = {_toml(name)}", f'version = "{version}"']
+        lines += [f"requires-dist = {_toml([str(requirement) for requirement in requires])}"]
     return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | bool | list[str]) -> str:
+    """Write a value as TOML, which is as JSON for these."""
+    return json.dumps(value)
 
 
 def _digest(folder: Path) -> Sha256:
     """Digest all that uv was given; the temporary folder's own name is left out."""
     digest = hashlib.sha256()
-    given = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in {"pylock.toml", "explained.txt"})
+    given = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "pylock.toml")
     for path in given:
         data = path.read_bytes().replace(folder.as_uri().encode(), b"")
         digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
@@ -225,10 +247,35 @@ def _digest(folder: Path) -> Sha256:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(order: Order, answer: Pylock, reasons: Mapping[NormalizedName, str]) -> tuple[LockedPackage, ...]:
+def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[NormalizedName, ...]]:
+    """Read from uv's log which of the chosen distributions asked for which; sorted.
+
+    uv's pylock has no "who asked", and a second run in the format that has it costs as much as the first. Should uv
+    word its log differently one day, the locks have fewer comments, and `test_every_line_says_who_asked_for_it` fails.
+    """
+    chosen = {(package.name, str(package.version)) for package in answer.packages}
+    found: dict[NormalizedName, set[NormalizedName]] = {}
+    for asker, version, asked in _TRANSITIVE.findall(log):
+        if (asker, version) in chosen and asker != asked:
+            found.setdefault(canonicalize_name(asked), set()).add(canonicalize_name(asker))
+    return {name: tuple(sorted(askers)) for name, askers in found.items()}
+
+
+_TRANSITIVE = re.compile(
+    r"^DEBUG Adding transitive dependency for ([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE
+)
+
+
+def _chosen(
+    order: Order, answer: Pylock, askers: Mapping[NormalizedName, tuple[NormalizedName, ...]]
+) -> tuple[LockedPackage, ...]:
     environment = default_environment() | _markers(order)
     wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(environment)))  # type: ignore[arg-type]
-    packages = tuple(_locked(order, package, reasons.get(package.name, "")) for package in wanted)
+    places = _places(order)
+    packages = tuple(
+        _locked(order, package, [*places.get(package.name, ()), *_via(askers.get(package.name, ()))])
+        for package in wanted
+    )
     return tuple(sorted(packages, key=lambda package: package.name))
 
 
@@ -249,19 +296,23 @@ def _markers(order: Order) -> dict[str, str]:
     }
 
 
-def _locked(order: Order, package: Package, reason: str) -> LockedPackage:
+def _via(askers: tuple[NormalizedName, ...]) -> list[str]:
+    return [f"via {', '.join(askers)}"] if askers else []
+
+
+def _locked(order: Order, package: Package, reasons: list[str]) -> LockedPackage:
     wheels = {_filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
     best = compatibility.best_wheel(wheels, order.platform, order.profile)
     if best is not None:
         artifact = wheels[best]
         kind = f"wheel {'-'.join(best.removesuffix('.whl').split('-')[-3:])}"
-    elif package.sdist is not None and package.name in order.app.source_builds:
+    elif package.sdist is not None and package.name in order.rules.source_builds:
         artifact, kind = package.sdist, "sdist"  # type: ignore[assignment]
     else:
         raise PolicyError(
             f"{package.name} {package.version} has no file that fits {order.platform.name}",
             where=f"{order.app.name} × {order.profile.name}",
-            remedy="pin another version with a patch, or allow the build with `source-builds`",
+            remedy="pin another version with a patch, or allow the build with a [[build]] table",
         )
     url = artifact.url or ""
     recorded = {wheel.url: wheel for index in order.indexes for wheel in index.wheels}
@@ -272,7 +323,7 @@ def _locked(order: Order, package: Package, reason: str) -> LockedPackage:
         version=package.version,
         url=url if url in recorded else "",
         sha256=Sha256(artifact.hashes["sha256"]),
-        why=" · ".join(part for part in (reason, kind) if part),
+        why=" · ".join([*reasons, kind]),
     )
 
 
@@ -280,39 +331,60 @@ def _filename(url: str) -> str:
     return unquote(url.rpartition("/")[2])
 
 
-def _reasons(order: Order, explained: str) -> dict[NormalizedName, str]:
-    """Say for each distribution who asked for it, and where in upstream's files or in ours that stands."""
-    places = _places(order)
-    reasons = {}
-    for line in explained.splitlines():
-        found = re.match(r"([A-Za-z0-9._-]+)(?:==| @ )\S+\s+#\s+via\s+(.*)", line)
-        if found is None:
-            continue
-        name = canonicalize_name(found[1])
-        askers = [asker for asker in re.split(r",\s*", found[2]) if not asker.startswith("-")]
-        parts = [f"via {', '.join(askers)}"] if askers else []
-        reasons[name] = " · ".join([*places.get(name, ()), *parts])
-    return reasons
-
-
 def _places(order: Order) -> dict[NormalizedName, list[str]]:
+    """Say for each distribution where in upstream's files or in ours it is asked for or bounded."""
     places: dict[NormalizedName, list[str]] = {}
     for path, data in order.requirements.items():
         source = decode(path, data)
         for line in () if isinstance(source, Undecodable) else parse(source):
             if isinstance(line, RequirementLine):
-                places.setdefault(canonicalize_name(line.requirement.name), []).append(f"{path}:{line.line}")
-    constraints: tuple[Constraint, ...] = (*order.profile.constraints, *order.app.constraints)
-    for constraint in constraints:
-        origin = constraint.origin
+                name = canonicalize_name(line.requirement.name)
+                by = order.patched_by.get(name)
+                place = f"{path}:{line.line}" + (f" (patch {', '.join(by)})" if by else "")
+                places.setdefault(name, []).append(place)
+    for rule in (*order.rules.constraints, *order.rules.overrides):
+        origin = rule.origin
         place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
-        places.setdefault(canonicalize_name(constraint.requirement.name), []).append(place)
+        places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
     return places
 
 
-def _check(order: Order, packages: tuple[LockedPackage, ...]) -> None:
+def _idle_exclusions(order: Order, folder: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the app's exclusions that leave nothing out, one clause each: asked again without them, nothing is added."""
+    wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions}
+    if not wanted:
+        return ()
+    (folder / "excludes.txt").write_text("", encoding="utf-8")
+    try:
+        uv.run("pip", "compile", *asked[:-1], "pylock.everything.toml", cwd=folder, installing=False)
+    except UnsatisfiableError:
+        return ()
+    everything = (folder / "pylock.everything.toml").read_text(encoding="utf-8")
+    idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))
+    return tuple(f"nobody asks for {name}, which is excluded; remove that" for name in idle)
+
+
+def _idle_exceptions(order: Order, answer: Pylock) -> tuple[str, ...]:
+    """Name the app's exceptions from the cut-off that let nothing newer in, one clause each."""
+    if not order.as_of:
+        return ()
+    cut_off = datetime.datetime.fromisoformat(order.as_of)
+    youngest = {
+        package.name: max((wheel.upload_time for wheel in package.wheels or () if wheel.upload_time), default=None)
+        for package in answer.packages
+    }
+    return tuple(
+        f"the exception from the cut-off for {rule.name} lets nothing newer in; remove it"
+        for rule in order.app.rules.of(order.profile.name).newer
+        if rule.name not in youngest or ((time := youngest[rule.name]) is not None and time <= cut_off)
+    )
+
+
+def _check(order: Order, packages: tuple[LockedPackage, ...], idle: tuple[str, ...]) -> None:
+    rules = order.app.rules.of(order.profile.name)
+    wanted = [canonicalize_name(rule.requirement.name) for rule in (*rules.constraints, *rules.overrides)]
     broken = list(compatibility.overwriting(packages))
-    wanted = [canonicalize_name(c.requirement.name) for c in order.app.constraints]
-    broken += [f"the constraint on {name} bounds nothing; remove it" for name in compatibility.unused(wanted, packages)]
+    broken += [f"the bound on {name} bounds nothing; remove it" for name in compatibility.unused(wanted, packages)]
+    broken += idle
     if broken:
         raise PolicyError("; ".join(broken), where=f"{order.app.name} × {order.profile.name} × {order.platform.name}")

@@ -13,6 +13,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.lock_rules import LockRules
+from patchlock.places import Origin
 from patchlock.sources import Edit, SourceText
 
 CommitId = NewType("CommitId", str)
@@ -20,19 +22,6 @@ CommitId = NewType("CommitId", str)
 Sha256 = NewType("Sha256", str)
 """64 lower-case hexadecimal digits."""
 Os = Literal["linux", "windows", "macos"]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
-    """Where in the catalogue something was written, for messages and for `# via` comments."""
-
-    file: str
-    """POSIX path from the catalogue's root."""
-    line: int
-    """1-based line of the table or key."""
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
 
 
 # --- machines ---------------------------------------------------------------------------------------------------------
@@ -258,16 +247,6 @@ class Patched:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Constraint:
-    """A bound, an addition, an exclusion or a cut-off exception, each with its reason."""
-
-    requirement: Requirement
-    why: str
-    source: str
-    origin: Origin
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ImportsCheck:
     """Modules that must import in the environment, and modules that must not be there."""
 
@@ -356,8 +335,10 @@ class Profile:
     """Major and minor only."""
     platforms: tuple[Platform, ...]
     specificity: int
+    arch: str
+    """What the accelerator's compiled code is for: `sm_110`, `gfx1201`; "" where no wheel has to have any."""
     indexes: tuple[str, ...]
-    constraints: tuple[Constraint, ...]
+    rules: LockRules
     environment: Mapping[str, str]
     """Variables for every process that runs in the environment."""
     checks: tuple[Check, ...]
@@ -426,9 +407,7 @@ class App:
     """From the app's folder."""
     python: SpecifierSet
     """Python versions that the app's code and pins allow."""
-    source_builds: tuple[NormalizedName, ...]
-    """Distributions that may be built from an sdist; everything else must be a wheel."""
-    constraints: tuple[Constraint, ...]
+    rules: LockRules
     patches: tuple[Patch, ...]
     launch: Launch
     checks: tuple[Check, ...]

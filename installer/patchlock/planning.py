@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
+from packaging.utils import NormalizedName
+
 from patchlock.errors import RefusedError
 from patchlock.lockfile import Lock
 from patchlock.model import (
@@ -23,6 +25,7 @@ from patchlock.model import (
     Sha256,
     SmokeImportCheck,
 )
+from patchlock.ops import requirements
 from patchlock.sources import Undecodable, decode
 
 _APPLIED = frozenset(
@@ -63,6 +66,16 @@ def inputs_digest(parts: Mapping[str, bytes | str]) -> Sha256:
 def generation_id(lock: Sha256, applied: CommitId, inputs: Sha256) -> str:
     """Name a generation after what it is made of: 12 hexadecimal digits."""
     return inputs_digest({"lock": lock, "applied": applied, "inputs": inputs})[:12]
+
+
+def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
+    """Say for each distribution which patches have edited its requirement, in their order."""
+    applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in _APPLIED}
+    found: dict[NormalizedName, tuple[str, ...]] = {}
+    for patch in patches:
+        if patch.id in applied and (name := requirements.edited(patch.op)) is not None:
+            found[name] = (*found.get(name, ()), patch.id)
+    return found
 
 
 def require_possible(app: App, profile: Profile, platform: Platform) -> None:

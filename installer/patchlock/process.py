@@ -214,7 +214,7 @@ def missing(program: str) -> ProgramMissingError:
 def failure(argv: Sequence[str], completed: Completed) -> PatchlockError:
     """Turn a failed program into an error with its last lines."""
     output = completed.stderr.strip() or completed.text.strip()
-    last = output.splitlines()[-12:]
+    last = [line for line in output.splitlines() if not line.startswith("DEBUG ")][-12:]
     name = Path(argv[0]).name
     if any(text in output for text in _NO_SPACE):
         return DiskFullError(

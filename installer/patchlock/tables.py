@@ -14,7 +14,7 @@ from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import Problem, nearest
-from patchlock.model import Origin
+from patchlock.places import Origin
 
 T = TypeVar("T")
 
@@ -168,6 +168,16 @@ class Table:
             self.problem(key, "it must be a list of texts")
             return ()
         return tuple(value)
+
+    def each(self, key: str, parser: Callable[[str], T]) -> tuple[T, ...]:
+        """Read a list of texts and parse each; a missing list is empty."""
+        found = []
+        for text in self.texts(key, ()):
+            try:
+                found.append(parser(text))
+            except ValueError as error:
+                self.problem(key, str(error))
+        return tuple(found)
 
     def mapping(self, key: str) -> Mapping[str, str]:
         """Read a table of texts; a missing one is empty."""

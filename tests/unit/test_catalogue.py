@@ -25,12 +25,12 @@ from patchlock.model import (
     GitUpstream,
     ImportsCheck,
     OnnxSessionCheck,
-    Origin,
     RefusedPair,
     ServesCheck,
 )
 from patchlock.ops.requirements import SetRequirement
 from patchlock.ops.text import ReplaceText
+from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -133,16 +133,14 @@ source = "s"
     text = text.replace('branch = "main"', 'branch = "develop"').replace(
         "[launch]", '[launch]\nsays = "go"\nenvironment = { A = "1" }'
     )
-    text = text.replace("[upstream]", '[upstream]\ndirectory = "apps/x"').replace(
-        "[upstream]", 'source-builds = ["Flash_Attn"]\n[upstream]'
-    )
+    text = text.replace("[upstream]", '[upstream]\ndirectory = "apps/x"')
     more += PATCH.format(id="one", more='profiles = ["tiny"]\nliteral = ["pip"]\nexpect = { sites = 2, exact = true }')
     _write(opened, "patches/mini/app.toml", text + more + PATCH.format(id="two", more='after = ["one"]'))
     app = opened.app("mini")
     assert app.upstream == GitUpstream(url="https://git.test/x.git", commit=app.upstream.commit)
     assert (app.branch, app.launch.says, app.launch.environment) == ("develop", "go", {"A": "1"})
-    assert (app.directory, app.source_builds) == (PurePosixPath("apps/x"), ("flash-attn",))
-    assert [c.requirement for c in app.constraints] == [Requirement("numpy<2")]
+    assert app.directory == PurePosixPath("apps/x")
+    assert [rule.requirement for rule in app.rules.constraints] == [Requirement("numpy<2")]
     assert app.refusals == (RefusedPair(profile="tiny", platforms=("macos-arm64",), why="w", source="s"),)
     one, two = app.patches[-2:]
     assert (one.op, one.profiles, one.literal, one.expect) == (

@@ -155,8 +155,12 @@ IN_APP: list[Any] = [
     pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: branch, commit, directory, url'], id="no-upstream"),
     pytest.param('command = ["python", "app.py"]\n\n', "command = []\n\n", ":15: launch.command: it is empty", id="launch"),
     pytest.param('python = ">=3.10"', 'python = "3.10"', ':5: app.python: "3.10" is not a version specifier such as ">=1.2,<2"', id="python"),
-    pytest.param('python = ">=3.10"', 'python = ">=3"\nsource-builds = ["a>1"]', ':6: app.source-builds: "a>1" is not the name of a distribution', id="source-builds"),
     pytest.param("", '[[constraint]]\nrequirement = "numpy 2"\nwhy = "w"\nsource = "s"', f':{END + 2}: constraint[0].requirement: "numpy 2" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="constraint"),
+    pytest.param("", '[[exclude]]\nname = "a>1"\nwhy = "w"\nsource = "s"', f':{END + 2}: exclude[0].name: "a>1" is not the name of a distribution', id="exclude-1-12"),
+    pytest.param("", '[[override]]\nrequirement = "numpy 2"\nwhy = "w"\nsource = "s"', f':{END + 2}: override[0].requirement: "numpy 2" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="override-1-23"),
+    pytest.param("", '[[build]]\nnames = []\nwhy = "w"\nsource = "s"', f":{END + 2}: build[0].names: it names no distribution", id="build-1-10"),
+    pytest.param("", '[[build]]\nnames = ["a>1"]\nwhy = "w"\nsource = "s"', f':{END + 2}: build[0].names: "a>1" is not the name of a distribution', id="build-1-15"),
+    pytest.param("", '[[newer]]\nname = "a"\nuntil = "tomorrow"\nwhy = "w"\nsource = "s"', f':{END + 3}: newer[0].until: "tomorrow" must be a time such as "2026-01-31T00:00:00Z"', id="newer-2-30"),
     pytest.param("", '[lunch]\ncommand = ["x"]', f':{END + 1}: lunch: the key "lunch" is unknown; did you mean "launch"?', id="table"),
 ]  # fmt: skip
 

@@ -7,8 +7,10 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.compatibility import best_wheel, overwriting, unused
+from patchlock.lock_rules import LockRules
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Origin, Profile, Sha256
+from patchlock.model import Profile, Sha256
+from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
 
 PROFILE = Profile(
@@ -19,7 +21,8 @@ PROFILE = Profile(
     platforms=tuple(PLATFORMS.values()),
     specificity=0,
     indexes=(),
-    constraints=(),
+    arch="",
+    rules=LockRules(),
     environment={},
     checks=(),
     origin=Origin(file="profiles/cpu.toml", line=1),

@@ -19,6 +19,7 @@ from patchlock.model import CommitId, Sha256
 COMMIT = CommitId("0123456789abcdef0123456789abcdef01234567")
 A, B, C = (Sha256(digit * 64) for digit in "abc")
 TORCH = "https://index.test/cpu/torch-2.1.1%2Bcpu-cp311-cp311-win_amd64.whl"
+A_NAME = NormalizedName("av")
 LOCK = Lock(
     provenance=Provenance(
         app="demo",
@@ -27,6 +28,7 @@ LOCK = Lock(
         python="3.11",
         commit=COMMIT,
         as_of="2026-01-01T00:00:00Z",
+        newer={A_NAME: "2026-02-01T00:00:00Z"},
         uv="0.13.1",
         patches=("one", "two"),
         inputs={"profiles/cpu.toml": A, "patches/demo/app.toml": B, "upstream:requirements.txt": C},
@@ -53,6 +55,9 @@ TEXT = f"""\
 # patches = ["one", "two"]
 # resolver-input = "{A}"
 # content = "{hashlib.sha256(BODY.encode()).hexdigest()}"
+#
+# [newer]
+# av = "2026-02-01T00:00:00Z"
 #
 # [inputs]
 # "patches/demo/app.toml" = "{B}"
@@ -99,6 +104,7 @@ LOCKS = st.builds(
         python=WORDS,
         commit=st.just(COMMIT),
         as_of=WORDS,
+        newer=st.dictionaries(NAMES, WORDS, max_size=2),
         uv=WORDS,
         patches=st.lists(WORDS, max_size=3).map(tuple),
         inputs=st.dictionaries(WORDS, DIGESTS, max_size=3),
@@ -168,60 +174,60 @@ def test_each_line_is_a_requirement_with_one_hash() -> None:
             '["one", "two"]', "1", 1, "its patchlock block has a value of the wrong kind", id="patches-of-another-kind"
         ),
         pytest.param(
-            "# [inputs]",
-            "# inputs = 1\n# [x]",
+            "# [newer]",
+            "# newer = 1\n# [x]",
             1,
             "its patchlock block has a value of the wrong kind",
-            id="inputs-of-another-kind",
+            id="newer-of-another-kind",
         ),
         pytest.param(
             f"{B}\ntorch",
             f"{B} --hash=sha256:{A}\ntorch",
-            21,
+            24,
             "a line must be one distribution with exactly one sha256",
             id="two-hashes",
         ),
         pytest.param(
             f" --hash=sha256:{B}\ntorch",
             "\ntorch",
-            21,
+            24,
             "a line must be one distribution with exactly one sha256",
             id="no-hash",
         ),
         pytest.param(
             f"{C} # via",
             f"{C[1:]} # via",
-            22,
+            25,
             "a line must be one distribution with exactly one sha256",
             id="short-hash",
         ),
         pytest.param(
             f"sha256:{C} # via",
             f"md5:{C} # via",
-            22,
+            25,
             "a line must be one distribution with exactly one sha256",
             id="md5",
         ),
-        pytest.param("av==", "av>=", 21, "a line must be one distribution with exactly one sha256", id="no-pin"),
+        pytest.param("av==", "av>=", 24, "a line must be one distribution with exactly one sha256", id="no-pin"),
         pytest.param(
             "av==",
             "<<<<<<< HEAD\nav==",
-            21,
+            24,
             "a line must be one distribution with exactly one sha256",
             id="merge-conflict",
         ),
         pytest.param(
             "av==",
             "--index-url https://x\nav==",
-            21,
+            24,
             "a line must be one distribution with exactly one sha256",
             id="option",
         ),
-        pytest.param("12.0", "twelve", 21, "av has no version: Invalid version: 'twelve'", id="no-version"),
+        pytest.param("12.0", "twelve", 24, "av has no version: Invalid version: 'twelve'", id="no-version"),
         pytest.param(
             TORCH,
             "https://x.test/torch.zip",
-            22,
+            25,
             "torch has no version: Invalid wheel filename (extension must be '.whl'): 'torch.zip'",
             id="no-wheel",
         ),

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from patchlock import json_places, notebooks, patching
 from patchlock.ensures.python import ImportsWithout, NoString
 from patchlock.ensures.run_time_pip import NoRunTimePip
-from patchlock.model import Expect, Located, Op, Origin, OutcomeKind, Patch, Refusal
+from patchlock.model import Expect, Located, Op, OutcomeKind, Patch, Refusal
 from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression
 from patchlock.ops.run_time_pip import RunTimePip
 from patchlock.ops.text import ReplaceText
+from patchlock.places import Origin
 from patchlock.sources import SourceText, decode, encode, splice
 
 PATH = PurePosixPath("a.ipynb")

@@ -6,7 +6,9 @@ import pytest
 from packaging.version import Version
 
 from patchlock.errors import NoProfileFitsError, PatchlockError, UnknownProfileError
-from patchlock.model import Accepted, Host, Origin, Profile, Rejected
+from patchlock.lock_rules import LockRules
+from patchlock.model import Accepted, Host, Profile, Rejected
+from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
 from patchlock.selection import choose, judge
 
@@ -25,7 +27,8 @@ def _profile(name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple
         platforms=tuple(PLATFORMS[platform] for platform in platforms),
         specificity=specificity,
         indexes=(),
-        constraints=(),
+        arch="",
+        rules=LockRules(),
         environment={},
         checks=(),
         origin=Origin(file=f"profiles/{name}.toml", line=1),

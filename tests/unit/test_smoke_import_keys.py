@@ -7,8 +7,9 @@ from pathlib import PurePosixPath
 import pytest
 
 from patchlock import planning
-from patchlock.model import Expect, Origin, Outcome, OutcomeKind, Patch, SmokeImport
+from patchlock.model import Expect, Outcome, OutcomeKind, Patch, SmokeImport
 from patchlock.ops.python import OptionalImport
+from patchlock.places import Origin
 
 MISTAKES = [
     pytest.param((), (), 60, "`modules` is empty", id="no-module"),

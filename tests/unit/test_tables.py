@@ -14,7 +14,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock import tables
-from patchlock.model import Origin
+from patchlock.places import Origin
 from patchlock.tables import Report, Table, line_index
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from patchlock.ensures import ENSURES
-from patchlock.model import Ensure, Expect, Op, Origin, Patch
+from patchlock.model import Ensure, Expect, Op, Patch
 from patchlock.ops import OPS
+from patchlock.places import Origin
 
 NamedEnsure = tuple[str, Ensure]
 """What the catalogue calls a check, and the check."""

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from patchlock import declarations
 from patchlock.authoring.assembly import Written
-from patchlock.model import Ensure, Op, Origin
+from patchlock.model import Ensure, Op
+from patchlock.places import Origin
 from patchlock.tables import Report, Table
 
 _NOWHERE = Origin(file="", line=1)

@@ -15,8 +15,11 @@ from patchlock.cli import launcher, options, output
 from patchlock.errors import PatchlockError, UnknownProfileError, UsageError, nearest
 
 if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
+    from patchlock.relocking import CutOff
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,11 +42,13 @@ class _Line:
 @click.argument("apps", nargs=-1)
 @click.option("--profile", metavar="PROFILE", help="Only this profile (default: all).")
 @click.option("--check", is_flag=True, help="Only say which locks are stale, and why; asks no network.")
+@click.option("--upgrade", is_flag=True, help="Take what has been uploaded up to now.")
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="With --upgrade: only this distribution.")
 @click.option(
     "--as-of",
-    default="commit",
     metavar="TIME",
-    help="Ignore files uploaded later: `commit` (upstream's date, the default), `now`, or 2026-01-31T00:00:00Z.",
+    help="Ignore files uploaded later: `commit` (upstream's date), `now`, or 2026-01-31T00:00:00Z "
+    "(default: as the lock has it, or `commit`).",
 )
 @options.upstream
 @options.common
@@ -51,7 +56,9 @@ def lock_command(
     apps: tuple[str, ...],
     profile: str | None,
     check: bool,
-    as_of: str,
+    upgrade: bool,
+    packages: tuple[str, ...],
+    as_of: str | None,
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -63,8 +70,9 @@ def lock_command(
     Example:
       patchlock lock demo
       patchlock lock --check
+      patchlock lock demo --upgrade --package numpy
     """
-    _require_time(as_of)
+    cut_off = _cut_off(upgrade, packages, as_of)
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     opened = options.open_catalogue(catalogue)
@@ -75,11 +83,7 @@ def lock_command(
         from patchlock import uv
 
         uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-        progress = output.progress(as_json)
-        with progress.stage("lock"):
-            with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-                lines = list(pool.map(lambda request: _lock(request, as_of), requests))
-            progress.say(f"{len(lines)} pairs")
+        lines = _lock_all(requests, cut_off, output.progress(as_json))
     passed = all(line.good for line in lines)
     if as_json:
         output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, ok=passed)
@@ -93,11 +97,34 @@ def lock_command(
     return 0 if passed else 1
 
 
-def _require_time(as_of: str) -> None:
+def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:
+    from patchlock import relocking
+
+    if upgrade and as_of:
+        raise UsageError("--upgrade and --as-of both say how new files may be", remedy="give one of them")
+    if packages and not upgrade:
+        raise UsageError("--package goes with --upgrade", remedy="add --upgrade")
+    if packages:
+        return relocking.Upgraded(names=tuple(map(_distribution, packages)), now=relocking.now())
+    if upgrade or as_of == "now":
+        return relocking.Until(time=relocking.now())
+    return relocking.Until(time=_time(as_of)) if as_of else relocking.Kept()
+
+
+def _distribution(name: str) -> NormalizedName:
+    from patchlock import tables
+
+    try:
+        return tables.distribution(name)
+    except ValueError as error:
+        raise UsageError(f"--package {error}", remedy="write its name on PyPI, such as numpy") from error
+
+
+def _time(as_of: str) -> str:
     import datetime
 
-    if as_of in {"commit", "now"}:
-        return
+    if as_of == "commit":
+        return as_of
     try:
         parsed = datetime.datetime.fromisoformat(as_of)
     except ValueError:
@@ -106,6 +133,7 @@ def _require_time(as_of: str) -> None:
         raise UsageError(
             f'--as-of "{as_of}" is neither commit, now nor a time with its zone', remedy="write 2026-01-31T00:00:00Z"
         )
+    return as_of
 
 
 def _requests(catalogue: Catalogue, apps: tuple[str, ...], profile: str | None, source: str | None) -> list[Request]:
@@ -157,27 +185,32 @@ def _check(request: Request) -> _Line:
     return _Line(pair=pair, file=file, state="stale" if reasons else "fresh", detail="; ".join(reasons))
 
 
-def _lock(request: Request, as_of: str) -> _Line:
-    from patchlock import gathering, lockfile, locking, patching, planning
+def _lock_all(
+    requests: list[Request], cut_off: CutOff, progress: output.Silent | output.Plain | output.Live
+) -> list[_Line]:
+    """Lock pairs side by side; one that fails does not stop the others."""
+    from patchlock import uv
+
+    uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
+    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        waiting = {pool.submit(_lock, request, cut_off): _names(request)[0] for request in requests}
+        for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
+            running = [pair for future, pair in waiting.items() if future.running()]
+            progress.say(f"{done} of {len(requests)} pairs" + (f", {', '.join(running)}" if running else ""))
+        progress.say(f"{len(requests)} pairs")
+        return [future.result() for future in waiting]
+
+
+def _lock(request: Request, cut_off: CutOff) -> _Line:
+    from patchlock import relocking
 
     pair, file = _names(request)
     started = time.monotonic()
     try:
-        planning.require_possible(request.app, request.profile, request.platform)
-        upstream = gathering.read_upstream(request)
-        patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
-        bound = {"commit": upstream.snapshot.date, "now": ""}.get(as_of, as_of)
-        lock = locking.resolve(gathering.order(request, upstream, bound))
+        lock = relocking.resolve(request, cut_off)
+        _, state = relocking.write(request, lock)
     except PatchlockError as error:
-        state = "refused" if error.code == "refused" else "failed"
-        return _Line(pair=pair, file=file, state=state, detail=str(error), code=error.code)
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    data = lockfile.render(lock).encode()
-    before = path.read_bytes() if path.is_file() else b""
-    if data != before:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_bytes(data)
-        beside.replace(path)
+        refused = "refused" if error.code == "refused" else "failed"
+        return _Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
-    return _Line(pair=pair, file=file, state="written" if data != before else "unchanged", detail=took)
+    return _Line(pair=pair, file=file, state=state, detail=took)

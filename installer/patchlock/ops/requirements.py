@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.model import Located, OutcomeKind, Refusal, Site
+from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.ops.requirement_entries import requirement_text
 from patchlock.ops.requirement_formats import read
 from patchlock.ops.requirement_lists import Declared, Entry, RequirementList, Untouched
@@ -146,6 +146,17 @@ class RenameRequirement:
             if Requirement(wanted) == have:
                 return None
         return entry.renamed(self.to)
+
+
+def edited(op: Op) -> NormalizedName | None:
+    """Name the distribution whose requirement an op leaves in the files; None where it leaves none of its own."""
+    match op:
+        case SetRequirement(name=name):
+            return name
+        case AddRequirement(requirement=requirement) | RenameRequirement(to=requirement):
+            return canonicalize_name(requirement.name)
+        case _:
+            return None
 
 
 def _located(

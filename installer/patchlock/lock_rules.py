@@ -1,0 +1,114 @@
+"""What a profile or an app asks of the resolver beyond upstream's requirements, each with its reason; pure values."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.places import Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Constraint:
+    """A bound on a distribution, for whoever asks for it; with `[[override]]`, one that replaces every other bound."""
+
+    requirement: Requirement
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    """Only for these profiles; empty: for all. The same for all rules of this module."""
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Exclusion:
+    """A distribution that is left out, whoever asks for it."""
+
+    name: NormalizedName
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Newer:
+    """An exception from the cut-off: a distribution whose files may be younger than the others."""
+
+    name: NormalizedName
+    until: str
+    """RFC 3339 time in UTC; "" for no bound."""
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Build:
+    """Distributions that may be built from an sdist; everything else must be a wheel."""
+
+    names: tuple[NormalizedName, ...]
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Metadata:
+    """What one version of an allowed sdist requires, so that nobody runs its `setup.py` to learn that."""
+
+    name: NormalizedName
+    version: Version
+    requires: tuple[Requirement, ...]
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class LockRules:
+    """All rules of a profile, of an app, or of both."""
+
+    constraints: tuple[Constraint, ...] = ()
+    overrides: tuple[Constraint, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    newer: tuple[Newer, ...] = ()
+    builds: tuple[Build, ...] = ()
+    metadata: tuple[Metadata, ...] = ()
+
+    def of(self, profile: str) -> LockRules:
+        """Keep what is meant for a profile."""
+
+        def fits(rule: Constraint | Exclusion | Newer | Build | Metadata) -> bool:
+            return not rule.profiles or profile in rule.profiles
+
+        return LockRules(
+            constraints=tuple(filter(fits, self.constraints)),
+            overrides=tuple(filter(fits, self.overrides)),
+            exclusions=tuple(filter(fits, self.exclusions)),
+            newer=tuple(filter(fits, self.newer)),
+            builds=tuple(filter(fits, self.builds)),
+            metadata=tuple(filter(fits, self.metadata)),
+        )
+
+    def __add__(self, other: LockRules) -> LockRules:
+        """Join the rules of a profile and of an app."""
+        return LockRules(
+            constraints=self.constraints + other.constraints,
+            overrides=self.overrides + other.overrides,
+            exclusions=self.exclusions + other.exclusions,
+            newer=self.newer + other.newer,
+            builds=self.builds + other.builds,
+            metadata=self.metadata + other.metadata,
+        )
+
+    @property
+    def source_builds(self) -> tuple[NormalizedName, ...]:
+        """Name the distributions that may be built, sorted, each once."""
+        return tuple(sorted({name for build in self.builds for name in build.names}))

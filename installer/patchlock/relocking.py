@@ -1,0 +1,105 @@
+"""Make the lock of one pair anew: which cut-off holds, what is resolved, and the file, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from packaging.utils import NormalizedName
+
+from patchlock import gathering, lockfile, locking, patching, planning
+from patchlock.errors import LockFormatError, LockMissingError, UsageError
+from patchlock.gathering import Request
+from patchlock.lockfile import Lock
+from patchlock.model import CommitId
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """The cut-off stays as the lock has it; that of upstream's commit, where upstream has moved or there is no lock."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Until:
+    """One cut-off for all distributions."""
+
+    time: str
+    """RFC 3339 in UTC; `commit` for the date of upstream's commit, whose day the authors had in mind."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Upgraded:
+    """Some distributions may be as new as now, the others stay."""
+
+    names: tuple[NormalizedName, ...]
+    now: str
+    """RFC 3339 in UTC."""
+
+
+CutOff = Kept | Until | Upgraded
+
+
+def now() -> str:
+    """Tell the time as a cut-off: RFC 3339 in UTC, whole seconds."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def resolve(request: Request, cut_off: CutOff) -> Lock:
+    """Resolve the lock of a pair; writes nothing but caches.
+
+    Raises:
+        RefusedError: the catalogue says that the pair cannot be.
+        PatchError: a patch cannot do what it says.
+        UsageError: a distribution that is to be upgraded is not in the lock.
+        UnsatisfiableError: no set of packages satisfies it.
+        PolicyError: the answer breaks a rule of ours.
+        NetworkError: an index, or upstream, does not answer.
+    """
+    planning.require_possible(request.app, request.profile, request.platform)
+    upstream = gathering.read_upstream(request)
+    patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+    as_of, newer = _bounds(current(request), upstream.snapshot.commit, upstream.snapshot.date, cut_off)
+    return locking.resolve(gathering.order(request, upstream, as_of, newer))
+
+
+def current(request: Request) -> Lock | None:
+    """Read the lock that there is; None where there is none, or none that this version can read."""
+    with contextlib.suppress(LockMissingError, LockFormatError):
+        return gathering.read_lock(request)[0]
+    return None
+
+
+def _bounds(
+    lock: Lock | None, commit: CommitId, date: str, cut_off: CutOff
+) -> tuple[str, Mapping[NormalizedName, str]]:
+    """Say until when files may have been uploaded: in general, and for distributions that were upgraded since."""
+    match cut_off:
+        case Until(time=time):
+            return (date if time == "commit" else time), {}
+        case Upgraded(names=names, now=time) if lock is not None and lock.provenance.commit == commit:
+            if missing := sorted(set(names) - {package.name for package in lock.packages}):
+                raise UsageError(f"{', '.join(missing)} is not in the lock", remedy="see `patchlock why`")
+            return lock.provenance.as_of, dict(lock.provenance.newer) | dict.fromkeys(names, time)
+        case Upgraded(names=names, now=time):
+            return date, dict.fromkeys(names, time)
+        case Kept() if lock is not None and lock.provenance.commit == commit:
+            return lock.provenance.as_of, lock.provenance.newer
+        case Kept():
+            return date, {}
+
+
+def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "unchanged"]]:
+    """Put a lock in its place, whole or not at all; a file with the same bytes is left alone."""
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    data = lockfile.render(lock).encode()
+    if path.is_file() and path.read_bytes() == data:
+        return path, "unchanged"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_bytes(data)
+    beside.replace(path)
+    return path, "written"

@@ -1,0 +1,116 @@
+"""Turn the tables with which a profile or an app speaks to the resolver into values; reads no file."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from patchlock.errors import nearest
+from patchlock.lock_rules import Build, Constraint, Exclusion, LockRules, Metadata, Newer
+from patchlock.tables import Table, distribution, requirement, version
+
+_NOTHING = canonicalize_name("nothing")
+
+
+def rules(root: Table, profiles: tuple[str, ...] | None) -> LockRules:
+    """Read all tables of rules of a file.
+
+    Args:
+        root: the whole file.
+        profiles: names of the profiles that there are; None accepts any.
+    """
+    return LockRules(
+        constraints=tuple(_constraints(root, "constraint", profiles)),
+        overrides=tuple(_constraints(root, "override", profiles)),
+        exclusions=tuple(_exclusions(root, profiles)),
+        newer=tuple(_newer(root, profiles)),
+        builds=tuple(_builds(root, profiles)),
+        metadata=tuple(_metadata(root, profiles)),
+    )
+
+
+def _constraints(root: Table, key: str, profiles: tuple[str, ...] | None) -> Iterator[Constraint]:
+    for table in root.tables(key):
+        yield Constraint(
+            requirement=table.parse("requirement", requirement, Requirement("nothing")),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _exclusions(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Exclusion]:
+    for table in root.tables("exclude"):
+        yield Exclusion(
+            name=table.parse("name", distribution, _NOTHING),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _newer(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Newer]:
+    for table in root.tables("newer"):
+        yield Newer(
+            name=table.parse("name", distribution, _NOTHING),
+            until=table.parse("until", _time, "", ""),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _builds(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Build]:
+    for table in root.tables("build"):
+        if not table.texts("names", ()):
+            table.problem("names", "it names no distribution")
+        yield Build(
+            names=table.each("names", distribution),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _metadata(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Metadata]:
+    for table in root.tables("metadata"):
+        yield Metadata(
+            name=table.parse("name", distribution, _NOTHING),
+            version=table.parse("version", version, Version("0")),
+            requires=table.each("requires", requirement),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _profiles(table: Table, known: tuple[str, ...] | None) -> tuple[str, ...]:
+    names = table.texts("profiles", ())
+    for name in names:
+        if known is not None and name not in known:
+            table.problem("profiles", f'there is no profile "{name}"', nearest(name, known))
+    return names
+
+
+def _time(text: str) -> str:
+    """Parse a time; without one, any file may be taken."""
+    if text:
+        try:
+            datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+        except ValueError as error:
+            raise ValueError(f'"{text}" must be a time such as "2026-01-31T00:00:00Z"') from error
+    return text

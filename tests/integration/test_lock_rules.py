@@ -1,0 +1,159 @@
+"""What an app asks of the resolver beyond upstream's requirements: exclusions, overrides, exceptions, upgrades."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World, index, wheel
+
+RULE = """
+[[{table}]]
+{rule}
+why = "x"
+source = "tests"
+"""
+NEWER = "2026-06-01T00:00:00Z"
+
+
+def _lines(world: World) -> list[str]:
+    text = (world.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt").read_text()
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def _names(world: World) -> list[str]:
+    return [line.partition("==")[0] for line in _lines(world)]
+
+
+def _detail(patchlock: Patchlock) -> str:
+    pair: dict[str, str] = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    return pair["detail"]
+
+
+def _add(world: World, table: str, rule: str) -> None:
+    world.app.write_text(world.app.read_text() + RULE.format(table=table, rule=rule))
+
+
+@pytest.fixture
+def richer(world: World, tmp_path: Path) -> World:
+    """An index in which epsilon asks for alpha 1, and for zeta and zeta 2, which was uploaded later."""
+    root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    made = [
+        wheel(world.wheels, "epsilon", "1.0", requires=("zeta", "beta<1.5")),
+        wheel(world.wheels, "beta", "1.2"),
+        wheel(world.wheels, "beta", "1.5"),
+        wheel(world.wheels, "zeta", "1.0"),
+        wheel(world.wheels, "zeta", "2.0"),
+    ]
+    index(root, made)
+    page = root / "zeta" / "index.html"
+    first, second = page.read_text().splitlines()[1:]
+    page.write_text(f"{first}\n{second.replace('2025-06-01', '2026-03-01')}\n")
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nepsilon\n")
+    world.name_commit(tmp_path)
+    return world
+
+
+def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    reasons = {line.partition("==")[0]: line.partition(" # ")[2] for line in _lines(richer)}
+    assert reasons == {
+        "alpha": "requirements.txt:1 (patch alpha-that-exists) · wheel py3-none-any",
+        "beta": "via epsilon · wheel py3-none-any",
+        "epsilon": "requirements.txt:2 · wheel py3-none-any",
+        "gamma": "via alpha · wheel py3-none-any",
+        "zeta": "via epsilon · wheel py3-none-any",
+    }
+
+
+def test_excluded_distribution_is_left_out(richer: World, patchlock: Patchlock) -> None:
+    _add(richer, "exclude", 'name = "zeta"')
+    assert patchlock("lock", "mini").returncode == 0
+    assert _names(richer) == ["alpha", "beta", "epsilon", "gamma"]
+
+
+def test_override_replaces_what_a_distribution_asks_for(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert not [line for line in _lines(richer) if line.startswith("beta==1.5")]
+    _add(richer, "override", 'requirement = "beta==1.5"')
+    assert patchlock("lock", "mini").returncode == 0
+    assert [line for line in _lines(richer) if line.startswith("beta==1.5")]
+
+
+def test_exception_from_the_cut_off(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert "zeta==1.0" in "".join(_lines(richer))
+    _add(richer, "newer", f'name = "zeta"\nuntil = "{NEWER}"')
+    assert patchlock("lock", "mini").returncode == 0
+    assert "zeta==2.0" in "".join(_lines(richer))
+
+
+def test_rules_for_another_profile_are_not_followed(richer: World, patchlock: Patchlock) -> None:
+    other = richer.profile.with_name("other.toml")
+    other.write_text(richer.profile.read_text())
+    _add(richer, "exclude", 'name = "zeta"\nprofiles = ["other"]')
+    assert patchlock("lock", "mini").returncode == 0
+    assert "zeta" in _names(richer)
+
+
+@pytest.mark.parametrize(
+    ("table", "rule", "clause"),
+    [
+        ("exclude", 'name = "eta"', "nobody asks for eta, which is excluded; remove that"),
+        ("override", 'requirement = "eta<1"', "the bound on eta bounds nothing; remove it"),
+        ("newer", 'name = "eta"', "the exception from the cut-off for eta lets nothing newer in; remove it"),
+        ("newer", 'name = "beta"', "the exception from the cut-off for beta lets nothing newer in; remove it"),
+    ],
+)
+def test_rule_without_effect_is_an_error(
+    richer: World, patchlock: Patchlock, table: str, rule: str, clause: str
+) -> None:
+    _add(richer, table, rule)
+    assert clause in _detail(patchlock)
+    assert not (richer.catalogue / "lockfiles" / "mini").exists()
+
+
+def test_one_distribution_is_upgraded_and_stays_so(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    before = _lines(richer)
+    assert patchlock("lock", "mini", "--upgrade", "--package", "Zeta").returncode == 0
+    upgraded = _lines(richer)
+    assert [line.split()[0] for line in upgraded if line not in before] == ["zeta==2.0"]
+    lock = richer.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
+    assert re.search(r'\n# \[newer\]\n# zeta = "20\d\d-', lock.read_text())
+    data = lock.read_bytes()
+    assert patchlock("lock", "mini").returncode == 0
+    assert lock.read_bytes() == data
+    assert patchlock("lock", "mini", "--as-of", "commit").returncode == 0
+    assert _lines(richer) == before
+
+
+def test_everything_is_upgraded(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini", "--upgrade").returncode == 0
+    assert "zeta==2.0" in "".join(_lines(richer))
+    lock = richer.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
+    assert re.search(r'\n# as-of = "20\d\d-\d\d-\d\dT[0-9:]{8}Z"\n', lock.read_text())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--package", "zeta"], "--package goes with --upgrade"),
+        (["--upgrade", "--as-of", "now"], "--upgrade and --as-of both say how new files may be"),
+        (["--upgrade", "--package", "a b"], '--package "a b" is not the name of a distribution'),
+    ],
+)
+def test_options_that_do_not_go_together(patchlock: Patchlock, arguments: list[str], sentence: str) -> None:
+    done = patchlock("lock", *arguments)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+def test_upgrade_of_what_is_not_there(richer: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("lock", "mini", "--upgrade", "--package", "eta")
+    assert done.returncode == 1
+    assert "eta is not in the lock" in done.stdout
