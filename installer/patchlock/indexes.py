@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -54,7 +55,18 @@ def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offe
         try:
             uv.run(
                 *("pip", "compile", "wanted.txt", "--no-deps", "--only-binary", ":all:", "--no-config", "--universal"),
-                *("--python-version", python, "--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+                *(
+                    "--python",
+                    sys.executable,
+                    "--python-version",
+                    python,
+                    "--format",
+                    "pylock.toml",
+                    "--no-header",
+                    "-q",
+                    "-o",
+                    "pylock.toml",
+                ),
                 cwd=place,
                 installing=False,
             )

@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import re
+import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -29,6 +30,9 @@ from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
+
+
+_AS_PYLOCK = ("--format", "pylock.toml", "--no-header")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +125,8 @@ def resolve(order: Order) -> Lock:
 
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         folder = Path(name)
-        asked = (*_prepare(order, folder), "--format", "pylock.toml", "--no-header", "-v", "-o", "pylock.toml")
+        # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
+        asked = (*prepare(order, folder), "--python", sys.executable, *_AS_PYLOCK, "-v", "-o", "pylock.toml")
         done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
         digest = _digest(folder)
@@ -149,14 +154,14 @@ def resolve(order: Order) -> Lock:
 def question(order: Order) -> Sha256:
     """Digest what uv would be asked, without asking: equal digests mean an equal question."""
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
-        _prepare(order, Path(name))
+        prepare(order, Path(name))
         return _digest(Path(name))
 
 
 # --- the question -----------------------------------------------------------------------------------------------------
 
 
-def _prepare(order: Order, folder: Path) -> tuple[str, ...]:
+def prepare(order: Order, folder: Path) -> tuple[str, ...]:
     """Write everything that uv is given into a folder, and name it relative to that folder."""
     for path, data in order.requirements.items():
         target = folder / "upstream" / path

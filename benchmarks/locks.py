@@ -1,0 +1,161 @@
+"""Speed of locking as ratios in one run: beside bare `uv pip compile` on the same input, and pip-tools for scale.
+
+    PATCHLOCK_UPSTREAMS=<folder of clones> python benchmarks/locks.py [--pip-tools] [--report FILE] [APP…]
+
+Each pair is locked with a warm cache by `patchlock lock` as a whole process, and by a bare `uv pip compile` in a folder
+that holds exactly what patchlock gives to uv: once asking the index whether its pages are still the same, as uv does by
+itself, and once offline. Then all pairs at once, beside the sum of the bare compiles divided by the cores; and
+`lock --check` of the whole catalogue. Locks are written to a copy of the catalogue. Each figure is the smallest of
+several runs, as noise only ever adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from patchlock import gathering, locking, relocking, uv
+from patchlock.catalogue import Catalogue
+from patchlock.gathering import Request
+from patchlock.model import GitUpstream
+
+ROOT = Path(__file__).resolve().parent.parent
+RUNS = 3
+FORMAT = ("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml")
+CORES = os.cpu_count() or 1
+HEAD = (
+    "| pair | packages | asking: `uv pip compile` | `patchlock lock` | ratio "
+    "| offline: `uv pip compile` | `patchlock lock` | ratio |"
+)
+
+
+def clones(catalogue: Catalogue) -> dict[str, str]:
+    """Tell git to take each upstream from a local clone, by variables of the environment."""
+    folder = os.environ.get("PATCHLOCK_UPSTREAMS")
+    found: list[tuple[str, str]] = []
+    for name in catalogue.app_names():
+        upstream = catalogue.app(name).upstream
+        if folder and isinstance(upstream, GitUpstream):
+            owner, short = upstream.url.removesuffix(".git").split("/")[-2:]
+            for candidate in (f"{owner}+{short}/repo", f"{owner}+{short}", short):
+                if (Path(folder) / candidate).is_dir():
+                    found.append((upstream.url, (Path(folder) / candidate).as_uri()))
+                    break
+    variables = {"GIT_CONFIG_COUNT": str(len(found))}
+    for number, (url, clone) in enumerate(found):
+        variables[f"GIT_CONFIG_KEY_{number}"] = f"url.{clone}.insteadOf"
+        variables[f"GIT_CONFIG_VALUE_{number}"] = url
+    return variables
+
+
+def requests(catalogue: Catalogue, apps: Sequence[str], cache: Path) -> list[Request]:
+    """List the pairs that have a lock."""
+    found = []
+    for app in [catalogue.app(name) for name in (apps or catalogue.app_names())]:
+        for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
+            for platform in profile.platforms:
+                request = Request(
+                    app=app, profile=profile, platform=platform, catalogue=catalogue, home=cache, cache=cache
+                )
+                if relocking.current(request) is not None:
+                    found.append(request)
+    return found
+
+
+def prepare(request: Request, folder: Path) -> tuple[str, ...]:
+    """Write what uv is given for a pair into a folder, and name its arguments."""
+    lock = relocking.current(request)
+    assert lock is not None
+    made = lock.provenance
+    order = gathering.order(request, gathering.read_upstream(request), made.as_of, made.newer)
+    folder.mkdir(parents=True)
+    return (*locking.prepare(order, folder), "--python", sys.executable, *FORMAT)
+
+
+def best(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> float:
+    """Give the shortest of several runs of a program, in seconds."""
+    times = []
+    for _ in range(RUNS):
+        (cwd / "pylock.toml").unlink(missing_ok=True)
+        started = time.perf_counter()
+        done = subprocess.run(command, cwd=cwd, env=dict(env), capture_output=True, text=True, check=False)
+        times.append(time.perf_counter() - started)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return min(times)
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("apps", nargs="*")
+    parser.add_argument("--pip-tools", action="store_true", help="pip-compile on the first pair, for scale")
+    parser.add_argument("--report", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        lines = measure(Path(name), options.apps, options.pip_tools)
+    text = "\n".join(lines) + "\n"
+    sys.stdout.write(text)
+    if options.report:
+        options.report.write_text(f"# Locks\n\nWritten by `benchmarks/locks.py`; {CORES} cores.\n\n{text}")
+
+
+def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str]:
+    """Give the lines of the report."""
+    for part in ("profiles", "patches", "lockfiles"):
+        shutil.copytree(ROOT / part, folder / "catalogue" / part)
+    catalogue = Catalogue(root=folder / "catalogue")
+    os.environ.update(clones(catalogue))
+    env = {**os.environ, "PATCHLOCK_CATALOGUE": str(catalogue.root), "PATCHLOCK_CACHE_DIR": str(folder / "cache")}
+    env |= {"PYTHONPATH": str(ROOT / "installer"), "NO_COLOR": "1"}
+    patchlock = (sys.executable, "-m", "patchlock", "lock")
+    pairs = requests(catalogue, apps, folder / "cache")
+    lines = [HEAD, "|---|---|---|---|---|---|---|---|"]
+    bare: dict[str, float] = {"": 0.0, "1": 0.0}
+    for number, request in enumerate(pairs):
+        place = folder / "bare" / str(number)
+        arguments = (str(uv.find()), "pip", "compile", *prepare(request, place))
+        lock = relocking.current(request)
+        assert lock is not None
+        row = f"| {request.app.name} × {request.profile.name} × {request.platform.name} | {len(lock.packages)} "
+        # Of a profile with several platforms `lock` makes all locks: only a profile with one is a fair pair.
+        alone = len([p for p in pairs if (p.app.name, p.profile.name) == (request.app.name, request.profile.name)]) == 1
+        for offline in ("", "1"):
+            mode = {**env, "UV_OFFLINE": offline} if offline else env
+            theirs = best(arguments, place, mode)
+            bare[offline] += theirs
+            if alone:
+                ours = best((*patchlock, request.app.name, "--profile", request.profile.name), folder, mode)
+                row += f"| {theirs:.2f} s | {ours:.2f} s | {ours / theirs:.2f} "
+            else:
+                row += f"| {theirs:.2f} s | | "
+        lines.append(row + "|")
+    for offline, words in (("", "asking"), ("1", "offline")):
+        together = best((*patchlock, *apps), folder, {**env, "UV_OFFLINE": offline} if offline else env)
+        share = bare[offline] / CORES
+        lines.append(
+            f"\nAll {len(pairs)} pairs, {words}: {together:.2f} s; the bare compiles one after another "
+            f"{bare[offline]:.2f} s, divided by {CORES} cores {share:.2f} s: ratio {together / share:.2f}."
+        )
+    lines.append(f"\n`lock --check` of the whole catalogue: {best((*patchlock, '--check'), folder, env):.2f} s.")
+    if with_pip_tools:
+        lines.append(beside_pip_tools(pairs[0], folder / "bare" / "0", env))
+    return lines
+
+
+def beside_pip_tools(request: Request, place: Path, env: Mapping[str, str]) -> str:
+    """Resolve a pair's direct requirements with pip's own resolver, which knows this platform only."""
+    files = [f"upstream/{path}" for path in request.app.requirement_files]
+    command = (sys.executable, "-m", "piptools", "compile", "-q", "--dry-run", *files)
+    return f"\npip-compile on the same requirement files, for scale: {best(command, place, env):.2f} s."
+
+
+if __name__ == "__main__":
+    main()
