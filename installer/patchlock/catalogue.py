@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import codemods, declarations, distribution_tables
+from patchlock import codemods, declarations, distribution_tables, index_tables
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
     CatalogueError,
@@ -78,7 +78,7 @@ class Catalogue:
         Raises:
             CatalogueError: its file has mistakes; carries all of them.
         """
-        return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: declarations.index(table, name))
+        return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: index_tables.index(table, name))
 
     def distribution_names(self) -> tuple[str, ...]:
         """List the third-party distributions that we patch, sorted."""

@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TypeVar
-from urllib.parse import quote
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock import rule_tables
@@ -31,8 +29,6 @@ from patchlock.model import (
     OnnxSessionCheck,
     Patch,
     Profile,
-    RecordedIndex,
-    RecordedWheel,
     RefusedPair,
     ServesCheck,
     Sha256,
@@ -42,7 +38,7 @@ from patchlock.model import (
 from patchlock.ops import OPS
 from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, requirement, specifiers, version
+from patchlock.tables import Table, specifiers, version
 from patchlock.targets import unfit_paths
 
 T = TypeVar("T")
@@ -307,7 +303,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
         name=_name(table, name),
         title=table.text("title"),
         source=table.text("source"),
-        python=table.parse("python", _minor_version, Version("3.11")),
+        python=table.parse("python", minor_version, Version("3.11")),
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
         specificity=table.integer("specificity"),
         arch=table.text("arch", ""),
@@ -321,7 +317,8 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
     return read
 
 
-def _minor_version(text: str) -> Version:
+def minor_version(text: str) -> Version:
+    """Parse a Python version of two numbers; a `ValueError` says in one clause that it is none."""
     parsed = version(text)
     if len(parsed.release) != 2:
         raise ValueError(f'"{text}" must be a Python version of two numbers, such as "3.11"')
@@ -350,35 +347,6 @@ def _check_filled(table: Table, check: Check) -> None:
         table.problem("id", "it is empty")
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:
         table.problem("command", "it is empty")
-
-
-def index(root: Table, name: str) -> RecordedIndex:
-    """Read a recorded index."""
-    table = root.table("index")
-    url = table.text("url")
-    origin = table.origin()
-    table.finish()
-    wheels = []
-    for row in root.tables("wheel"):
-        filename = row.text("filename")
-        try:
-            name_of_wheel, wheel_version, _, _ = parse_wheel_filename(filename)
-        except InvalidWheelFilename:
-            row.problem("filename", f'"{filename}" is not the name of a wheel')
-            name_of_wheel, wheel_version = canonicalize_name("nothing"), Version("0")
-        wheels.append(
-            RecordedWheel(
-                name=name_of_wheel,
-                version=wheel_version,
-                filename=filename,
-                url=row.text("url", f"{url}/{quote(filename)}"),
-                sha256=row.parse("sha256", sha256, Sha256("")),
-                requires=row.each("requires", requirement),
-                source=row.text("source"),
-            )
-        )
-        row.finish()
-    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin)
 
 
 def sha256(text: str) -> Sha256:

@@ -1,14 +1,16 @@
-"""Fetch one file by its sha256, from a server or from this machine: the only HTTP; resumes what was cut off."""
+"""Fetch a file by its sha256, or read a page, from a server or this machine: the only HTTP; resumes what was cut."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -25,10 +27,14 @@ _ATTEMPTS = 4
 _CONNECT, _SILENCE = 15, 60
 """Seconds until a server must have taken the connection, and until it must have sent the next bytes."""
 _BLOCK = 64 * 1024
+_BUSY = frozenset({408, 425, 429})
 _LONGEST_WAIT = 30.0
 _OTHER_HOLDER = 3600.0
 """Seconds to wait for another patchlock that fetches the same file."""
 _AGAIN = "check the connection or the proxy, and run the same command again: what has come is kept"
+
+_PAGE_TIME = 120.0
+"""Seconds in which a page must have come whole, however steadily it drips."""
 
 Tell = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes of the whole file; 0 where the server does not say."""
@@ -66,6 +72,88 @@ def fetch(
             _bring(address, part, sha256, tell, pause)
             part.replace(target)
     return target
+
+
+def fetch_unproved(address: str, target: Path, *, pause: Callable[[float], None] = time.sleep) -> Sha256:
+    """Bring a file whose hash nobody has said, and give the hash of what came; only for a person who asked for that.
+
+    Raises:
+        NetworkError, DownloadError: as `fetch`.
+    """
+    part = target.with_name(f"{target.name}.part")
+    _download(address, part, _silent, pause)
+    part.replace(target)
+    return Sha256(_digest(target))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """A small answer, whole."""
+
+    data: bytes
+    media_type: str
+    """As the server names it, lower case, without parameters; "" where it does not."""
+    address: str
+    """Where it came from in the end."""
+
+
+def read_page(
+    address: str,
+    limit: int,
+    *,
+    accept: str = "*/*",
+    over: requests.Session | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Page:
+    """Read a small answer, with the proxies, certificates, credentials and patience of `fetch`.
+
+    Args:
+        address: `https://…` or `http://…`.
+        limit: most bytes that are read.
+        accept: media types, as in the header of that name.
+        over: what `session` has opened; None opens connections of its own.
+        pause: see `fetch`.
+
+    Raises:
+        NetworkError: the server does not answer, or not to the end, several times over.
+        DownloadError: it answers that it will not give the page, or gives more than `limit`, or the address is none.
+    """
+    import requests
+
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise DownloadError(
+            "only http and https addresses can be read", where=_shown(address), remedy="correct the address"
+        )
+    found: list[Page] = []
+
+    def attempt(opened: requests.Session) -> float | None:
+        started = time.monotonic()
+        with opened.get(address, headers={"Accept": accept}, stream=True, timeout=(_CONNECT, _SILENCE)) as answer:
+            if answer.status_code in _BUSY or answer.status_code >= 500:
+                return _seconds(answer.headers.get("Retry-After", ""))
+            if answer.status_code != 200:
+                raise _refused(address, answer.status_code)
+            if parts.scheme == "https" and not answer.url.startswith("https:"):
+                raise DownloadError(
+                    "the server leads from https to http", where=_shown(answer.url), remedy="correct the address"
+                )
+            data = bytearray()
+            for block in answer.iter_content(_BLOCK):
+                data += block
+                if len(data) > limit:
+                    raise DownloadError(
+                        f"the answer has more than {limit} bytes", where=_shown(address), remedy="correct the address"
+                    )
+                if time.monotonic() - started > _PAGE_TIME:
+                    raise requests.exceptions.ReadTimeout
+            media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+            found.append(Page(data=bytes(data), media_type=media_type, address=answer.url))
+        return None
+
+    with contextlib.nullcontext(over) if over is not None else session() as opened:
+        _patiently(address, lambda: attempt(opened), pause)
+    return found[-1]
 
 
 def is_there(target: Path, sha256: Sha256) -> bool:
@@ -110,33 +198,58 @@ def _local(address: str) -> Path | None:
 
 def _download(address: str, part: Path, tell: Tell, pause: Callable[[float], None]) -> None:
     """Try several times; each attempt goes on where the one before stopped."""
+    with session(encoding="identity") as opened:
+        _patiently(address, lambda: _attempt(opened, address, part, tell), pause)
+
+
+@contextlib.contextmanager
+def session(*, encoding: str = "gzip") -> Iterator[requests.Session]:
+    """Open connections that several pages can be read over, also in several threads; keeps no cookies.
+
+    Args:
+        encoding: what the server may pack its answers with.
+    """
+    import requests
+
+    with requests.Session() as opened:
+        opened.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": encoding})
+        opened.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
+        opened.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        yield opened
+
+
+def _patiently(address: str, attempt_once: Callable[[], float | None], pause: Callable[[float], None]) -> None:
+    """Try several times, and name what failed.
+
+    Args:
+        address: for messages.
+        attempt_once: gives None when all has come, or the seconds after which the server wants to be asked again.
+        pause: waits some seconds before another attempt.
+    """
     import requests
 
     failed = ""
-    with requests.Session() as session:
-        session.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": "identity"})
-        session.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
-        for attempt in range(_ATTEMPTS):
-            try:
-                wait = _attempt(session, address, part, tell)
-            except requests.exceptions.SSLError as error:
-                raise NetworkError(
-                    "the certificate of the server is not trusted",
-                    where=_host(address),
-                    remedy="name the certificates of your proxy with SSL_CERT_FILE",
-                ) from error
-            except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
-                raise DownloadError(
-                    "the address leads nowhere", where=_shown(address), remedy="correct the address"
-                ) from error
-            except requests.exceptions.RequestException as error:
-                failed, wait = _reason(error), 0.0
-            else:
-                if wait is None:
-                    return
-                failed = "the server is busy"
-            if attempt + 1 < _ATTEMPTS:
-                pause(min(max(wait, 2.0**attempt), _LONGEST_WAIT))
+    for attempt in range(_ATTEMPTS):
+        try:
+            wait = attempt_once()
+        except requests.exceptions.SSLError as error:
+            raise NetworkError(
+                "the certificate of the server is not trusted",
+                where=_host(address),
+                remedy="name the certificates of your proxy with SSL_CERT_FILE",
+            ) from error
+        except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
+            raise DownloadError(
+                "the address leads nowhere", where=_shown(address), remedy="correct the address"
+            ) from error
+        except requests.exceptions.RequestException as error:
+            failed, wait = _reason(error), 0.0
+        else:
+            if wait is None:
+                return
+            failed = "the server is busy"
+        if attempt + 1 < _ATTEMPTS:
+            pause(min(max(wait, 2.0**attempt), _LONGEST_WAIT))
     raise NetworkError(
         f"{_name(address)} could not be fetched in {_ATTEMPTS} attempts: {failed}", where=_host(address), remedy=_AGAIN
     )
@@ -157,7 +270,7 @@ def _attempt(session: requests.Session, address: str, part: Path, tell: Tell) ->
                 return None
             part.unlink()
             return 0.0
-        if answer.status_code in {408, 425, 429} or answer.status_code >= 500:
+        if answer.status_code in _BUSY or answer.status_code >= 500:
             return _seconds(answer.headers.get("Retry-After", ""))
         if answer.status_code not in {200, 206}:
             raise _refused(address, answer.status_code)

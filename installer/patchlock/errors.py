@@ -257,6 +257,18 @@ class UnknownDistributionError(PatchlockError):
     code = "unknown-distribution"
 
 
+class IndexAnswerError(PatchlockError):
+    """An index answers with something that no index should say."""
+
+    code = "index-answer"
+
+
+class RecordChangedError(PatchlockError):
+    """A file of a recorded index has other bytes now under the same name."""
+
+    code = "record-changed"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -202,7 +202,8 @@ def _write_index(folder: Path, wheels: tuple[RecordedWheel, ...]) -> None:
     """Write a PEP 503 index whose links lead to the vendor, so that uv locks the real address without asking it."""
     for name in {wheel.name for wheel in wheels}:
         rows = "".join(
-            f'<a href="{html.escape(wheel.url)}#sha256={wheel.sha256}">{html.escape(wheel.filename)}</a><br>\n'
+            f'<a href="{html.escape(wheel.url)}#sha256={wheel.sha256}"{_time(wheel)}>{html.escape(wheel.filename)}</a>'
+            "<br>\n"
             for wheel in wheels
             if wheel.name == name
         )
@@ -210,10 +211,15 @@ def _write_index(folder: Path, wheels: tuple[RecordedWheel, ...]) -> None:
         (folder / name / "index.html").write_text(f"<!DOCTYPE html>\n{rows}", encoding="utf-8")
 
 
+def _time(wheel: RecordedWheel) -> str:
+    return f' data-upload-time="{wheel.uploaded}"' if wheel.uploaded else ""
+
+
 def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel, ...]], folder: Path) -> str:
     lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
-    # Recorded wheels carry no upload time, and are pinned by hash anyway.
-    cut_offs = {wheel.name: "" for wheels in fitting.values() for wheel in wheels} | dict(order.cut_offs)
+    # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
+    untimed = {wheel.name: "" for wheels in fitting.values() for wheel in wheels if not wheel.uploaded}
+    cut_offs = untimed | dict(order.cut_offs)
     if order.as_of and cut_offs:
         pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
         lines.append(f"exclude-newer-package = {{ {pairs} }}")

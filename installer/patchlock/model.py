@@ -312,6 +312,19 @@ class RecordedWheel:
     requires: tuple[Requirement, ...]
     """From the wheel's METADATA; without specifiers where the source had none."""
     source: str
+    uploaded: str = ""
+    """When the index took it, an RFC 3339 time; "" where that is not known."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Keep:
+    """Which wheels of an index are recorded."""
+
+    distributions: tuple[Requirement, ...]
+    """One for each distribution; its specifier bounds the versions."""
+    pythons: tuple[Version, ...]
+    """Major and minor only."""
+    platforms: tuple[Platform, ...]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -322,6 +335,8 @@ class RecordedIndex:
     url: str
     wheels: tuple[RecordedWheel, ...]
     origin: Origin
+    keep: Keep | None = None
+    """None where nobody has said; then the index cannot be refreshed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from packaging import tags as wheel_tags
@@ -57,6 +58,7 @@ def platform_of(host: Host) -> Platform | None:
     return None
 
 
+@functools.cache
 def wheel_rank(platform: Platform, python: Version) -> Mapping[wheel_tags.Tag, int]:
     """Order the wheel tags that run on a platform under one Python: 0 is the best.
 

@@ -213,8 +213,33 @@ def test_mistake_in_a_profile(tmp_path: Path, before: str, after: str, sentence:
         pytest.param('source = "tests"', "", ':4: wheel[0].source: the key "source" is missing; write source = a text', id="source"),
         pytest.param('source = "tests"', 'source = "tests"\nrequire = []', ':9: wheel[0].require: the key "require" is unknown; did you mean "requires"?', id="key-of-a-wheel"),
         pytest.param("[index]\nurl", "[index]\nuri = 'x'\nurl", ':2: index.uri: the key "uri" is unknown; did you mean "url"?', id="key"),
+        pytest.param('source = "tests"', 'source = "tests"\nuploaded = "2025-01-01"', ':9: wheel[0].uploaded: "2025-01-01" must be a time with its zone, such as "2026-01-31T00:00:00Z"', id="uploaded-without-zone"),
+        pytest.param('source = "tests"', 'source = "tests"\nuploaded = "soon"', ':9: wheel[0].uploaded: "soon" must be a time with its zone, such as "2026-01-31T00:00:00Z"', id="uploaded-no-time"),
     ],
 )  # fmt: skip
 def test_mistake_in_an_index(tmp_path: Path, before: str, after: str, sentence: str) -> None:
     text = INDEX.replace(before, after).encode()
     assert _problems(tmp_path, "profiles/indexes/cpu.toml", text, lambda c: c.index("cpu")) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("keep", "sentence"),
+    [
+        pytest.param('distributions = ["torch >"]\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]', 'distributions: "torch >" is not a requirement', id="distribution"),
+        pytest.param('distributions = ["torch"]\npythons = ["3"]\nplatforms = ["linux-x86_64"]', 'pythons: "3" must be a Python version of two numbers, such as "3.11"', id="python"),
+        pytest.param('distributions = ["torch"]\npythons = ["3.11"]\nplatforms = ["linux"]', 'platforms: there is no platform "linux"; did you mean "linux-x86_64"?', id="platform"),
+        pytest.param('distributions = []\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]', "distributions: it is empty", id="empty"),
+        pytest.param('distributions = ["torch"]\nplatforms = ["linux-x86_64"]', 'pythons: the key "pythons" is missing', id="missing"),
+        pytest.param('distributions = ["torch"]\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]\npython = "x"', 'python: the key "python" is unknown; did you mean "pythons"?', id="unknown"),
+    ],
+)  # fmt: skip
+def test_mistake_in_what_an_index_keeps(tmp_path: Path, keep: str, sentence: str) -> None:
+    text = f"{INDEX}\n[index.keep]\n{keep}\n".encode()
+    (found,) = _problems(tmp_path, "profiles/indexes/cpu.toml", text, lambda c: c.index("cpu"))
+    assert f"index.keep.{sentence}" in found
+
+
+def test_same_file_twice_in_an_index_is_a_mistake(tmp_path: Path) -> None:
+    wheel = INDEX[INDEX.index("[[wheel]]") :]
+    (found,) = _problems(tmp_path, "profiles/indexes/cpu.toml", f"{INDEX}\n{wheel}".encode(), lambda c: c.index("cpu"))
+    assert found.endswith('-win_amd64.whl" is there already; keep the one that the index has now')

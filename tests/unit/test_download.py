@@ -40,7 +40,7 @@ class Server:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/files/alpha-1.0-py3-none-any.whl"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()
@@ -270,3 +270,62 @@ def test_two_at_once_do_not_write_into_each_other(server: Server, tmp_path: Path
         thread.join()
     assert (tmp_path / "b.whl").read_bytes() == DATA
     assert len(server.ranges) == 1
+
+
+def _page(server: Server, limit: int = 10**6) -> download.Page:
+    return download.read_page(server.url, limit, accept="text/html", pause=lambda _: None)
+
+
+def test_page_comes_whole(server: Server) -> None:
+    def moved(handler: http.server.BaseHTTPRequestHandler) -> None:
+        _send(handler, 301, b"", Location="/elsewhere/")
+
+    server.answers = [moved, lambda handler: _send(handler, 200, b"<a>", Content_Type="Text/HTML; charset=utf-8")]
+    page = _page(server)
+    assert (page.data, page.media_type) == (b"<a>", "text/html")
+    assert page.address == server.url.replace("/files/alpha-1.0-py3-none-any.whl", "/elsewhere/")
+
+
+def test_page_of_a_busy_server_is_asked_for_again(server: Server) -> None:
+    server.answers = [status(503), status(429), lambda handler: _send(handler, 200, b"<a>")]
+    assert _page(server).data == b"<a>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        pytest.param(whole, DownloadError, "the answer has more than 1000 bytes", id="too-long"),
+        pytest.param(status(404), DownloadError, "cannot be fetched: the server does not have it", id="404"),
+        pytest.param(status(500), NetworkError, "could not be fetched in 4 attempts: the server is busy", id="500"),
+        pytest.param(cut, NetworkError, "in 4 attempts: the connection ended too early", id="cut-off"),
+    ],
+)
+def test_page_that_does_not_come_is_said(
+    server: Server, answer: Answer, kind: type[PatchlockError], words: str
+) -> None:
+    server.answers = [answer]
+    with pytest.raises(kind) as caught:
+        _page(server, limit=10**7 if answer is cut else 1000)
+    assert words in str(caught.value)
+
+
+def test_page_that_drips_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "_PAGE_TIME", 0.0)
+    server.answers = [whole]
+    with pytest.raises(NetworkError, match="there was no answer in time"):
+        _page(server)
+
+
+def test_page_that_is_silent_is_given_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    silence = threading.Event()
+    monkeypatch.setattr(download, "_SILENCE", 0.05)
+    server.answers = [lambda _: silence.wait(10) and None]
+    with pytest.raises(NetworkError, match="there was no answer in time"):
+        _page(server)
+    silence.set()
+
+
+@pytest.mark.parametrize("address", ["file:///etc/hosts", "ftp://x.test/", "/whl/", "https://"])
+def test_page_of_another_kind_of_address_is_refused(address: str) -> None:
+    with pytest.raises(DownloadError, match="only http and https addresses can be read"):
+        download.read_page(address, 1000)

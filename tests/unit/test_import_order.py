@@ -20,6 +20,8 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "gate", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),
     **dict.fromkeys(("wheels", "wheel_cases", "download", "indexes"), 2),
+    **dict.fromkeys(("index_pages", "index_tables", "records"), 1),
+    "recording": 2,
     **dict.fromkeys(("gathering", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,

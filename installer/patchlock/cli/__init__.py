@@ -38,6 +38,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Remove an installed app; models, outputs and edits of yours stay unless --purge.",
     ),
     "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, one for each profile and platform, or check them."),
+    "index": (
+        "patchlock.cli.indexes",
+        "Keep the recorded indexes of the catalogue up to date; for its maintainers.",
+    ),
     "patch": (
         "patchlock.cli.patches",
         "Show what the patches of an app do; bring them into any clone of yours.",

@@ -1,0 +1,197 @@
+"""A recorded index as values: which files it keeps, what a refresh changes, and its text; pure, asks nobody."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import quote
+
+from packaging.tags import Tag, parse_tag
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from patchlock.index_pages import Listed
+from patchlock.lockfile import LockedPackage
+from patchlock.model import Keep, RecordedIndex, RecordedWheel, Sha256
+from patchlock.platforms import wheel_rank
+
+
+class Kind(enum.Enum):
+    """What a refresh finds about one file."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    """The index does not list it any more, has yanked it, or `keep` leaves it out now."""
+    REQUIRES = "requires"
+    """Its METADATA says something else than the record."""
+    TIME = "uploaded"
+    """Its upload time was not known, or was another one."""
+    MOVED = "moved"
+    """It lies at another address."""
+    HASH = "hash"
+    """Other bytes under the same name."""
+    REFUSED = "refused"
+    """The index says too little about it; it is not recorded."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One line of what a refresh finds."""
+
+    kind: Kind
+    filename: str
+    detail: str
+
+
+def is_kept(file: Listed, keep: Keep) -> bool:
+    """Say whether a file is a wheel that the record wants: its distribution, version, Python and platform."""
+    try:
+        name, version, _, tags = parse_wheel_filename(file.filename)
+    except InvalidWheelFilename:
+        return False
+    wanted = any(
+        canonicalize_name(requirement.name) == name and requirement.specifier.contains(version, prereleases=False)
+        for requirement in keep.distributions
+    )
+    return wanted and any(tags & wheel_rank(p, python).keys() for p in keep.platforms for python in keep.pythons)
+
+
+def merged(known: RecordedWheel | None, new: RecordedWheel) -> RecordedWheel:
+    """Bring a wheel up to date: who recorded it first stays its source, as long as the bytes are the same."""
+    if known is None or known.sha256 != new.sha256:
+        return new
+    return dataclasses.replace(new, source=known.source, uploaded=new.uploaded or known.uploaded)
+
+
+def changes(before: RecordedIndex, after: Iterable[RecordedWheel], why_gone: Mapping[str, str]) -> tuple[Change, ...]:
+    """Compare a record with what it would become, sorted by file name.
+
+    Args:
+        before: the record.
+        after: all wheels that it would hold.
+        why_gone: file name → why a wheel that it holds is left out.
+    """
+    known = {wheel.filename: wheel for wheel in before.wheels}
+    new = {wheel.filename: wheel for wheel in after}
+    found = [
+        Change(kind=Kind.REMOVED, filename=filename, detail=why_gone.get(filename, "not listed any more"))
+        for filename in known.keys() - new.keys()
+    ]
+    for filename, wheel in new.items():
+        if filename not in known:
+            found.append(Change(kind=Kind.ADDED, filename=filename, detail=wheel.uploaded or "upload time not known"))
+        else:
+            found += _changed(known[filename], wheel)
+    return tuple(sorted(found, key=lambda change: (change.filename, change.kind.value)))
+
+
+def _changed(old: RecordedWheel, new: RecordedWheel) -> list[Change]:
+    found = []
+    if old.sha256 != new.sha256:
+        found.append((Kind.HASH, f"sha256 {old.sha256} → {new.sha256}"))
+    before, after = ({str(requirement) for requirement in wheel.requires} for wheel in (old, new))
+    if before != after:
+        signed = [*(f"-{text}" for text in sorted(before - after)), *(f"+{text}" for text in sorted(after - before))]
+        found.append((Kind.REQUIRES, "  ".join(signed)))
+    if old.uploaded != new.uploaded:
+        found.append((Kind.TIME, f"{old.uploaded or 'not known'} → {new.uploaded}"))
+    if old.url != new.url:
+        found.append((Kind.MOVED, f"{old.url} → {new.url}"))
+    return [Change(kind=kind, filename=new.filename, detail=detail) for kind, detail in found]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Name:
+    """What a file name says, however it is spelled."""
+
+    name: NormalizedName
+    version: Version
+    tags: frozenset[Tag]
+
+
+def _name_of(package: LockedPackage) -> _Name | None:
+    """Read what a lock says of the file that was chosen; None for what is no wheel."""
+    found = re.search(r"\bwheel (\S+)$", package.why)
+    return _Name(package.name, package.version, parse_tag(found[1])) if found else None
+
+
+def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[RecordedIndex]) -> tuple[str, ...]:
+    """Name every locked wheel whose hash is another one than the records have under its name, one clause each.
+
+    Channels may have different files of one name, so a file that any of these records has is no contradiction.
+
+    Args:
+        packages: of a lock.
+        indexes: the records that the lock should agree with: those of its profile.
+    """
+    recorded: dict[_Name, dict[Sha256, str]] = {}
+    for index in indexes:
+        for wheel in index.wheels:
+            name, version, _, tags = parse_wheel_filename(wheel.filename)
+            recorded.setdefault(_Name(name, version, tags), {})[wheel.sha256] = index.name
+    found = []
+    for package in packages:
+        chosen = _name_of(package)
+        known = recorded.get(chosen, {}) if chosen else {}
+        if known and package.sha256 not in known:
+            others = ", ".join(f"{other[:12]}… in {index}" for other, index in sorted(known.items()))
+            found.append(
+                f"the wheel of {package.name} {package.version} has sha256 {package.sha256[:12]}…, and the record has "
+                f"{others} under the same name: find out why before anybody installs it"
+            )
+    return tuple(found)
+
+
+def replaced(before: Iterable[LockedPackage], after: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Name every wheel that has other bytes than the lock before had under the same name, one clause each."""
+    known = {chosen: package.sha256 for package in before if (chosen := _name_of(package))}
+    return tuple(
+        f"the wheel of {package.name} {package.version} had sha256 {known[chosen][:12]}… in the lock before, and now "
+        f"has {package.sha256[:12]}… under the same name: find out why before anybody installs it"
+        for package in after
+        if (chosen := _name_of(package)) and known.get(chosen, package.sha256) != package.sha256
+    )
+
+
+def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) -> str:
+    """Write a recorded index as text: sorted, so that the same wheels give the same text.
+
+    Args:
+        index: whose head is written.
+        wheels: what it holds.
+        comment: the lines above its head, each with `#`.
+    """
+    lines = [comment.strip(), ""] if comment.strip() else []
+    lines += ["[index]", f"url = {_toml(index.url)}"]
+    if index.keep is not None:
+        lines += ["", "[index.keep]", f"distributions = {_toml([str(r) for r in index.keep.distributions])}"]
+        lines += [f"pythons = {_toml([str(python) for python in index.keep.pythons])}"]
+        lines += [f"platforms = {_toml([platform.name for platform in index.keep.platforms])}"]
+    for wheel in sorted(wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.filename)):
+        lines += ["", "[[wheel]]", f"filename = {_toml(wheel.filename)}", f"sha256 = {_toml(wheel.sha256)}"]
+        if wheel.requires:
+            lines.append(f"requires = {_toml([str(requirement) for requirement in wheel.requires])}")
+        if wheel.uploaded:
+            lines.append(f"uploaded = {_toml(wheel.uploaded)}")
+        lines.append(f"source = {_toml(wheel.source)}")
+        if wheel.url != f"{index.url}/{quote(wheel.filename)}":
+            lines.append(f"url = {_toml(wheel.url)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Write a value as TOML, which is as JSON but for a bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def comment_of(text: str) -> str:
+    """Take the comment at the top of a file."""
+    lines = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        lines.append(line)
+    return "\n".join(lines).strip()
