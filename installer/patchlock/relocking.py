@@ -11,7 +11,7 @@ from typing import Literal
 
 from packaging.utils import NormalizedName
 
-from patchlock import gathering, lockfile, locking, patching, planning
+from patchlock import gathering, lockfile, locking, patching, planning, records
 from patchlock.errors import LockFormatError, LockMissingError, UsageError
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock
@@ -71,6 +71,16 @@ def current(request: Request) -> Lock | None:
     with contextlib.suppress(LockMissingError, LockFormatError):
         return gathering.read_lock(request)[0]
     return None
+
+
+def strange(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Name every file that has other bytes than the records, or the lock that there is, have under its name."""
+    before = current(request)
+    indexes = [request.catalogue.index(name) for name in request.profile.indexes]
+    return (
+        *records.contradictions(lock.packages, indexes),
+        *(records.replaced(before.packages, lock.packages) if before else ()),
+    )
 
 
 def _bounds(

@@ -153,6 +153,42 @@ def test_vendor_wheels_are_locked_by_url_without_a_network(world: World, patchlo
     assert "torchaudio" in pairs["windows-amd64"]["detail"]
 
 
+@pytest.mark.parametrize(
+    ("uploaded", "state"),
+    [
+        pytest.param("", "written", id="time-not-known"),
+        pytest.param("2025-12-31T23:59:59Z", "written", id="before"),
+        pytest.param("2026-01-02T00:00:00Z", "failed", id="after"),
+    ],
+)
+def test_cut_off_holds_for_vendor_wheels_whose_time_is_known(
+    world: World, patchlock: Patchlock, tmp_path: Path, uploaded: str, state: str
+) -> None:
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    recorded = world.catalogue / "profiles" / "indexes" / "vendor.toml"
+    recorded.write_text(RECORDED.replace('source = "tests"', f'source = "tests"\nuploaded = "{uploaded}"'))
+    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
+    profile = re.sub(r"platforms = \[[^]]*\]", 'platforms = ["linux-x86_64"]', profile)
+    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>=1\ntorchaudio\n")
+    world.name_commit(tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert (pair["state"], pair["code"]) == (state, "" if state == "written" else "unsatisfiable")
+
+
+def test_wheel_that_changed_under_its_name_is_loud(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").stderr.count("warning:") == 0
+    page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
+    page.write_text(re.sub("sha256=[0-9a-f]+", f"sha256={'4' * 64}", page.read_text()))
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0
+    assert re.search(
+        r"warning: mini × tiny × linux-x86_64: the wheel of beta 1\.5 had sha256 [0-9a-f]{12}… in the lock before, "
+        r"and now has 444444444444… under the same name: find out why before anybody installs it",
+        done.stderr,
+    )
+
+
 def test_two_distributions_that_write_the_same_files_are_refused(
     world: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ class _Line:
     """`written`, `unchanged`, `fresh`, `stale`, `missing`, `refused` or `failed`."""
     detail: str
     code: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -91,6 +92,9 @@ def lock_command(
         click.echo(
             output.rows([(line.pair, f"{line.state:<9}  {line.detail or line.file}") for line in lines], indent=0)
         )
+        for line in lines:
+            for warning in line.warnings:
+                click.echo(f"warning: {line.pair}: {warning}", err=True)
         if check and not passed:
             stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good})
             click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
@@ -208,9 +212,10 @@ def _lock(request: Request, cut_off: CutOff) -> _Line:
     started = time.monotonic()
     try:
         lock = relocking.resolve(request, cut_off)
+        warnings = relocking.strange(request, lock)
         _, state = relocking.write(request, lock)
     except PatchlockError as error:
         refused = "refused" if error.code == "refused" else "failed"
         return _Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
-    return _Line(pair=pair, file=file, state=state, detail=took)
+    return _Line(pair=pair, file=file, state=state, detail=took, warnings=warnings)
