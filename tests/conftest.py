@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import miniature
 import pytest
 import uv
+
+from patchlock.cli import main
 
 ROOT = Path(__file__).parent.parent
 _REAL_UV_CACHE = (
@@ -76,6 +81,54 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> miniature.World:
     for name, value in made.env.items():
         monkeypatch.setenv(name, value)
     return made
+
+
+@pytest.fixture(scope="session")
+def locked_once(tmp_path_factory: pytest.TempPathFactory) -> miniature.World:
+    """Build a catalogue with its locks once; tests take copies."""
+    folder = tmp_path_factory.mktemp("locked")
+    made = miniature.build(folder / "world")
+    env = made.env | {"UV_CACHE_DIR": str(folder / "uv"), "PATCHLOCK_CACHE_DIR": str(folder / "cache")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (env | {"UV_OFFLINE": "1"}).items():
+            patch.setenv(name, value)
+        assert main(["lock", "mini"]) == 0
+    return made
+
+
+@pytest.fixture
+def locked(locked_once: miniature.World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> miniature.World:
+    """Give the test a catalogue and an index of its own, with all locks made."""
+    folder = tmp_path / "world"
+    shutil.copytree(locked_once.catalogue.parent, folder)
+    env = {"UV_DEFAULT_INDEX": (folder / "index").as_uri(), "PATCHLOCK_CATALOGUE": str(folder / "catalogue")}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    return miniature.World(catalogue=folder / "catalogue", wheels=folder / "wheels", env=env)
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """What a command line printed, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def face(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Said]:
+    """Run the command line in this process, which is quicker than in one of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # pip is slow to compile
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir()) / "patchlock-tests-bytecode"))
+
+    def run(*arguments: str) -> Said:
+        capsys.readouterr()
+        code = main(arguments)
+        return Said(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture

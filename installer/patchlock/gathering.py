@@ -52,6 +52,10 @@ class Upstream:
     """The patched requirement files and all that they include."""
     raw: dict[PurePosixPath, bytes]
     """The same files before patching."""
+    contents: dict[PurePosixPath, bytes]
+    """All files that the patches may touch, before patching, by path from the app's folder."""
+    seen: dict[PurePosixPath, bytes]
+    """Files as the patches' author saw them that are not there any more; see `patching.apply`."""
     patched: Patched
 
 
@@ -76,13 +80,16 @@ def read_upstream(request: Request) -> Upstream:
     paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
     contents = checkout.read(snapshot, sorted(paths), optional=sorted(texts))
     gone = {path for patch in wanted for path in targets.missing(patch, listed)}
-    patched = patching.apply(wanted, contents, checkout.read_known(snapshot, app.upstream.commit, gone))
+    seen = checkout.read_known(snapshot, app.upstream.commit, gone)
+    patched = patching.apply(wanted, contents, seen)
     after = contents | {change.path: change.after for change in patched.changes}
     included = locking.included(app.requirement_files, after)
     return Upstream(
         snapshot=snapshot,
         requirements={path: after[path] for path in included},
         raw={path: contents[path] for path in included if path in contents},
+        contents=contents,
+        seen=seen,
         patched=patched,
     )
 

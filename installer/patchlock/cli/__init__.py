@@ -41,6 +41,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "index": (
         "patchlock.cli.indexes",
         "Keep the recorded indexes of the catalogue up to date; for its maintainers.",
+    "export": (
+        "patchlock.cli.exporting",
+        "Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.",
+    ),
+    "matrix": (
+        "patchlock.cli.matrix",
+        "List the pairs of app, profile and platform as JSON, for the matrix of a CI job.",
     ),
     "patch": (
         "patchlock.cli.patches",

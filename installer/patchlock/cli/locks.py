@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import launcher, options, output
+from patchlock.cli import launcher, lock_modes, options, output
 from patchlock.errors import PatchlockError, UnknownProfileError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class _Line:
     help="Ignore files uploaded later: `commit` (upstream's date), `now`, or 2026-01-31T00:00:00Z "
     "(default: as the lock has it, or `commit`).",
 )
+@click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
+@lock_modes.add
 @options.upstream
 @options.common
 def lock_command(
@@ -60,6 +62,8 @@ def lock_command(
     upgrade: bool,
     packages: tuple[str, ...],
     as_of: str | None,
+    platform: str | None,
+    mode: lock_modes.Mode,
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -77,7 +81,10 @@ def lock_command(
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     opened = options.open_catalogue(catalogue)
-    requests = _requests(opened, apps, profile, source)
+    requests = _requests(opened, apps, profile, platform, source)
+    code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
+    if code is not None:
+        return code
     if check:
         lines = [_check(request) for request in requests]
     else:
@@ -140,19 +147,24 @@ def _time(as_of: str) -> str:
     return as_of
 
 
-def _requests(catalogue: Catalogue, apps: tuple[str, ...], profile: str | None, source: str | None) -> list[Request]:
+def _requests(
+    catalogue: Catalogue, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
+) -> list[Request]:
     from patchlock.gathering import Request
+    from patchlock.platforms import PLATFORMS
 
     if profile is not None and profile not in catalogue.profile_names():
         raise UnknownProfileError(
             f'there is no profile "{profile}"', remedy=nearest(profile, catalogue.profile_names())
         )
+    if platform is not None and platform not in PLATFORMS:
+        raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
     profiles = [catalogue.profile(name) for name in ([profile] if profile else catalogue.profile_names())]
     return [
         Request(
             app=app,
             profile=chosen,
-            platform=platform,
+            platform=one,
             catalogue=catalogue,
             home=options.home(),
             cache=options.cache(),
@@ -160,7 +172,8 @@ def _requests(catalogue: Catalogue, apps: tuple[str, ...], profile: str | None, 
         )
         for app in [catalogue.app(name) for name in (apps or catalogue.app_names())]
         for chosen in profiles
-        for platform in chosen.platforms
+        for one in chosen.platforms
+        if platform in {None, one.name}
     ]
 
 

@@ -1,0 +1,157 @@
+"""Write a Dockerfile that builds one pair, from upstream's commit, our patches and the lock; pure."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+
+from patchlock.errors import RefusedError
+from patchlock.lockfile import Lock
+from patchlock.model import App, EmbeddedUpstream, Platform, Profile, Sha256
+
+_PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
+_TOOLS = "python:3.11-slim"
+"""What patchlock itself runs in while the image is built; nothing of it is in the image."""
+_LEAVES_OUT = "--no-cache-dir --disable-pip-version-check --no-deps --require-hashes"
+
+
+def document(
+    app: App, profile: Profile, platform: Platform, lock: Lock, *, file: str, sha256: Sha256, base: str = ""
+) -> str:
+    """Write the Dockerfile; its build context is a checkout of patchlock.
+
+    Args:
+        app: the app.
+        profile: the kind of machine.
+        platform: where the image runs.
+        lock: what is installed.
+        file: the lockfile, as a POSIX path from the context.
+        sha256: of that file; another one is refused by the build.
+        base: the image to build on; it has the profile's Python as `python`. Default: Python's own slim image.
+
+    Raises:
+        RefusedError: no image can be for that platform.
+    """
+    if platform.os != "linux":
+        raise RefusedError(
+            f"an image holds Linux, and the lock is for {platform.name}",
+            remedy="name a Linux platform of the profile with --platform",
+        )
+    target = _PLATFORM[platform.machine]
+    base = base or f"python:{profile.python}-slim"
+    sdists = [package.name for package in lock.packages if package.why.endswith("sdist")]
+    parts = [
+        _head(app, profile, platform, lock, base),
+        _source(app, profile, platform, lock, file, target),
+        _environment(file, sha256, sdists, base, target),
+        _image(app, profile, base, target),
+    ]
+    return "\n".join(parts)
+
+
+def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str) -> str:
+    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format dockerfile"
+    lines = [
+        "# syntax=docker/dockerfile:1",
+        f"# {app.name} at {lock.provenance.commit[:12]} on {profile.name} ({platform.name}). Written by",
+        f"# `{command}`.",
+        "# The build context is a checkout of patchlock: docker build --file THIS-FILE .",
+    ]
+    if "@sha256:" not in base:
+        lines.append(f"# {base} is a name that moves; for the same bytes every time, give it with its digest: --base.")
+    return "\n".join(lines) + "\n"
+
+
+def _run(*commands: str) -> str:
+    return "RUN " + " \\\n    && ".join(commands)
+
+
+def _apt(*packages: str) -> str:
+    return _run(
+        "apt-get update",
+        f"apt-get install --yes --no-install-recommends {' '.join(packages)}",
+        "rm -rf /var/lib/apt/lists/*",
+    )
+
+
+def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: str, target: str) -> str:
+    lines = [
+        "# Upstream at its commit, patched by patchlock, whose own packages are pinned by hash too.",
+        f"FROM --platform={target} {_TOOLS} AS source",
+        _apt("ca-certificates", "git"),
+        "COPY lockfiles/patchlock.txt /patchlock/lockfiles/patchlock.txt",
+        _run(
+            "python -m venv /tools",
+            f"/tools/bin/pip install {_LEAVES_OUT} --only-binary :all: -r /patchlock/lockfiles/patchlock.txt",
+        ),
+        "COPY installer /patchlock/installer",
+        "COPY profiles /patchlock/profiles",
+        "COPY patches /patchlock/patches",
+        f"COPY {file} /patchlock/{file}",
+    ]
+    if isinstance(app.upstream, EmbeddedUpstream):
+        lines.append(f"COPY {app.upstream.folder} /app")
+    else:
+        lines.append(
+            _run(
+                "git init --quiet /app",
+                f"git -C /app fetch --quiet --depth 1 {shlex.quote(app.upstream.url)} {lock.provenance.commit}",
+                "git -C /app checkout --quiet FETCH_HEAD",
+            )
+        )
+    pair = f"{app.name} --profile {profile.name}"
+    check = f"lock {pair} --platform {platform.name} --check"
+    lines += [
+        "ENV PYTHONPATH=/patchlock/installer",
+        _run(
+            f"/tools/bin/python -m patchlock {check}",
+            f"/tools/bin/python -m patchlock patch apply {pair} --source /app",
+            "rm -rf /app/.git /app/.patchlock",
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _environment(file: str, sha256: Sha256, sdists: Sequence[str], base: str, target: str) -> str:
+    lines = [
+        "# The environment: what the lock names, and nothing else; pip itself stays outside.",
+        f"FROM --platform={target} {base} AS environment",
+    ]
+    if sdists:
+        lines.append(_apt("build-essential"))
+    binary = " ".join(["--only-binary :all:", *(f"--no-binary {name}" for name in sdists)])
+    lines += [
+        f"COPY {file} /lock.txt",
+        _run(
+            f'echo "{sha256}  /lock.txt" | sha256sum --check --status',
+            "python -m venv --without-pip /environment",
+            f"python -m pip --python /environment/bin/python install {_LEAVES_OUT} {binary} -r /lock.txt",
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _image(app: App, profile: Profile, base: str, target: str) -> str:
+    variables = {
+        "PATH": "/environment/bin:$PATH",
+        "PYTHONNOUSERSITE": "1",
+        **{name: _escaped(value) for name, value in {**profile.environment, **app.launch.environment}.items()},
+    }
+    folder = "/app" if str(app.directory) == "." else f"/app/{app.directory}"
+    lines = [
+        f"FROM --platform={target} {base}",
+        _run("useradd --create-home --uid 1000 app"),
+        "COPY --from=environment /environment /environment",
+        "COPY --from=source --chown=app:app /app /app",
+        *(f'ENV {name}="{value}"' for name, value in variables.items()),
+        "USER app",
+        f"WORKDIR {folder}",
+        f"ENTRYPOINT {json.dumps(list(app.launch.command), ensure_ascii=False)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    """Write a value for double quotes of an ENV, where a dollar would name another variable."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
