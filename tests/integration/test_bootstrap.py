@@ -428,7 +428,7 @@ def test_shellcheck_is_content() -> None:
     program = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
         pytest.skip("no shellcheck: PyPI has none for this machine")
-    scripts = ["install.sh", "tests/run", "tests/relock", ".ci/run"]
+    scripts = ["install.sh", "tests/run", "tests/relock", ".ci/run", ".ci/propose-locks"]
     result = subprocess.run([program, *scripts], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.stdout == ""
     assert result.returncode == 0
