@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "index": (
         "patchlock.cli.indexes",
         "Keep the recorded indexes of the catalogue up to date; for its maintainers.",
+    ),
     "export": (
         "patchlock.cli.exporting",
         "Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.",
