@@ -155,7 +155,7 @@ source = "s"
 def test_what_is_left_out_has_its_default(opened: Catalogue) -> None:
     _write(opened, "patches/mini/app.toml", APP.replace('branch = "main"\n', ""))
     app = opened.app("mini")
-    assert (app.branch, app.launch.says, app.launch.environment, app.constraints) == ("main", "", {}, ())
+    assert (app.branch, app.launch.says, app.launch.environment, app.rules.constraints) == ("main", "", {}, ())
 
 
 def test_every_kind_of_check_is_read(opened: Catalogue) -> None:
