@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import codemods, declarations, distribution_tables, index_tables
+from patchlock import codemods, declarations, distribution_tables, index_tables, policy_tables
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
     CatalogueError,
@@ -22,6 +22,7 @@ from patchlock.errors import (
     nearest,
 )
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
+from patchlock.policy.values import Rules
 from patchlock.tables import Report, Table, line_index
 
 T = TypeVar("T")
@@ -79,6 +80,27 @@ class Catalogue:
             CatalogueError: its file has mistakes; carries all of them.
         """
         return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: index_tables.index(table, name))
+
+    def rules(self) -> Rules:
+        """Read the rules of locks; a catalogue without `profiles/policy/` has none.
+
+        Raises:
+            CatalogueError: a file has mistakes; carries all of that file.
+        """
+        folder = "profiles/policy"
+        families = tuple(
+            _read(self.root, file, lambda table, file=file: policy_tables.family(table, file))  # type: ignore[misc]
+            for file in sorted(f"{folder}/{path.name}" for path in self.root.glob(f"{folder}/*-family.toml"))
+        )
+        has = {path.name for path in self.root.glob(f"{folder}/*.toml")}
+        pairs, shared, wheels, free = "broken-pairs.toml", "shared-folders.toml", "wheels.toml", "arch-free.toml"
+        return Rules(
+            families=families,
+            pairs=_read(self.root, f"{folder}/{pairs}", policy_tables.pairs) if pairs in has else (),
+            folders=_read(self.root, f"{folder}/{shared}", policy_tables.folders) if shared in has else (),
+            wheels=_read(self.root, f"{folder}/{wheels}", policy_tables.wheels) if wheels in has else {},
+            arch_free=_read(self.root, f"{folder}/{free}", policy_tables.arch_free) if free in has else (),
+        )
 
     def distribution_names(self) -> tuple[str, ...]:
         """List the third-party distributions that we patch, sorted."""

@@ -31,7 +31,6 @@ from patchlock.model import (
     Profile,
     RefusedPair,
     ServesCheck,
-    Sha256,
     SmokeImport,
     Upstream,
 )
@@ -44,7 +43,6 @@ from patchlock.targets import unfit_paths
 T = TypeVar("T")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -347,10 +345,3 @@ def _check_filled(table: Table, check: Check) -> None:
         table.problem("id", "it is empty")
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:
         table.problem("command", "it is empty")
-
-
-def sha256(text: str) -> Sha256:
-    """Parse a sha256; a `ValueError` says in one clause that it is none."""
-    if not _SHA256.fullmatch(text):
-        raise ValueError(f'"{text}" must be a sha256 of 64 hexadecimal digits')
-    return Sha256(text)

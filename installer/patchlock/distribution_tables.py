@@ -13,7 +13,7 @@ from packaging.version import Version
 from patchlock import declarations
 from patchlock.model import Patch, Sha256
 from patchlock.places import Origin
-from patchlock.tables import Table, specifiers, version
+from patchlock.tables import Table, sha256, specifiers, version
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,7 +128,7 @@ def _wheel(row: Table, name: NormalizedName, versions: SpecifierSet) -> KnownWhe
     read = KnownWheel(
         filename=filename,
         version=found,
-        sha256=row.parse("sha256", declarations.sha256, Sha256("")),
+        sha256=row.parse("sha256", sha256, Sha256("")),
         source=row.text("source"),
     )
     row.finish()

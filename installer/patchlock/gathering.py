@@ -210,6 +210,8 @@ def order(
         patched_by=planning.patched_by(request.app.patches, upstream.patched),
         requirements=upstream.requirements,
         inputs=lock_inputs(request, upstream),
+        catalogue=request.catalogue,
+        cache=request.cache,
     )
 
 

@@ -12,7 +12,7 @@ from patchlock import declarations
 from patchlock.errors import nearest
 from patchlock.model import Keep, RecordedIndex, RecordedWheel, Sha256
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, requirement
+from patchlock.tables import Table, requirement, sha256
 
 
 def index(root: Table, name: str) -> RecordedIndex:
@@ -37,7 +37,7 @@ def index(root: Table, name: str) -> RecordedIndex:
                 version=wheel_version,
                 filename=filename,
                 url=row.text("url", f"{url}/{quote(filename)}"),
-                sha256=row.parse("sha256", declarations.sha256, Sha256("")),
+                sha256=row.parse("sha256", sha256, Sha256("")),
                 requires=row.each("requires", requirement),
                 source=row.text("source"),
                 uploaded=row.parse("uploaded", _uploaded, "", ""),

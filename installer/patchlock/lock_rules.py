@@ -72,6 +72,20 @@ class Metadata:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyException:
+    """A rule of `policy` that a lock does not follow."""
+
+    rule: str
+    """One of `policy.values.EXCUSABLE`."""
+    distributions: tuple[NormalizedName, ...]
+    """All that the violation may be about."""
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LockRules:
     """All rules of a profile, of an app, or of both."""
 
@@ -81,11 +95,12 @@ class LockRules:
     newer: tuple[Newer, ...] = ()
     builds: tuple[Build, ...] = ()
     metadata: tuple[Metadata, ...] = ()
+    exceptions: tuple[PolicyException, ...] = ()
 
     def of(self, profile: str) -> LockRules:
         """Keep what is meant for a profile."""
 
-        def fits(rule: Constraint | Exclusion | Newer | Build | Metadata) -> bool:
+        def fits(rule: Constraint | Exclusion | Newer | Build | Metadata | PolicyException) -> bool:
             return not rule.profiles or profile in rule.profiles
 
         return LockRules(
@@ -95,6 +110,7 @@ class LockRules:
             newer=tuple(filter(fits, self.newer)),
             builds=tuple(filter(fits, self.builds)),
             metadata=tuple(filter(fits, self.metadata)),
+            exceptions=tuple(filter(fits, self.exceptions)),
         )
 
     def __add__(self, other: LockRules) -> LockRules:
@@ -106,6 +122,7 @@ class LockRules:
             newer=self.newer + other.newer,
             builds=self.builds + other.builds,
             metadata=self.metadata + other.metadata,
+            exceptions=self.exceptions + other.exceptions,
         )
 
     @property

@@ -81,6 +81,8 @@ class Lock:
     """Sorted by name; names are unique."""
     is_intact: bool = True
     """Whether its lines are those that were written."""
+    notices: tuple[str, ...] = ()
+    """What a person should know when it is made, one clause each; not part of the file."""
 
 
 def render(lock: Lock) -> str:

@@ -20,7 +20,8 @@ from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import compatibility, uv
+from patchlock import compatibility, judging, uv
+from patchlock.catalogue import Catalogue
 from patchlock.errors import PolicyError, RequirementsError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock, LockedPackage, Provenance
@@ -54,6 +55,10 @@ class Order:
     """The patched requirement files and every file that they include, by path from the app's folder."""
     inputs: Mapping[str, Sha256]
     """What is written into the lock for `lock --check`."""
+    catalogue: Catalogue
+    """Where the tables of what fits together stand."""
+    cache: Path
+    """Folder for what was read of wheels."""
 
     @property
     def rules(self) -> LockRules:
@@ -127,12 +132,15 @@ def resolve(order: Order) -> Lock:
         folder = Path(name)
         # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
         asked = (*prepare(order, folder), "--python", sys.executable, *_AS_PYLOCK, "-v", "-o", "pylock.toml")
-        done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
+        try:
+            done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
+        except UnsatisfiableError as error:
+            raise UnsatisfiableError(error.what, evidence=(*judging.deleted(order), *error.evidence)) from error
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
         digest = _digest(folder)
         idle = _idle_exclusions(order, folder, asked)
     packages = _chosen(order, answer, _askers(done.stderr, answer))
-    _check(order, packages, (*idle, *_idle_exceptions(order, answer)))
+    notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     return Lock(
         provenance=Provenance(
             app=order.app.name,
@@ -148,6 +156,7 @@ def resolve(order: Order) -> Lock:
             resolver_input=digest,
         ),
         packages=packages,
+        notices=notices,
     )
 
 
@@ -389,13 +398,3 @@ def _idle_exceptions(order: Order, answer: Pylock) -> tuple[str, ...]:
         for rule in order.app.rules.of(order.profile.name).newer
         if rule.name not in youngest or ((time := youngest[rule.name]) is not None and time <= cut_off)
     )
-
-
-def _check(order: Order, packages: tuple[LockedPackage, ...], idle: tuple[str, ...]) -> None:
-    rules = order.app.rules.of(order.profile.name)
-    wanted = [canonicalize_name(rule.requirement.name) for rule in (*rules.constraints, *rules.overrides)]
-    broken = list(compatibility.overwriting(packages))
-    broken += [f"the bound on {name} bounds nothing; remove it" for name in compatibility.unused(wanted, packages)]
-    broken += idle
-    if broken:
-        raise PolicyError("; ".join(broken), where=f"{order.app.name} × {order.profile.name} × {order.platform.name}")

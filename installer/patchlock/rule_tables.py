@@ -10,7 +10,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.errors import nearest
-from patchlock.lock_rules import Build, Constraint, Exclusion, LockRules, Metadata, Newer
+from patchlock.lock_rules import Build, Constraint, Exclusion, LockRules, Metadata, Newer, PolicyException
+from patchlock.policy.values import EXCUSABLE
 from patchlock.tables import Table, distribution, requirement, version
 
 _NOTHING = canonicalize_name("nothing")
@@ -30,6 +31,7 @@ def rules(root: Table, profiles: tuple[str, ...] | None) -> LockRules:
         newer=tuple(_newer(root, profiles)),
         builds=tuple(_builds(root, profiles)),
         metadata=tuple(_metadata(root, profiles)),
+        exceptions=tuple(_exceptions(root, profiles)),
     )
 
 
@@ -90,6 +92,24 @@ def _metadata(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Metadat
             name=table.parse("name", distribution, _NOTHING),
             version=table.parse("version", version, Version("0")),
             requires=table.each("requires", requirement),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _exceptions(root: Table, profiles: tuple[str, ...] | None) -> Iterator[PolicyException]:
+    for table in root.tables("exception"):
+        rule = table.text("rule")
+        if rule not in EXCUSABLE:
+            table.problem("rule", f'"{rule}" is no rule with exceptions', nearest(rule, EXCUSABLE))
+        if not table.texts("distributions", ()):
+            table.problem("distributions", "it names no distribution")
+        yield PolicyException(
+            rule=rule,
+            distributions=table.each("distributions", distribution),
             why=table.text("why"),
             source=table.text("source"),
             profiles=_profiles(table, profiles),

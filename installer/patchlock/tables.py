@@ -14,6 +14,7 @@ from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import Problem, nearest
+from patchlock.model import Sha256
 from patchlock.places import Origin
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ _QUIET = re.compile(
 _NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _NAMES = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
 _HEADER = re.compile(rf"\s*(\[\[?)\s*{_NAMES}\s*\]\]?\s*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _KEY = re.compile(rf"\s*{_NAMES}\s*=")
 
 
@@ -304,6 +306,17 @@ def version(text: str) -> Version:
         return Version(text)
     except InvalidVersion as error:
         raise ValueError(f'"{text}" is not a version') from error
+
+
+def sha256(text: str) -> Sha256:
+    """Parse a sha256.
+
+    Raises:
+        ValueError: it is none, in one clause.
+    """
+    if not _SHA256.fullmatch(text):
+        raise ValueError(f'"{text}" must be a sha256 of 64 hexadecimal digits')
+    return Sha256(text)
 
 
 _PARSERS: Mapping[Any, tuple[Callable[[str], Any], Any]] = {

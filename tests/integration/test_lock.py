@@ -192,13 +192,16 @@ def test_wheel_that_changed_under_its_name_is_loud(world: World, patchlock: Patc
 def test_two_distributions_that_write_the_same_files_are_refused(
     world: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
+    shutil.copytree(ROOT / "profiles" / "policy", world.catalogue / "profiles" / "policy")
     made = [wheel(world.wheels, name, "1.0") for name in ("onnxruntime", "onnxruntime-gpu")]
     index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nonnxruntime\nonnxruntime-gpu\n")
     world.name_commit(tmp_path)
     pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
     assert (pair["state"], pair["code"]) == ("failed", "policy")
-    assert "onnxruntime and onnxruntime-gpu both write onnxruntime/; keep one of them" in pair["detail"]
+    assert (
+        "onnxruntime 1.0 (requirements.txt:3) and onnxruntime-gpu 1.0 (requirements.txt:4) both write" in pair["detail"]
+    )
     assert not _locks(world)
 
 
@@ -207,7 +210,8 @@ def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patc
     world.app.write_text(world.app.read_text() + extra)
     pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
     assert pair["code"] == "policy"
-    assert "the bound on nowhere bounds nothing; remove it" in pair["detail"]
+    assert "the [[constraint]] on nowhere in patches/mini/app.toml:" in pair["detail"]
+    assert "bounds nothing; remove it" in pair["detail"]
 
 
 def test_an_sdist_is_not_built_unless_it_is_allowed(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
@@ -303,3 +307,56 @@ def test_requirement_over_two_lines(world: World, patchlock: Patchlock, tmp_path
     world.name_commit(tmp_path)
     done = patchlock("lock", "mini")
     assert done.returncode == 0, done.stdout
+
+
+def test_two_wheels_that_write_one_file_are_refused_unless_the_app_says_why(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = [wheel(world.wheels, name, "1.0", files={"both/x.py": name}) for name in ("first", "second")]
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nfirst\nsecond\n")
+    world.name_commit(tmp_path)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert (pair["state"], pair["code"]) == ("failed", "policy")
+    assert "first 1.0 (requirements.txt:3) and second 1.0 (requirements.txt:4) both write both/x.py" in pair["detail"]
+    exception = '\n[[exception]]\nrule = "one-owner"\ndistributions = ["first", "second"]\nwhy = "w"\nsource = "s"\n'
+    world.app.write_text(world.app.read_text() + exception)
+    assert json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]["state"] == "written"
+    world.app.write_text(world.app.read_text() + exception.replace("second", "third"))
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert "the [[exception]] from one-owner for first, third in patches/mini/app.toml:" in pair["detail"]
+    assert "excuses nothing; remove it" in pair["detail"]
+
+
+def test_yanked_version_that_upstream_pins_is_locked_and_named(world: World, patchlock: Patchlock) -> None:
+    root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    page = root / "alpha" / "index.html"
+    page.write_text(page.read_text().replace("data-upload-time", 'data-yanked="wrong build" data-upload-time'))
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert pair["state"] == "written"
+    assert "was yanked by its project: wrong build" in pair["detail"]
+
+
+def test_check_judges_a_lock_by_the_tables_of_today(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock("lock", "mini", "--check").returncode == 0
+    table = world.catalogue / "profiles" / "policy" / "broken-pairs.toml"
+    table.parent.mkdir()
+    table.write_text('[[pair]]\nfirst = "alpha"\nsecond = "beta"\nwhy = "w"\nremedy = "drop beta"\nsource = "s"\n')
+    done = patchlock("lock", "mini", "--check")
+    assert done.returncode == 1
+    assert "does not work beside beta 1.5" in done.stdout
+    assert "w (s); drop beta" in done.stdout
+
+
+def test_version_whose_wheels_were_deleted_is_named_where_nothing_fits(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "av" / "index.html"
+    page.parent.mkdir()
+    page.write_text(f'<!DOCTYPE html><a href="av-11.0.0.tar.gz#sha256={"1" * 64}">av-11.0.0.tar.gz</a>')
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nav==11.0.0\n")
+    world.name_commit(tmp_path)
+    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    assert pair["code"] == "unsatisfiable"
+    assert "no wheel of av 11.0.0 is left, only its sdist" in pair["detail"]

@@ -15,6 +15,8 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("errors", "places", "sources", "lock_rules", "model", "tables", "rule_tables", "platforms"), 1),
     **dict.fromkeys(("declarations", "distribution_tables", "requirement_files", "json_places", "notebooks"), 1),
     **dict.fromkeys(("ops", "ensures", "targets", "patching", "authoring", "trials"), 1),
+    **dict.fromkeys(("policy", "policy_tables", "fatbins"), 1),
+    **dict.fromkeys(("ranges", "index_answers", "wheel_facts", "wheel_archs", "judging"), 2),
     **dict.fromkeys(("selection", "planning", "lockfile", "compatibility"), 1),
     **dict.fromkeys(("lock_diff", "exports", "pairing", "index_pages", "index_tables", "records"), 1),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),

@@ -50,6 +50,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli.matrix",
         "List the pairs of app, profile and platform as JSON, for the matrix of a CI job.",
     ),
+    "scan": (
+        "patchlock.cli.scanning",
+        "Find the GPU architectures that wheels have code for, without installing or downloading them whole.",
+    ),
     "patch": (
         "patchlock.cli.patches",
         "Show what the patches of an app do; bring them into any clone of yours.",

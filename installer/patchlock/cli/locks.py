@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
+    from patchlock.policy import Rules
     from patchlock.relocking import CutOff
 
 
@@ -86,7 +87,8 @@ def lock_command(
     if code is not None:
         return code
     if check:
-        lines = [_check(request) for request in requests]
+        rules = opened.rules()
+        lines = [_check(request, rules) for request in requests]
     else:
         from patchlock import uv
 
@@ -183,8 +185,8 @@ def _names(request: Request) -> tuple[str, str]:
     return pair, path.relative_to(request.catalogue.root).as_posix()
 
 
-def _check(request: Request) -> _Line:
-    from patchlock import gathering, lockfile, planning
+def _check(request: Request, rules: Rules) -> _Line:
+    from patchlock import gathering, judging, lockfile, planning
 
     pair, file = _names(request)
     try:
@@ -199,7 +201,11 @@ def _check(request: Request) -> _Line:
         python=str(request.profile.python),
         inputs=gathering.lock_inputs(request, None),
     )
-    return _Line(pair=pair, file=file, state="stale" if reasons else "fresh", detail="; ".join(reasons))
+    if reasons:
+        return _Line(pair=pair, file=file, state="stale", detail="; ".join(reasons))
+    broken = judging.broken(request, lock.packages, rules, request.cache)
+    code = "policy" if broken else ""
+    return _Line(pair=pair, file=file, state="failed" if broken else "fresh", detail="; ".join(broken), code=code)
 
 
 def _lock_all(
@@ -231,4 +237,4 @@ def _lock(request: Request, cut_off: CutOff) -> _Line:
         refused = "refused" if error.code == "refused" else "failed"
         return _Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
-    return _Line(pair=pair, file=file, state=state, detail=took, warnings=warnings)
+    return _Line(pair=pair, file=file, state=state, detail=took, warnings=(*warnings, *lock.notices))

@@ -1,0 +1,153 @@
+"""Judge what the resolver answered by the rules of the catalogue, before a lock is made of it; reads what they need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock import index_answers, policy, wheel_facts
+from patchlock.errors import PolicyError
+from patchlock.lock_rules import Constraint
+from patchlock.lockfile import LockedPackage
+from patchlock.model import App, Platform, Profile, Sha256
+from patchlock.policy.declared import Kind
+from patchlock.policy.fitting import deleted_wheels, yanked
+from patchlock.requirement_files import RequirementLine, parse
+from patchlock.sources import Undecodable, decode
+
+if TYPE_CHECKING:
+    from packaging.pylock import Pylock
+
+    from patchlock.locking import Order
+
+
+class Pair(Protocol):
+    """An app on a platform of a profile."""
+
+    @property
+    def app(self) -> App: ...  # noqa: D102
+    @property
+    def profile(self) -> Profile: ...  # noqa: D102
+    @property
+    def platform(self) -> Platform: ...  # noqa: D102
+
+
+def require_sound(
+    order: Order, packages: tuple[LockedPackage, ...], answer: Pylock, idle: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse a lock that breaks a rule; otherwise name the files that their projects took back, one clause each.
+
+    Args:
+        order: what was asked.
+        packages: the lock.
+        answer: what uv answered, with the addresses of all files.
+        idle: rules of the app that the resolver shows to do nothing, a clause each.
+
+    Raises:
+        PolicyError: rules are broken; names all of them.
+    """
+    facts = wheel_facts.gather(
+        packages,
+        _artifacts(answer, packages),
+        cache=order.cache,
+        online=not os.environ.get("UV_OFFLINE"),
+        pinned=_pinned(order),
+    )
+    own = order.app.rules.of(order.profile.name)
+    bounds: tuple[tuple[Kind, tuple[Constraint, ...]], ...] = (
+        ("constraint", own.constraints),
+        ("override", own.overrides),
+    )
+    asked = {canonicalize_name(requirement.name) for requirement in _requirements(order)}
+    found = policy.violations(
+        packages,
+        facts,
+        order.catalogue.rules(),
+        platform=order.platform,
+        python=order.profile.python,
+        arch=order.profile.arch,
+        tables=[
+            policy.Declared(kind=kind, name=canonicalize_name(rule.requirement.name), origin=rule.origin)
+            for kind, rules in bounds
+            for rule in rules
+        ],
+        required=asked.union(facts.required),
+        exceptions=order.rules.exceptions,
+        judged={order.app.origin.file},
+    )
+    clauses = (*map(str, found), *idle)
+    if clauses:
+        where = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
+        raise PolicyError("; ".join(clauses), where=where)
+    return yanked(packages, facts)
+
+
+def broken(request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path) -> tuple[str, ...]:
+    """Judge a lock as it stands, without any network: by the tables, and by what is known of its files on this machine.
+
+    What an app's bounds and exceptions do shows when a lock is made, and is not judged here.
+
+    Args:
+        request: whose lock it is.
+        packages: the lock.
+        rules: the tables of the catalogue.
+        cache: folder for what was read of wheels.
+
+    Returns:
+        one sentence for each broken rule.
+    """
+    found = policy.violations(
+        packages,
+        wheel_facts.gather(packages, {}, cache=cache, online=False),
+        rules,
+        platform=request.platform,
+        python=request.profile.python,
+        arch=request.profile.arch,
+        exceptions=(*request.profile.rules.exceptions, *request.app.rules.of(request.profile.name).exceptions),
+    )
+    return tuple(map(str, found))
+
+
+def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha256, wheel_facts.Place]:
+    """Say where each file of a lock lies; those of recorded indexes are not asked for."""
+    recorded = {package.sha256 for package in packages if package.url}
+    found = {}
+    for package in answer.packages:
+        for artifact in (*(package.wheels or ()), *((package.sdist,) if package.sdist else ())):
+            sha256, url = Sha256(artifact.hashes.get("sha256", "")), artifact.url or ""
+            found[sha256] = wheel_facts.Place(
+                filename=unquote(url.rpartition("/")[2]), url=url, is_asked=sha256 not in recorded
+            )
+    return found
+
+
+def _pinned(order: Order) -> set[NormalizedName]:
+    """Name what upstream pins to one version: only such a version can be a yanked one (PEP 592)."""
+    return {
+        canonicalize_name(requirement.name)
+        for requirement in _requirements(order)
+        if any(specifier.operator in {"==", "==="} for specifier in requirement.specifier)
+    }
+
+
+def _requirements(order: Order) -> list[Requirement]:
+    return [
+        line.requirement
+        for path, data in order.requirements.items()
+        if not isinstance(source := decode(path, data), Undecodable)
+        for line in parse(source)
+        if isinstance(line, RequirementLine)
+    ]
+
+
+def deleted(order: Order) -> tuple[str, ...]:
+    """Say which pinned versions have no wheels any more, one clause each: uv does not tell that from a conflict."""
+    if not index_answers.is_asked(online=not os.environ.get("UV_OFFLINE")):
+        return ()
+    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in order.rules.source_builds]
+    return deleted_wheels(wanted, index_answers.read_all(_pinned(order)))

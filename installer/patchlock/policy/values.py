@@ -1,0 +1,150 @@
+"""What the rules know and say: tables of the catalogue, facts about wheels, and violations; holds no behaviour."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Literal, get_args
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.model import Sha256
+
+Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "unused"]
+EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
+"""Rules that an app or a profile may make an exception from, with a reason."""
+Builds = Literal["same", "same-if-tagged", "any"]
+BUILDS: tuple[str, ...] = get_args(Builds)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Violation:
+    """A rule that a lock breaks."""
+
+    rule: Rule
+    distributions: tuple[NormalizedName, ...]
+    """Those that it is about; what an exception must name."""
+    what: str
+    """A clause with the places where the distributions come from."""
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"
+
+
+# --- tables of the catalogue ------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class MemberRow:
+    """One version of a member of a family."""
+
+    fits: tuple[Version, ...]
+    """Versions of the head, without local tag."""
+    builds: Builds
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """Distributions that are linked against one version of another, their head."""
+
+    head: NormalizedName
+    members: Mapping[NormalizedName, Mapping[Version, MemberRow]]
+    file: str
+    """Where the rows stand, from the catalogue's root."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class BrokenPair:
+    """Two distributions that resolvers put together and that do not work together."""
+
+    first: Requirement
+    second: Requirement
+    os: tuple[str, ...]
+    """Only there; empty: everywhere."""
+    why: str
+    remedy: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class SharedFolder:
+    """A folder that several distributions each write their own files into; known without asking any wheel."""
+
+    folder: str
+    owners: tuple[NormalizedName, ...]
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedWheelFacts:
+    """What was found in one wheel, once for all."""
+
+    filename: str
+    archs: frozenset[str]
+    """GPU architectures of its compiled code: `sm_110`, `compute_90` (PTX), `gfx1201`; empty: it has no such code."""
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class ArchFree:
+    """A distribution whose compiled GPU code is not what an app runs."""
+
+    name: NormalizedName
+    why: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """All tables of `profiles/policy/`."""
+
+    families: tuple[Family, ...] = ()
+    pairs: tuple[BrokenPair, ...] = ()
+    folders: tuple[SharedFolder, ...] = ()
+    wheels: Mapping[Sha256, RecordedWheelFacts] = dataclasses.field(default_factory=dict)
+    arch_free: tuple[ArchFree, ...] = ()
+
+
+# --- facts about the wheels of one lock -------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class WheelFile:
+    """One file as a wheel installs it."""
+
+    path: str
+    """POSIX path from site-packages; `../` leads to scripts, headers and data."""
+    crc: int
+    """CRC-32 of its bytes, as the archive's table of contents says."""
+    size: int
+    """Bytes."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class IndexFile:
+    """One file of a distribution as the index offers it now."""
+
+    filename: str
+    sha256: str
+    """"" where the index does not say."""
+    yanked: str | None
+    """The reason, or "" where none is given; None: it is not yanked."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What is known about the files of a lock; what is missing is unknown, and judged by no rule."""
+
+    contents: Mapping[Sha256, tuple[WheelFile, ...]] = dataclasses.field(default_factory=dict)
+    """Only of wheels that may share a file with another one of the lock."""
+    filenames: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
+    required: Collection[NormalizedName] = ()
+    """Every distribution that a wheel of the lock requires, whatever the marker."""
+    unknown: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
+    """Wheels whose files could not be read → why, a clause."""
+    offered: Mapping[NormalizedName, tuple[IndexFile, ...]] = dataclasses.field(default_factory=dict)
+    """What the index answered for those that were asked for."""
