@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.resources
 import re
+import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,10 @@ class Catalogue:
     """A folder with `profiles/`, `patches/` and `lockfiles/`."""
 
     root: Path
+    # The large files are read once for all pairs of a command, which may be locked side by side.
+    _indexes: dict[str, RecordedIndex] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    _rules: list[Rules] = dataclasses.field(default_factory=list, repr=False, compare=False)
+    _one_at_a_time: threading.Lock = dataclasses.field(default_factory=threading.Lock, repr=False, compare=False)
 
     def app_names(self) -> tuple[str, ...]:
         """List the apps, sorted."""
@@ -79,7 +84,11 @@ class Catalogue:
         Raises:
             CatalogueError: its file has mistakes; carries all of them.
         """
-        return _read(self.root, f"profiles/indexes/{name}.toml", lambda table: index_tables.index(table, name))
+        with self._one_at_a_time:
+            if name not in self._indexes:
+                file = f"profiles/indexes/{name}.toml"
+                self._indexes[name] = _read(self.root, file, lambda table: index_tables.index(table, name))
+            return self._indexes[name]
 
     def rules(self) -> Rules:
         """Read the rules of locks; a catalogue without `profiles/policy/` has none.
@@ -87,6 +96,12 @@ class Catalogue:
         Raises:
             CatalogueError: a file has mistakes; carries all of that file.
         """
+        with self._one_at_a_time:
+            if not self._rules:
+                self._rules.append(self._read_rules())
+            return self._rules[0]
+
+    def _read_rules(self) -> Rules:
         folder = "profiles/policy"
         families = tuple(
             _read(self.root, file, lambda table, file=file: policy_tables.family(table, file))  # type: ignore[misc]
