@@ -222,7 +222,7 @@ class CommandFailedError(PatchlockError):
 
 
 class BusyError(PatchlockError):
-    """Another patchlock works on the same installation."""
+    """Another patchlock works on the same installation or folder."""
 
     code = "busy"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from patchlock.checkout import git
 from patchlock.errors import HookTakenError
+from patchlock.moving import APPLIED
 from patchlock.trees import Tree
 
 _NAMES = ("post-merge", "post-checkout", "post-rewrite")
@@ -17,7 +18,8 @@ _SCRIPT = """#!/bin/sh
 # It renews the patches after a pull or a checkout, and never stops git.
 [ "{name}" = post-checkout ] && [ "$3" != 1 ] && exit 0
 directory=$(git rev-parse --git-dir) || exit 0
-git rev-parse --quiet --verify refs/patchlock/applied >/dev/null || exit 0
+[ "$(git rev-parse --absolute-git-dir)" = {git_dir} ] || exit 0
+git rev-parse --quiet --verify {applied} >/dev/null || exit 0
 for busy in MERGE_AUTOSTASH MERGE_HEAD rebase-merge rebase-apply; do
     if [ -e "$directory/$busy" ]; then
         echo 'patchlock: git is not done yet; when it is, run: {shown}' >&2
@@ -30,7 +32,7 @@ exit 0
 
 
 def install(tree: Tree, command: Sequence[str]) -> tuple[Path, ...]:
-    """Write the hooks of a clone.
+    """Write the hooks of a clone; git runs them in each of its linked worktrees, and they do nothing in the others.
 
     Args:
         tree: the clone.
@@ -50,8 +52,10 @@ def install(tree: Tree, command: Sequence[str]) -> tuple[Path, ...]:
             )
     folder.mkdir(parents=True, exist_ok=True)
     shown = shlex.join(command).replace("'", '"')
+    git_dir = git("rev-parse", "--absolute-git-dir", repository=tree.repository).text
+    words = {"git_dir": shlex.quote(git_dir), "applied": tree.ref(APPLIED)}
     for name in _NAMES:
-        script = _SCRIPT.format(mark=_MARK, name=name, command=shlex.join(command), shown=shown)
+        script = _SCRIPT.format(mark=_MARK, name=name, command=shlex.join(command), shown=shown, **words)
         (folder / name).write_text(script, encoding="utf-8", newline="\n")
         (folder / name).chmod(0o755)
     return tuple(folder / name for name in _NAMES)

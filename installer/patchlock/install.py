@@ -152,7 +152,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         environments.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
-            moving.move(worktree.tree_of(installation.source), before.applied)
+            with trees.hold(worktree.tree_of(installation.source)):
+                moving.move(worktree.tree_of(installation.source), before.applied)
         raise
     worktree.keep(installation.source, name, job.applied)
     environments.switch(installation, name)
@@ -184,7 +185,8 @@ def _move_source(job: _Job) -> moving.Moved:
     else:
         worktree.populate(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
     tree = worktree.tree_of(source)
-    moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
+    with trees.hold(tree):
+        moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
     if moved.conflicts:
         app = job.request.app.name
         raise SourceConflictError(

@@ -21,10 +21,7 @@ from patchlock.model import CommitId
 from patchlock.standing import Standing
 from patchlock.trees import Entries, Tree, commit_of
 
-APPLIED = "refs/patchlock/applied"
-PENDING = "refs/patchlock/pending"
-_BEFORE = "refs/patchlock/before"
-_ABORTED = "refs/patchlock/aborted"
+APPLIED, PENDING, _BEFORE, ABORTED = "applied", "pending", "before", "aborted"
 _RECORD = "conflicts.json"
 
 
@@ -75,6 +72,11 @@ class _States:
         return [state[path].blob if path in state else None for state in known]
 
 
+def applied(tree: Tree) -> CommitId | None:
+    """Name the patched commit that a tree was last brought to, or None."""
+    return commit_of(tree.repository, tree.ref(APPLIED)) if tree.has_repository else None
+
+
 def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_conflicts: bool = False) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
@@ -92,27 +94,28 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
         UnsafePathError: a path leaves the tree.
     """
     _finish_conflicts(tree)
-    base = commit_of(tree.repository, APPLIED)
+    base = commit_of(tree.repository, tree.ref(APPLIED))
     where = standing.of(tree, base) if tree.is_clone else None
     plan = _plan(tree, base or target, target, where, restore_all=restore_all)
     if plan.conflicts and not leave_conflicts:
         raise SourceConflictError(
             f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
             where=str(tree.root),
-            remedy=f"see yours with `git -C {tree.repository} diff {APPLIED}`, undo or move them, and run this again",
+            remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
+            "run this again",
         )
     modes = trees.entries(tree.repository, target)
     if plan.conflicts:
         _remember(tree, plan, base, target)
-    git("update-ref", PENDING, target, repository=tree.repository)
+    git("update-ref", tree.ref(PENDING), target, repository=tree.repository)
     for path, data in plan.writes.items():
         is_executable = path in modes and modes[path].is_executable
         trees.write(tree, path, data, is_executable=is_executable)
     if tree.is_clone:
         _follow(tree, base or target, target)
         _tell_index(tree, plan, where)
-    git("update-ref", APPLIED, target, repository=tree.repository)
-    git("update-ref", "-d", PENDING, repository=tree.repository)
+    git("update-ref", tree.ref(APPLIED), target, repository=tree.repository)
+    git("update-ref", "-d", tree.ref(PENDING), repository=tree.repository)
     return Moved(
         written=tuple(plan.writes),
         merged=tuple(plan.merged),
@@ -126,7 +129,7 @@ def _plan(tree: Tree, base: CommitId, target: CommitId, where: Standing | None, 
     origin = trees.entries(repository, trees.upstream_of(repository, base))
     states = _States(
         before=trees.entries(repository, base),
-        between=trees.entries(repository, commit_of(repository, PENDING) or target),
+        between=trees.entries(repository, commit_of(repository, tree.ref(PENDING)) or target),
         pulled=trees.entries(repository, _pulled(tree, target, where)) if where else origin,
         origin=origin,
         after=trees.entries(repository, target),
@@ -317,7 +320,11 @@ def _remember(tree: Tree, plan: _Plan, base: CommitId | None, target: CommitId) 
     files = {path: trees.read(tree, path) for path in paths}
     staged = _staged(tree, head) if tree.is_clone else {}
     saved = trees.commit_files(
-        tree.repository, files, parent=base or target, message="before a move that met conflicts\n", ref=_BEFORE
+        tree.repository,
+        files,
+        parent=base or target,
+        message="before a move that met conflicts\n",
+        ref=tree.ref(_BEFORE),
     )
     record = {
         "applied": base,
@@ -362,7 +369,7 @@ def _finish_conflicts(tree: Tree) -> None:
     record = _read_record(tree)
     if record is None:
         return
-    if commit_of(tree.repository, PENDING) is not None:
+    if commit_of(tree.repository, tree.ref(PENDING)) is not None:
         abort(tree)
         return
     left = conflicted(tree)
@@ -391,7 +398,7 @@ def _forget(tree: Tree, record: Mapping[str, object]) -> None:
 def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     """Go back to the files as they were before a move that met conflicts, byte for byte.
 
-    What stands there now is kept as `refs/patchlock/aborted`.
+    What stands there now is kept under the ref `aborted`.
 
     Returns:
         The files that were brought back; none where no move left conflicts.
@@ -404,7 +411,9 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     listed = trees.entries(repository, saved)
     paths = [PurePosixPath(str(path)) for path in _listed(record, "paths")]
     now = {path: trees.read(tree, path) for path in paths}
-    trees.commit_files(repository, now, parent=saved, message="what was left when it was aborted\n", ref=_ABORTED)
+    trees.commit_files(
+        repository, now, parent=saved, message="what was left when it was aborted\n", ref=tree.ref(ABORTED)
+    )
     missing = set(_listed(record, "missing"))
     data = trees.contents(repository, [listed[path] for path in paths if path in listed])
     for path in paths:
@@ -418,7 +427,8 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         git("update-ref", "HEAD", head, repository=repository)
         _move_index(tree, now_head, CommitId(head))
     applied = record.get("applied")
-    git("update-ref", *([APPLIED, applied] if isinstance(applied, str) else ["-d", APPLIED]), repository=repository)
-    git("update-ref", "-d", PENDING, repository=repository)
+    words = [tree.ref(APPLIED), applied] if isinstance(applied, str) else ["-d", tree.ref(APPLIED)]
+    git("update-ref", *words, repository=repository)
+    git("update-ref", "-d", tree.ref(PENDING), repository=repository)
     _forget(tree, record)
     return tuple(paths)

@@ -13,7 +13,9 @@ from patchlock.errors import BusyError
 
 
 @contextlib.contextmanager
-def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None) -> Iterator[int]:
+def hold(
+    path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None, folder: Path | None = None
+) -> Iterator[int]:
     """Hold the lock of a folder.
 
     A killed holder leaves nothing stuck. Children that inherit the descriptor keep the lock until they end too, so
@@ -23,6 +25,7 @@ def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None)
         path: the lock's file; made if need be, never removed.
         wait: seconds to wait for another holder.
         waiting: called once, when there is another holder.
+        folder: of the user's, for which the lock is; the lock of an installation lies in that itself.
 
     Yields:
         The file descriptor, for `process.run(keep_open=…)`.
@@ -44,8 +47,8 @@ def hold(path: Path, *, wait: float, waiting: Callable[[], None] = lambda: None)
                 told = True
             if time.monotonic() > deadline:
                 raise BusyError(
-                    "another patchlock works on the same installation",
-                    where=str(path.parent),
+                    f"another patchlock works on the same {'folder' if folder else 'installation'}",
+                    where=str(folder or path.parent),
                     remedy="wait for it to end and run the same command again",
                 )
             time.sleep(0.05)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock import checkout, manifest, merging, moving, patching, planning, standing, targets, trees
@@ -20,8 +20,8 @@ from patchlock.moving import Moved
 from patchlock.trees import Tree
 
 _PRIVATE = ".patchlock"
-_MADE = "refs/patchlock/made"
-_ORIGIN = "refs/patchlock/origin"
+_MADE, _ORIGIN = "made", "origin"
+"""Refs, as those of `moving`: the newest patched commit, and the unpatched files of a folder that is no clone."""
 _NOT_UPSTREAMS = frozenset({_PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
 _LARGEST = 8_000_000
 """Bytes; a larger file of a folder that is no clone is a model or an archive, not source."""
@@ -81,26 +81,37 @@ def open_tree(folder: Path) -> Tree:
     is_clone = bool(top) and Path(top).resolve() == root
     if is_clone and trees.commit_of(root, "HEAD") is None:
         raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
-    return Tree(root=root, repository=root if is_clone else root / _PRIVATE)
+    if not is_clone:
+        return Tree(root=root, repository=root / _PRIVATE)
+    return Tree(root=root, repository=root, refs=trees.refs_of(root))
 
 
-def apply(tree: Tree, wanted: PatchSet, *, upstream: CommitId | None = None) -> Applied | None:
-    """Bring a tree to upstream's files with the patches, keeping the user's edits; None where there is nothing to do.
+def apply(tree: Tree, wanted: PatchSet, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
+    """Put the patches into what is checked out, keeping the user's edits; None where there is nothing to do.
 
     Where the user's edits and ours meet, both are left between markers, and `moving.abort` goes back.
 
     Args:
         tree: the folder.
         wanted: the patches.
-        upstream: the commit to bring it to; what the user has checked out where it is left out.
+        waiting: called once, when another patchlock works there.
 
     Raises:
+        BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.
     """
+    if is_current(tree, wanted):
+        return None
+    with trees.hold(tree, waiting=waiting):
+        return _apply(tree, wanted, None)
+
+
+def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied | None:
+    """Apply, to upstream's commit or to what is checked out, while nobody else works there."""
     if is_current(tree, wanted) and upstream in {None, _head(tree)}:
         return None
-    if not tree.is_clone and not tree.repository.is_dir():
+    if not tree.has_repository:
         _make_private(tree)
     upstream, patched = _patched(tree, wanted, upstream)
     patching.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
@@ -108,7 +119,7 @@ def apply(tree: Tree, wanted: PatchSet, *, upstream: CommitId | None = None) -> 
     message = planning.patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
     applied = trees.commit_files(
-        tree.repository, files, parent=upstream, message=message, ref=_MADE, executable=scripts
+        tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
     moved = moving.move(tree, applied, leave_conflicts=True)
     if not moved.conflicts:
@@ -123,7 +134,7 @@ def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome
     return tuple(now if now.kind is OutcomeKind.DRIFTED else found for found, now in pairs)
 
 
-def update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
+def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
     """Fetch what upstream's branch has now, and bring a clone there with the patches.
 
     Git's own pull refuses to touch a file that is patched; this does not need it. The branch follows upstream's. What
@@ -131,6 +142,7 @@ def update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
 
     Raises:
         UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
+        BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.
     """
@@ -140,6 +152,11 @@ def update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
             where=str(tree.root),
             remedy="unpack the new version over it, and run `patchlock patch apply` again",
         )
+    with trees.hold(tree, waiting=waiting):
+        return _update(tree, wanted, cache)
+
+
+def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     repository = tree.repository
     branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
     remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
@@ -153,14 +170,14 @@ def update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
     newest = checkout.fetch_branch(place, theirs, into=repository, ref=f"refs/remotes/{remote}/{theirs}", cache=cache)
-    where = standing.of(tree, trees.commit_of(repository, moving.APPLIED))
+    where = standing.of(tree, moving.applied(tree))
     if where.head is None or where.unfinished or not _is_behind(tree, where.head, newest):
         raise UpstreamError(
             f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
             where=str(tree.root),
             remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
         )
-    return apply(tree, wanted, upstream=newest)
+    return _apply(tree, wanted, newest)
 
 
 def _configured(tree: Tree, key: str) -> str:
@@ -190,19 +207,35 @@ def status(tree: Tree, wanted: PatchSet) -> tuple[CommitId, Patched, tuple[Outco
     return upstream, patched, tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
 
 
-def undo(tree: Tree) -> Moved:
+def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
     """Take the patches out of a tree, keeping the user's edits.
 
     Raises:
         NotPatchedError: there is nothing to undo.
+        BusyError: another patchlock works there and does not end.
         SourceConflictError: the user's edits and ours touch the same lines; nothing was written.
     """
-    applied = require_patched(tree)
-    moved = moving.move(tree, trees.upstream_of(tree.repository, applied))
-    for ref in (moving.APPLIED, _MADE):
-        git("update-ref", "-d", ref, repository=tree.repository)
-    manifest.remove(tree)
+    require_patched(tree)
+    with trees.hold(tree, waiting=waiting):
+        applied = require_patched(tree)
+        moved = moving.move(tree, trees.upstream_of(tree.repository, applied))
+        for ref in (moving.APPLIED, _MADE):
+            git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
+        manifest.remove(tree)
     return moved
+
+
+def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:
+    """Go back to the files as they were before conflicts were left; see `moving.abort`.
+
+    Raises:
+        NotPatchedError: nothing was ever applied there.
+        BusyError: another patchlock works there and does not end.
+    """
+    if not tree.has_repository:
+        require_patched(tree)
+    with trees.hold(tree, waiting=waiting):
+        return moving.abort(tree)
 
 
 def require_patched(tree: Tree) -> CommitId:
@@ -211,8 +244,7 @@ def require_patched(tree: Tree) -> CommitId:
     Raises:
         NotPatchedError: none is known.
     """
-    has_repository = tree.is_clone or tree.repository.is_dir()
-    applied = trees.commit_of(tree.repository, moving.APPLIED) if has_repository else None
+    applied = moving.applied(tree)
     if applied is None:
         raise NotPatchedError(
             "no patches are applied there",
@@ -223,8 +255,9 @@ def require_patched(tree: Tree) -> CommitId:
 
 
 def _make_private(tree: Tree) -> None:
-    tree.repository.mkdir()
     git("init", "-q", "--bare", "--object-format=sha1", repository=tree.repository)
+    # The folder may become a part of a repository of the user's.
+    (tree.repository / ".gitignore").write_text("*\n", encoding="utf-8")
     (tree.repository / "README").write_text(
         "patchlock keeps here what it needs to undo and to renew its patches in this folder.\n", encoding="utf-8"
     )
@@ -254,14 +287,13 @@ def _head(tree: Tree) -> str:
 
 def _patched(tree: Tree, wanted: PatchSet, upstream: CommitId | None = None) -> tuple[CommitId, Patched]:
     """Patch upstream's files in memory: those of a commit, or of the one that fits the tree as it stands."""
-    has_repository = tree.is_clone or tree.repository.is_dir()
-    applied = trees.commit_of(tree.repository, moving.APPLIED) if has_repository else None
+    applied = moving.applied(tree)
     if upstream:
         pass
     elif tree.is_clone:
         upstream = _upstream(tree, applied)
     else:
-        upstream = _archive(tree, wanted, applied) if has_repository else CommitId("")
+        upstream = _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
     listed = trees.entries(tree.repository, upstream) if upstream else dict.fromkeys(_files(tree))
     below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
     chosen = targets.candidates(wanted.patches, below)
@@ -320,7 +352,7 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
     chosen = [wanted.directory / path for path in targets.candidates(wanted.patches, below)]
     listed = {path: data for path in chosen if (data := trees.read(tree, path)) is not None}
     if applied is None:
-        return trees.commit_files(tree.repository, listed, parent=None, message="as found\n", ref=_ORIGIN)
+        return trees.commit_files(tree.repository, listed, parent=None, message="as found\n", ref=tree.ref(_ORIGIN))
     origin = trees.upstream_of(tree.repository, applied)
     before, after = trees.entries(tree.repository, origin), trees.entries(tree.repository, applied)
     blobs = trees.contents(tree.repository, [*before.values(), *after.values()])
@@ -332,7 +364,7 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
             newer[path] = mine
     if not newer:
         return origin
-    return trees.commit_files(tree.repository, newer, parent=origin, message="as found again\n", ref=_ORIGIN)
+    return trees.commit_files(tree.repository, newer, parent=origin, message="as found again\n", ref=tree.ref(_ORIGIN))
 
 
 def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+from patchlock import mutex
 from patchlock.checkout import blobs, git
 from patchlock.errors import UnsafePathError
 from patchlock.model import CommitId
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
+_REFS = "refs/patchlock"
+_LOCK = "lock"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,11 +26,22 @@ class Tree:
     root: Path
     repository: Path
     """The folder itself where it is a git clone; a repository of ours inside it otherwise."""
+    refs: str = _REFS
+    """What the names of our refs for this tree begin with; each linked worktree has its own."""
 
     @property
     def is_clone(self) -> bool:
         """The folder is a git clone of the user's."""
         return self.root == self.repository
+
+    def ref(self, name: str) -> str:
+        """Give the full name of a ref of ours: `applied`, `pending`, …; see `moving`."""
+        return f"{self.refs}/{name}"
+
+    @property
+    def has_repository(self) -> bool:
+        """There is a repository already: the folder is a clone, or patches were applied there before."""
+        return self.is_clone or (self.repository / "HEAD").is_file()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +54,37 @@ class Entry:
 
 Entries = Mapping[PurePosixPath, Entry]
 """By path from the root of the tree."""
+
+
+@contextlib.contextmanager
+def hold(tree: Tree, *, wait: float = 60, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Keep every other patchlock away from a tree.
+
+    Args:
+        tree: the tree.
+        wait: seconds to wait for another patchlock there.
+        waiting: called once, when there is another one.
+
+    Raises:
+        BusyError: another one works there, and did not end in time.
+    """
+    # A folder that is no clone has no repository yet when it is patched for the first time.
+    file = repository_file(tree.repository, _LOCK) if tree.is_clone else tree.repository / "patchlock" / _LOCK
+    with mutex.hold(file, wait=wait, waiting=waiting, folder=tree.root):
+        yield
+
+
+def refs_of(clone: Path) -> str:
+    """Say what the names of our refs in a clone begin with.
+
+    Linked worktrees share one store of refs. Git's own `refs/worktree` would be theirs alone, but `git gc` in another
+    worktree removes what only these refs name (seen with git 2.39).
+    """
+    if (clone / ".git").is_dir():
+        return _REFS
+    own, common = git("rev-parse", "--git-dir", "--git-common-dir", repository=clone).text.splitlines()
+    is_linked = (clone / own).resolve() != (clone / common).resolve()
+    return f"{_REFS}/worktrees/{Path(own).name}" if is_linked else _REFS
 
 
 def commit_of(repository: Path, ref: str) -> CommitId | None:

@@ -29,7 +29,9 @@ def rollback(request: Request, progress: Progress) -> Receipt:
         )
     require_resolved(request)
     with working(installation, progress):
-        moving.move(worktree.tree_of(installation.source), earlier[0].applied)
+        tree = worktree.tree_of(installation.source)
+        with trees.hold(tree):
+            moving.move(tree, earlier[0].applied)
         environments.switch(installation, earlier[0].id)
     return earlier[0]
 
@@ -105,12 +107,13 @@ def recover(request: Request, progress: Progress) -> None:
         now = environments.current(installation)
         if now is None:
             return
-        wanted = worktree.moving(installation.source) or trees.commit_of(installation.source, moving.APPLIED)
+        wanted = worktree.moving(installation.source) or moving.applied(worktree.tree_of(installation.source))
         if wanted != now.applied:
             progress.note("an install was cut off; finishing or undoing it")
             complete = [r for r in environments.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
-            moving.move(worktree.tree_of(installation.source), chosen.applied)
+            with trees.hold(worktree.tree_of(installation.source)):
+                moving.move(worktree.tree_of(installation.source), chosen.applied)
             environments.switch(installation, chosen.id)
         installation.journal.unlink(missing_ok=True)
 
@@ -143,4 +146,6 @@ def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
     """
     environments.require_current(request.installation, request.app.name)
     with working(request.installation, progress):
-        return tuple(map(str, moving.abort(worktree.tree_of(request.installation.source))))
+        tree = worktree.tree_of(request.installation.source)
+        with trees.hold(tree):
+            return tuple(map(str, moving.abort(tree)))

@@ -11,8 +11,9 @@ from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
 from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
 
-_INCOMING = "refs/patchlock/incoming"
-"""The patched commit as it comes from our cache, so that git keeps it until a move takes it."""
+_INCOMING, _GENERATIONS = "incoming", "generations"
+"""Refs, as those of `moving`: the patched commit as it comes from our cache, kept until a move takes it; those of
+generations."""
 
 
 def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
@@ -40,7 +41,7 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
         git("config", f"branch.{app.branch}.remote", "origin", repository=building)
         git("config", f"branch.{app.branch}.merge", f"refs/heads/{app.branch}", repository=building)
     git("reset", "-q", "--hard", snapshot.commit, repository=building, keep_open=[lock])
-    git("update-ref", APPLIED, snapshot.commit, repository=building)
+    git("update-ref", tree_of(building).ref(APPLIED), snapshot.commit, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
     building.replace(folder)
@@ -48,7 +49,7 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
 
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
-    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{_INCOMING}")
+    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(_INCOMING)}")
     git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
 
 
@@ -61,12 +62,16 @@ def prepare(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
 
 def keep(folder: Path, generation: str, applied: CommitId) -> None:
     """Keep the patched commit of a generation from git's clean-up, so that a rollback finds it."""
-    git("update-ref", f"refs/patchlock/generations/{generation}", applied, repository=folder)
+    git("update-ref", _generation(folder, generation), applied, repository=folder)
 
 
 def forget(folder: Path, generation: str) -> None:
     """Let go of the patched commit of a removed generation."""
-    git("update-ref", "-d", f"refs/patchlock/generations/{generation}", repository=folder)
+    git("update-ref", "-d", _generation(folder, generation), repository=folder)
+
+
+def _generation(folder: Path, generation: str) -> str:
+    return tree_of(folder).ref(f"{_GENERATIONS}/{generation}")
 
 
 def tree_of(folder: Path) -> Tree:
@@ -79,7 +84,7 @@ def users_commits(folder: Path) -> tuple[str, ...]:
     stash = ["refs/stash"] if commit_of(folder, "refs/stash") else []
     done = git(
         *("log", "--format=%h %s", "--branches", "--tags", "HEAD", *stash),
-        *("--not", "--remotes", "--glob=refs/patchlock/*"),
+        *("--not", "--remotes", f"--glob={tree_of(folder).refs}/*"),
         repository=folder,
     )
     return tuple(done.text.splitlines())
@@ -87,12 +92,12 @@ def users_commits(folder: Path) -> tuple[str, ...]:
 
 def moving(folder: Path) -> CommitId | None:
     """Name the commit that the tree is on its way to, or None where no move was cut off."""
-    return commit_of(folder, PENDING)
+    return commit_of(folder, tree_of(folder).ref(PENDING))
 
 
 def users_files(folder: Path) -> tuple[PurePosixPath, ...]:
     """List what is the user's: files that we did not put there, and files that he changed; sorted, without caches."""
-    applied = commit_of(folder, APPLIED)
+    applied = commit_of(folder, tree_of(folder).ref(APPLIED))
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
         env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
         git("read-tree", applied or "HEAD", repository=folder, env=env)

@@ -227,14 +227,14 @@ def test_edits_that_meet_are_left_as_git_leaves_them(clone: Path, upstream: Path
 
 def test_one_command_goes_back(clone: Path, upstream: Path) -> None:
     apply(clone)
-    head, applied = git(clone, "rev-parse", "HEAD"), git(clone, "rev-parse", moving.APPLIED)
+    head, applied = git(clone, "rev-parse", "HEAD"), git(clone, "rev-parse", "refs/patchlock/applied")
     _conflict(clone, upstream)
     begun = read(clone) + "# begun\n"
     (clone / "app.py").write_text(begun)
     assert set(moving.abort(repatching.open_tree(clone))) == {PurePosixPath("app.py"), PurePosixPath("new.py")}
     assert read(clone) == PATCHED.replace("line4 = 4", "line4 = 'mine'")
     assert not (clone / "new.py").exists()
-    assert git(clone, "rev-parse", "HEAD", moving.APPLIED) == f"{head}\n{applied}"
+    assert git(clone, "rev-parse", "HEAD", "refs/patchlock/applied") == f"{head}\n{applied}"
     assert git(clone, "status", "--short") == "M app.py"
     assert git(clone, "show", "refs/patchlock/aborted:app.py") + "\n" == begun
 

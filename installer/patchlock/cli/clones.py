@@ -80,7 +80,7 @@ def apply_command(
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
         click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
-    return _told(tree, wanted, repatching.apply(tree, wanted), "patch apply", as_json)
+    return _told(tree, wanted, repatching.apply(tree, wanted, waiting=_waiting), "patch apply", as_json)
 
 
 @click.command("update")
@@ -100,7 +100,9 @@ def update_command(
 
     tree = repatching.open_tree(source)
     wanted = patch_set(tree, catalogue, app, profile, file)
-    return _told(tree, wanted, repatching.update(tree, wanted, options.cache()), "patch update", as_json)
+    return _told(
+        tree, wanted, repatching.update(tree, wanted, options.cache(), waiting=_waiting), "patch update", as_json
+    )
 
 
 @click.command("undo")
@@ -116,7 +118,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  
     from patchlock import repatching
 
     tree = repatching.open_tree(source)
-    moved = repatching.undo(tree)
+    moved = repatching.undo(tree, waiting=_waiting)
     if as_json:
         output.succeed("patch undo", _moved(moved))
     else:
@@ -236,17 +238,18 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
 def _abort(tree: Tree, command: str, as_json: bool) -> int:
     from patchlock import moving, repatching
 
-    if tree.is_clone or tree.repository.is_dir():
-        files = moving.abort(tree)
-    else:
-        repatching.require_patched(tree)
+    files = repatching.abort(tree, waiting=_waiting)
     if as_json:
         output.succeed(command, {"changed": bool(files), "restored": [str(path) for path in files]})
     elif files:
-        click.echo(f"{len(files)} files are as they were; what stood there is kept as refs/patchlock/aborted")
+        click.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(moving.ABORTED)}")
     else:
         click.echo("there are no conflicts to go back from: nothing to do")
     return 0
+
+
+def _waiting() -> None:
+    click.echo("waiting for another patchlock in this folder", err=True)
 
 
 def _moved(moved: Moved) -> dict[str, object]:
