@@ -140,6 +140,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     with progress.stage("patch"):
         moved = _move_source(job)
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
+        kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
         # Also where the generation was complete already: the source may have moved, or the user may have changed it.
@@ -229,7 +230,7 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         sequence=before.sequence if before else 1 + max((receipt.sequence for receipt in made), default=0),
         environment=request.profile.environment,
         patched=patched,
-        present={file: planning.sha256((source / file).read_bytes()) for file in patched},
+        present={file: planning.sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()},
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
     )
 

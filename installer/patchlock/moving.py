@@ -34,6 +34,8 @@ class Moved:
     """Files where the user's edits and ours were joined."""
     kept: tuple[PurePosixPath, ...]
     """Files that upstream no longer has and that the user had changed: they stay."""
+    removed: tuple[PurePosixPath, ...]
+    """Files that the user removed or renamed with git, and that would have been written: they stay away."""
     conflicts: tuple[PurePosixPath, ...]
     """Files that were left with both sides between markers; empty unless that was asked for."""
 
@@ -45,6 +47,7 @@ class _Plan:
     writes: dict[PurePosixPath, bytes | None] = dataclasses.field(default_factory=dict)
     merged: list[PurePosixPath] = dataclasses.field(default_factory=list)
     kept: list[PurePosixPath] = dataclasses.field(default_factory=list)
+    removed: list[PurePosixPath] = dataclasses.field(default_factory=list)
     conflicts: dict[PurePosixPath, tuple[bytes | None, bytes, bytes]] = dataclasses.field(default_factory=dict)
     """Path → what both sides come from, the user's side, ours."""
     resolved: list[PurePosixPath] = dataclasses.field(default_factory=list)
@@ -80,8 +83,8 @@ def applied(tree: Tree) -> CommitId | None:
 def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_conflicts: bool = False) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
-    A patched file that is missing comes back. Where the user pulled, rebased or checked out another commit himself,
-    the version that is nearest to his file is what his edits are counted from.
+    A patched file that is missing comes back, unless the user removed it with git. Where the user pulled, rebased or
+    checked out another commit himself, the version that is nearest to his file is what his edits are counted from.
 
     Args:
         tree: the working tree.
@@ -120,6 +123,7 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
         written=tuple(plan.writes),
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
+        removed=tuple(plan.removed),
         conflicts=tuple(sorted(plan.conflicts)),
     )
 
@@ -140,8 +144,9 @@ def _plan(tree: Tree, base: CommitId, target: CommitId, where: Standing | None, 
     everything = (states.before, states.between, states.pulled, states.origin, states.after)
     listed = [state[path] for state in everything for path in changed if path in state]
     data = trees.contents(repository, listed)
-    plan = _Plan()
-    for path in changed:
+    removed = set() if where is None or restore_all else _removed(tree, states, changed)
+    plan = _Plan(removed=sorted(removed))
+    for path in (path for path in changed if path not in removed):
         new = data[states.after[path].blob] if path in states.after else None
         known = [data[blob] if blob else None for blob in states.versions(path)]
         _decide(tree, plan, path, known, new, where)
@@ -160,6 +165,16 @@ def _is_changed(tree: Tree, states: _States, wanted: Entries, path: PurePosixPat
         return True
     is_ours = after is not None and wanted.get(path) != after
     return after is not None and (restore_all or is_ours) and not trees.exists(tree, path)
+
+
+def _removed(tree: Tree, states: _States, paths: Iterable[PurePosixPath]) -> set[PurePosixPath]:
+    """Choose the files that the user removed with git: his upstream has them, and neither his tree nor his index."""
+    known = states.pulled.keys() | states.origin.keys()
+    missing = {path for path in paths if path in known and path in states.after and not trees.exists(tree, path)}
+    if not missing:
+        return missing
+    listed = git("ls-files", "-z", repository=tree.repository).stdout.split(b"\0")
+    return missing - {PurePosixPath(os.fsdecode(name)) for name in listed}
 
 
 def _decide(

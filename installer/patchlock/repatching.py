@@ -218,7 +218,8 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
     require_patched(tree)
     with trees.hold(tree, waiting=waiting):
         applied = require_patched(tree)
-        moved = moving.move(tree, trees.upstream_of(tree.repository, applied))
+        found = _upstream(tree, applied) if tree.is_clone else trees.upstream_of(tree.repository, applied)
+        moved = moving.move(tree, found)
         for ref in (moving.APPLIED, _MADE):
             git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
         manifest.remove(tree)

@@ -257,10 +257,12 @@ def _moved(moved: Moved) -> dict[str, object]:
         "written": [str(path) for path in moved.written],
         "merged": [str(path) for path in moved.merged],
         "kept": [str(path) for path in moved.kept],
+        "removed": [str(path) for path in moved.removed],
         "conflicts": [str(path) for path in moved.conflicts],
     }
 
 
 def _kept(moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
-    return f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    told = f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told
