@@ -11,7 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
+from patchlock.ops import expressions
 from patchlock.ops.python import ReplaceExpression
+from patchlock.ops.syntax import parse_expression
 from patchlock.sources import SourceText, decode, encode, splice
 
 F_STRING = "it stands inside an f-string, where places differ between versions of Python"
@@ -53,6 +55,10 @@ def patched(op: ReplaceExpression, data: bytes) -> bytes:
 CHANGES = [
     pytest.param(PROVIDERS, "x = 'C' in ort.get_available_providers()  # c\n", "x = 'C' in usable(ort.get_available_providers())  # c\n", id="around-itself"),
     pytest.param(PROVIDERS, "y(onnxruntime . get_available_providers( ))\n", "y(usable(onnxruntime.get_available_providers()))\n", id="any-receiver"),
+    pytest.param(op("f($*a)", "f($*a, k=1)"), "f(2)\n", "f(2, k=1)\n", id="wider-than-its-replacement"),
+    pytest.param(op('"cuda"', "a if b else c"), "f(x + 'cuda', ['cuda'], k='cuda', **{'cuda': 'cuda'})\n", "f(x + (a if b else c), [a if b else c], k=a if b else c, **{a if b else c: a if b else c})\n", id="parentheses-only-where-brackets-do-not-divide"),
+    pytest.param(op('"cuda"', "a, b"), "f('cuda', ['cuda'])\n", "f((a, b), [(a, b)])\n", id="tuple-among-arguments"),
+    pytest.param(op("($x for x in $y)", "a"), "f(x for x in y)\n", "f(a)\n", id="generator-with-the-brackets-of-its-call"),
     pytest.param(MOVE, "a.cuda()\n", "move(a)\n", id="empty-rest"),
     pytest.param(MOVE, "a.cuda(1,  # one\n  k=(2), **d,\n)\n", "move(a, 1,  # one\n  k=(2), **d)\n", id="rest-with-comments"),
     pytest.param(MOVE, "(a +\n b).cuda()\n", "move(a +\n b)\n", id="captured-lines-into-brackets"),
@@ -170,6 +176,7 @@ def test_all_other_bytes_stay(before: bytes, after: bytes) -> None:
     assert patched(CUDA, before) == after
 
 
+ENDLESS = "matches too, so that nobody can tell what is replaced already"
 MISTAKES = [
     pytest.param("f(", "g()", (), "`f(` is not a Python expression", id="pattern"),
     pytest.param("f()", "return", (), "`return` is not a Python expression", id="replacement"),
@@ -177,6 +184,9 @@ MISTAKES = [
     pytest.param("f($x)", "g($y, $*z)", (), "$y of `g($y, $*z)` is not in `f($x)`", id="unknown-metavariable"),
     pytest.param("f($x)", "g($*x)", (), "$x of `g($*x)` is not in `f($x)`", id="other-kind-of-metavariable"),
     pytest.param("'a'", '"a"', (), '`"a"` is what the pattern says already', id="the-same"),
+    pytest.param("f($a, $b)", "f($b, $a)", (), f"all that `f($a, $b)` matches, `f($b, $a)` {ENDLESS}", id="swapped"),
+    pytest.param("[$a, $b]", "[$b, $a]", (), f"all that `[$a, $b]` matches, `[$b, $a]` {ENDLESS}", id="swapped-list"),
+    pytest.param("f($a, $b)", "f($*r)", (), "$r of `f($*r)` is not in `f($a, $b)`", id="wider"),
     pytest.param("a", "b", ("f()",), "`f()` is not the name of a function", id="within"),
 ]  # fmt: skip
 
@@ -202,3 +212,17 @@ def test_result_means_what_parentheses_everywhere_would_make_it_mean(slot: str, 
     assume(value != "(q)" or replacement != "$x.y")
     result = patched(op("h($x)", replacement), f"{before}\n".encode()).decode()
     assert ast.dump(ast.parse(result)) == ast.dump(ast.parse(meant))
+
+
+def test_work_grows_with_the_sites_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = 0
+
+    def counting(text: str) -> ast.expr | None:
+        nonlocal parsed
+        parsed += len(text)
+        return parse_expression(text)
+
+    monkeypatch.setattr(expressions, "parse_expression", counting)
+    text = "table = [" + 'f(k=chr(1), **{2: "cuda"}), ' * 300 + "]\n"
+    assert len(locate(CUDA, text).edits) == 300
+    assert parsed < 10 * len(text)

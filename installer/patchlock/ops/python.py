@@ -74,6 +74,12 @@ class ReplaceExpression:
             raise ValueError(f"${name} of `{self.replacement}` is not in `{self.pattern}`")
         if same(wanted.tree, replacement.tree):
             raise ValueError(f"`{self.replacement}` is what the pattern says already")
+        settled = is_telling(replacement.tree)
+        if (replacement if settled else wanted).match(wanted.tree if settled else replacement.tree) is not None:
+            raise ValueError(
+                f"all that `{self.pattern}` matches, `{self.replacement}` matches too, so that nobody can tell what is "
+                "replaced already"
+            )
         _check_names(self.within)
 
     def locate(self, source: SourceText) -> Located:

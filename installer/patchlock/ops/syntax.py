@@ -156,7 +156,10 @@ class Place:
     field: str = ""
     """The parent's field that holds the node."""
     root: ast.expr | None = None
-    """The outermost expression around the node, possibly the node itself; `None` for a statement."""
+    """The largest expression around the node, possibly itself, that no brackets divide from it; `None` for a statement.
+
+    How code is read inside brackets does not depend on what stands outside them.
+    """
     scopes: tuple[str, ...] = ()
     """Dotted names of the functions and classes around the node, outermost first."""
     barrier: str = ""
@@ -171,7 +174,7 @@ class Place:
                         node=child,
                         parent=self.node,
                         field=field,
-                        root=self.root or (child if isinstance(child, ast.expr) else None),
+                        root=self._root(field, child),
                         scopes=self._scopes(field),
                         barrier=self.barrier or _barrier(child),
                     )
@@ -179,6 +182,18 @@ class Place:
     def is_within(self, names: tuple[str, ...]) -> bool:
         """Tell whether a function or class of one of these names (`load`, `Model.load`) is around; no name: always."""
         return not names or any(f".{scope}".endswith(f".{name}") for scope in self.scopes for name in names)
+
+    def _root(self, field: str, child: ast.AST) -> ast.expr | None:
+        if not isinstance(child, ast.expr):
+            return self.root
+        match self.node, field:
+            case (ast.List() | ast.Set(), "elts") | (ast.Call(), "args") | (ast.keyword(), "value"):
+                is_alone = not isinstance(child, ast.GeneratorExp)  # `f(x for x in y)` has its brackets from the call
+            case ast.Dict(keys=keys), "keys" | "values":
+                is_alone = None not in keys
+            case _:
+                is_alone = False
+        return child if is_alone else self.root or child
 
     def _scopes(self, field: str) -> tuple[str, ...]:
         if field == "body" and isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
