@@ -24,12 +24,14 @@ _WORDS = re.compile(
     "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
     "|search|(has|get|set|del)attr|isinstance|print|debug|info|warning|warn|error|exception|critical|log|write|input|ord"
     "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
-    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)"
+    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)|Info|toast|success"
+    "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
+    "|Tab|TabItem|Accordion|display"
 )
 _OFFERED = ("Radio", "Dropdown", "Choice", "CheckboxGroup", "selectbox", "radio")
 _OTHER_THINGS = re.compile(
-    r"(.*_)?(backend|platform|name|label|title|extras?|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
-    r"|build|variant|kind_name|group|section|mode)"
+    r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
+    r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
 _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
@@ -136,6 +138,10 @@ class WithoutCuda:
                 return False
             case ast.Subscript(slice=key) if key is child:
                 return False
+            case ast.Assert(msg=message) if message is child:
+                return False
+            case ast.Call() | ast.keyword() | ast.Dict() if _is_complaint(parent, outer):
+                return False
             case ast.Dict(keys=keys, values=values):
                 owner = next((k for k, v in zip(keys, values, strict=True) if v is child), None)
                 return child not in keys and _may_be_device(owner.value if isinstance(owner, ast.Constant) else "")
@@ -180,7 +186,9 @@ def _is_asked(node: ast.AST) -> bool:
     """Tell whether an expression makes the name of a CUDA device."""
     match node:
         case ast.JoinedStr(values=[ast.Constant(value=str() as text), *rest]):
-            return text == "cuda:" if rest else bool(_ASKED.fullmatch(text))
+            if rest and text == "cuda:":
+                return not any(isinstance(part, ast.Constant) for part in rest)
+            return not rest and bool(_ASKED.fullmatch(text))
         case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Add() | ast.Mod()):
             return bool(_ASKED.fullmatch(text)) and text != "cuda"
         case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="format")):
@@ -327,6 +335,14 @@ def _is_taken_into(targets: list[ast.expr], outer: tuple[ast.AST, ...]) -> bool:
             break
         is_enum |= isinstance(node, ast.ClassDef) and any(name_of(base).endswith("Enum") for base in node.bases)
     return not is_enum and "CUDA" not in names and any(map(_may_be_device, names))
+
+
+def _is_complaint(parent: ast.AST, outer: tuple[ast.AST, ...]) -> bool:
+    """Tell whether a call makes what is raised, or a dictionary is only printed or logged."""
+    if isinstance(parent, ast.Dict):
+        return _is_said(outer)
+    call_at = 0 if isinstance(parent, ast.keyword) else -1
+    return isinstance(outer[call_at + 1], ast.Raise)
 
 
 def _is_said(outer: tuple[ast.AST, ...]) -> bool:

@@ -17,15 +17,17 @@ ITSELF = "autocast and gradient scaling switch themselves off without CUDA"
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 _NO_DEVICE = re.compile(
-    r"(.*_)?(backend|platform|name|label|title|extras?|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
-    r"|build|variant|kind_name|group|section|mode)"
+    r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
+    r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
 )
 _ITSELF = {"autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype"}
 _TEXTS = re.compile(
     "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
     "|search|(has|get|set|del)attr|isinstance|print|debug|info|warning|warn|error|exception|critical|log|write|input|ord"
     "|len|add_argument|Path|open|import_module|__import__|find_spec|(CUDA)?Extension|run|check_output|Popen|system|library"
-    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)"
+    "|impl|register|skipif|skipIf|skipUnless|Markdown|TypeVar|Literal|.*(Error|Exception|Warning)|Info|toast|success"
+    "|s?echo|style|fail|skip|s?exit|abort|_|i18n|gettext|translate|tr|notify|show(info|warning|error)|HTML|Label|Button"
+    "|Tab|TabItem|Accordion|display"
 )
 """Functions for which a text is a text."""
 _LOOKUPS = {"get", "getenv", "pop", "setdefault"}
@@ -38,7 +40,8 @@ def is_device(node: ast.AST) -> bool:
         case ast.Constant(value=str() as text):
             return bool(_CUDA.fullmatch(text))
         case ast.JoinedStr(values=[ast.Constant(value=str() as text), *rest]):
-            return text == "cuda:" if rest else bool(_CUDA.fullmatch(text))
+            is_number = all(isinstance(part, ast.FormattedValue) for part in rest)
+            return text == "cuda:" and is_number if rest else bool(_CUDA.fullmatch(text))
         case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Add()):
             return text == "cuda:"
         case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Mod()):
@@ -86,8 +89,10 @@ def _direct_use(here: Spot) -> str:
             return "it is compared"
         case ast.Subscript() | ast.Dict() if here.field in {"slice", "keys"}:
             return "it is a key"
+        case ast.Assert() if here.field == "msg":
+            return "it is part of a message"
         case ast.Call() as call if here.field == "args":
-            return _as_argument(call, node)
+            return "it is part of a message" if _is_raised(here.around) else _as_argument(call, node)
         case ast.keyword() as keyword:
             return _as_keyword(here, keyword)
         case ast.List() | ast.Tuple() | ast.Set() as display:
@@ -100,6 +105,8 @@ def _direct_use(here: Spot) -> str:
             return _assigned(here, targets)
         case ast.AnnAssign(target=target):
             return "it is an annotation" if here.field == "annotation" else _assigned(here, [target])
+        case ast.Dict() if here.around and _is_message(here.around):
+            return "it is part of a message"
         case ast.Dict(keys=keys, values=values):
             return _named(_text(keys[values.index(node)])) if isinstance(node, ast.expr) else ASKS
         case ast.Call() | ast.Attribute() | ast.BinOp() | ast.Expr() | ast.pattern() | ast.JoinedStr():
@@ -117,12 +124,18 @@ def _as_argument(call: ast.Call, node: ast.AST) -> str:
     return "it is a text" if _TEXTS.fullmatch(name) else ASKS
 
 
+def _is_raised(call: Spot | None) -> bool:
+    return call is not None and isinstance(call.parent, ast.Raise)
+
+
 def _as_keyword(here: Spot, keyword: ast.keyword) -> str:
     call = here.around.parent if here.around else None
     if not isinstance(call, ast.Call):
         return ASKS
     if last_name(call.func) in _ITSELF:
         return ITSELF
+    if here.around and _is_raised(here.around.around):
+        return "it is part of a message"
     if keyword.arg == "default":
         options = [_text(argument) for argument in call.args]
         return _named(options[-1].lstrip("-").replace("-", "_") if options else "")
