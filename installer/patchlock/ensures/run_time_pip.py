@@ -34,13 +34,18 @@ _SPEAKING = frozenset(("print", "log", "logger", "warn", "warning", "info", "deb
 _MAKING = frozenset(("make", "build", "get", "create", "format", "append", "extend", "insert", "join"))
 _MANAGER = r"(?:pip|pip3|pip[\d.]+|uv|conda|mamba|micromamba|poetry|pipenv|pipx|pdm|pixi|rye)(?:\.exe)?"
 _VERB = r"(?:install|uninstall|download|wheel|add|remove|sync|update|upgrade|create|inject)"
-_READS = r"(?:list|show|freeze|check|config|cache|index|inspect|run|info|activate|deactivate|--version|-V|--help|venv)"
-_SAYS = re.compile(
-    rf"(?<![\w.-]){_MANAGER}(?![\w.-])(?:(?!(?<![\w-]){_READS}(?![\w-]))[^\n;|&])*?(?<![\w-]){_VERB}(?![\w-])"
-    r"|(?<![\w-])(?:easy_install|ensurepip)(?![\w-])"
+_READS = (
+    r"(?:list|show|freeze|check|config|cache|index|inspect|run|info|activate|deactivate|--version|-V|--help|venv|help)"
 )
-_QUICK = re.compile(rf"(?<![\w.-]){_MANAGER}(?![\w.-])|easy_install|ensurepip")
-_MATTERS = re.compile(rf"{_MANAGER}|{_VERB}|easy_install|ensurepip|<")
+_EXECUTORS = re.compile(r"(subprocess|pip|pty|setuptools\.command\.easy_install)\.")
+_LOOKS = r"(?![^\n;|&]*(?<![\w-])(?:--dry-run|--help|-h)(?![\w-]))"
+_SAYS = re.compile(
+    rf"(?<![\w.-]){_MANAGER}(?![\w.-])(?:(?!(?<![\w-]){_READS}(?![\w-]))[^\n;|&])*?(?<![\w-]){_VERB}(?![\w-]){_LOOKS}"
+    rf"|(?<![\w-])(?:easy_install|ensurepip)(?![\w-]){_LOOKS}"
+    rf"|(?<![\w.-])setup\.py\s(?:[^\n;|&]*\s)?(?:install|develop)(?![\w-]){_LOOKS}"
+)
+_QUICK = re.compile(rf"(?<![\w.-]){_MANAGER}(?![\w.-])|easy_install|ensurepip|setup\.py")
+_MATTERS = re.compile(rf"{_MANAGER}|{_VERB}|easy_install|ensurepip|setup\.py|develop|<")
 """Other texts need not be remembered."""
 _OTHERS = re.compile(r"\W*(?:echo|git|gcloud|ssh|docker|podman|kubectl|grep|apt|apt-get|npm|brew)\b")
 _LONGEST = 4000
@@ -308,7 +313,7 @@ class _File:
     def _manager(self, callee: ast.expr) -> str:
         """Name the installer that a function is, such as `pip.main`; "" for one that starts programs."""
         origin = f"{_dotted(callee)} {self._executors.get(_last(callee), '')} {' '.join(_words(callee))}"
-        found = re.findall(r"(?<![a-z])(?:ensurepip|pip|conda)(?=main|\b|_)", origin)
+        found = re.findall(r"(?<![a-z])(?:ensurepip|easy_install|pip|conda)(?=main|\b|_)", origin)
         return found[0] if found else ""
 
 
@@ -333,7 +338,7 @@ def _imported_executors(tree: ast.Module) -> dict[str, str]:
     """Give the names under which the file has functions of `subprocess`, `os` and `pip`."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in {"subprocess", "pip", "pty"}:
+        if isinstance(node, ast.ImportFrom) and _EXECUTORS.match(f"{node.module}."):
             found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "os":
             starting = [a for a in node.names if a.name in {"system", "popen"} or _STARTS.fullmatch(a.name)]

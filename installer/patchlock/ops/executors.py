@@ -29,6 +29,7 @@ _KINDS: Mapping[str, str] = {
     "runpy.run_module": "globals",
     "ensurepip.bootstrap": "nothing",
     "pip.main": "status",
+    "setuptools.command.easy_install.main": "nothing",
     "get_ipython().system": "nothing",
     "get_ipython().system_raw": "nothing",
     "get_ipython().run_line_magic": "nothing",
@@ -102,7 +103,8 @@ def commands(call: Call, name: str, scopes: Scopes, reader: Reader) -> Texts:
     arguments += [keyword.value for keyword in node.keywords if keyword.arg in {"args", "cmd", "command"}]
     arguments += [*spread, *(item for item in node.args if isinstance(item, ast.Starred))] if not arguments else []
     texts = tuple(text for argument in arguments for text in reader.of(argument, scope))
-    return tuple(f"{BETWEEN}pip{BETWEEN}{text}" for text in texts) if name.startswith("pip.") else texts
+    program = "pip" if name.startswith("pip.") else "easy_install" if name.startswith("setuptools.") else ""
+    return tuple(f"{BETWEEN}{program}{BETWEEN}{text}" for text in texts) if program else texts
 
 
 def guessed(call: Call, reader: Reader) -> Texts:

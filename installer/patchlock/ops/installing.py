@@ -30,8 +30,11 @@ _VERBS = {
     "pip": frozenset({"install", "uninstall", "download", "wheel"}),
     "conda": frozenset({"install", "create", "update", "upgrade", "remove", "uninstall"}),
     "uv": _CHANGING,
+    "setup.py": frozenset({"install", "develop"}),
     **dict.fromkeys(("poetry", "pipenv", "pdm", "pixi", "rye", "pipx"), _CHANGING),
 }
+_ONLY_LOOKING = frozenset({"--dry-run", "--help", "-h"})
+"""With these, a verb changes nothing."""
 _ALWAYS = frozenset({"easy_install", "ensurepip"})
 """These install unless they are asked for help or their version."""
 _READING = frozenset(
@@ -71,9 +74,9 @@ _READING = frozenset(
 )
 _PIP_ANYWHERE = re.compile(r"(?<![A-Za-z])pip(?![a-z])|pipmain")
 _OTHER_ANYWHERE = re.compile(
-    r"conda|\bmamba\b|\buv\b|poetry|pipenv|\bpdm\b|\bpixi\b|\brye\b|pipx|easy_install|ensurepip"
+    r"conda|\bmamba\b|\buv\b|poetry|pipenv|\bpdm\b|\bpixi\b|\brye\b|pipx|easy_install|ensurepip|\bsetup\.py\b"
 )
-_VERB_ANYWHERE = re.compile(r"install|\badd\b|sync|remove|create|update|upgrade|ensurepip")
+_VERB_ANYWHERE = re.compile(r"install|develop|\badd\b|sync|remove|create|update|upgrade|ensurepip")
 
 
 def may_install(text: str) -> bool:
@@ -165,6 +168,8 @@ def _program(word: str) -> str:
 
 
 def _of_manager(name: str, words: list[str]) -> Verdict:
+    if not _ONLY_LOOKING.isdisjoint(words):
+        return ""
     if name in _ALWAYS:
         return "" if words and words[0] in _READING else "installs"
     verbs = _VERBS.get(name)
@@ -175,7 +180,7 @@ def _of_manager(name: str, words: list[str]) -> Verdict:
         told = _UNTOLD.sub("", word)
         if told in verbs:
             return "installs"
-        if told in _READING:
+        if told in _READING and name != "setup.py":  # which takes several verbs: `build install`
             return ""
         if not told:
             verdict = "untellable"

@@ -115,10 +115,22 @@ class Scopes:
                 args=[ast.Constant(value=str(name)), *_],
             ):
                 return {name}
+            case ast.Call(func=function, args=[base, *_]) if self._is_plain_partial(node, function, scope, depth):
+                return self.dotted(base, scope, depth)
             case ast.Call(func=ast.Name(id=name)):
                 return {f"{name}()"}
             case _:
                 return set()
+
+    def _is_plain_partial(self, node: ast.Call, function: ast.expr, scope: Function, depth: int) -> bool:
+        """Tell whether a call is `functools.partial(function, check=True)`: the function, but for how it runs."""
+        given = {keyword.arg for keyword in node.keywords}
+        is_named = isinstance(function, ast.Name | ast.Attribute) and depth < 4
+        return (
+            is_named
+            and given.isdisjoint(_SAYS_WHAT_IT_GIVES)
+            and "functools.partial" in self.dotted(function, scope, depth + 1)
+        )
 
     def _named(self, node: ast.Name, scope: Function, depth: int) -> set[str]:
         names: set[str] = set()
@@ -132,6 +144,12 @@ class Scopes:
                 return names
         starred = self.module.imports.get("*", set())
         return {node.id, *(f"{module}.{node.id}" for module in starred)}
+
+
+_SAYS_WHAT_IT_GIVES = frozenset(
+    {"text", "universal_newlines", "encoding", "errors", "stdout", "stderr", "capture_output", "args", None}
+)
+"""Keywords of `subprocess` that decide what a call gives back."""
 
 
 def last_name(callee: ast.expr) -> str:
