@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import absent
+from patchlock.ops.handling import caught_names
 from patchlock.ops.import_time import Step
 from patchlock.ops.names import bound_names
 from patchlock.ops.syntax import Module, is_string_statement, parse_anew, same
@@ -131,11 +132,8 @@ def _indentation(module: Module, statement: ast.stmt) -> str:
 
 
 def _caught(tree: ast.Module, bound: set[str]) -> frozenset[str]:
-    """Give the dotted names that `except` clauses mention and that begin with a bound name."""
-    types = [node.type for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type]
-    items = [item for type_ in types for item in (type_.elts if isinstance(type_, ast.Tuple) else [type_])]
-    names = {ast.unparse(item) for item in items if isinstance(item, ast.Name | ast.Attribute)}
-    return frozenset(name for name in names if name.partition(".")[0] in bound)
+    """Give the dotted names that `except` clauses come to and that begin with a bound name."""
+    return frozenset(name for name in caught_names(tree) if name.partition(".")[0] in bound)
 
 
 def _has_class(tree: ast.Module, before: int) -> bool:

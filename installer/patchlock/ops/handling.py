@@ -9,6 +9,7 @@ Handlers = tuple[ast.ExceptHandler, ...]
 
 MISSING = frozenset({"ModuleNotFoundError", "ImportError", "Exception", "BaseException"})
 """Handlers of these catch the import of a package that is not installed."""
+_ERROR_NAMES = ("Error", "Exception", "Warning")
 _EXITS = ("exit", "quit", "sys.exit", "os._exit")
 _Inner = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 
@@ -58,6 +59,67 @@ def is_exit(statement: ast.stmt) -> bool:
     """Tell whether nothing behind a statement runs."""
     is_call = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
     return isinstance(statement, ast.Raise) or (is_call and _is_exit(statement.value))  # type: ignore[attr-defined]
+
+
+def caught_names(tree: ast.Module) -> frozenset[str]:
+    """Give the dotted names of all that the `except` clauses of a file may name, also through names of its own.
+
+    `ERRORS = (KeyError, a.B)` and `class Mine(a.B)` lead from `except ERRORS` and `except Mine` to `a.B`. A class that
+    is called an error is one, as the `except` clause may be in another file.
+    """
+    made = _made(tree)
+    stack = [node.type for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.type]
+    stack += [base for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in _error_bases(node)]
+    found: set[str] = set()
+    while stack:
+        match stack.pop():
+            case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
+                stack += items
+            case ast.Starred(value=value) | ast.Subscript(value=value):
+                stack.append(value)
+            case ast.BinOp(left=left, right=right) | ast.IfExp(body=left, orelse=right):
+                stack += [left, right]
+            case ast.Call(func=ast.Name(id="tuple" | "set" | "frozenset"), args=arguments):
+                stack += arguments
+            case ast.Call(func=function):
+                stack += made.get(f"{_last(function)}()", [])
+            case (ast.Name() | ast.Attribute()) as name if (dotted := ast.unparse(name)) not in found:
+                found.add(dotted)
+                stack += made.get(_last(name), [])
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _made(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """Give what names and attributes of a file stand for, and under `name()` what a function returns."""
+    made: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    made.setdefault(_last(target), []).append(value)
+            case ast.AugAssign(target=target, value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                made.setdefault(_last(target), []).append(value)
+            case ast.ClassDef(name=name, bases=bases):
+                made.setdefault(name, []).extend(bases)
+            case ast.FunctionDef(name=name, body=body):
+                returned = [n.value for part in body for n in ast.walk(part) if isinstance(n, ast.Return) and n.value]
+                made.setdefault(f"{name}()", []).extend(returned)
+            case _:
+                pass
+    return made
+
+
+def _error_bases(node: ast.ClassDef) -> list[ast.expr]:
+    names = {base: _last(base) for base in node.bases}
+    if node.name.endswith(_ERROR_NAMES):
+        return node.bases
+    return [base for base, name in names.items() if name.endswith(_ERROR_NAMES)]
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _catches(handler: ast.ExceptHandler, names: frozenset[str]) -> bool:

@@ -10,6 +10,7 @@ from patchlock.ops import absent
 from patchlock.ops.handling import MISSING, handler_of
 from patchlock.ops.import_time import Parents, Step
 from patchlock.ops.knowledge import Fixed, StandIn, Unbound
+from patchlock.ops.syntax import parse_bare_expression
 
 _REFUSED = MISSING - {"ModuleNotFoundError"}
 """Handlers of these catch the error that a stand-in raises."""
@@ -30,6 +31,8 @@ _ENUMS = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 
 def unbearable(step: Step, package: str) -> Iterator[tuple[int, str]]:
     """Say what a statement does that fails where the package is missing, whatever stands for it: line and a clause."""
+    if isinstance(step.node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from _registered(step.node, step)
     for node in step.nodes:
         if isinstance(node, ast.Call):
             yield from _hidden_import(node, step, package)
@@ -57,6 +60,25 @@ def _trouble(name: ast.Name, chain: ast.expr, step: Step) -> tuple[str, frozense
             return f"is used, which the handler in line {line} sets to None,", _NO_ATTRIBUTE
         case _:
             return "", frozenset()
+
+
+def _registered(function: ast.FunctionDef | ast.AsyncFunctionDef, step: Step) -> Iterator[tuple[int, str]]:
+    """`@f.register` of a generic function reads the annotation of the first argument, even where no other is read."""
+    if not any(
+        isinstance(decorator, ast.Attribute) and decorator.attr == "register" for decorator in function.decorator_list
+    ):
+        return
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    annotation = next((argument.annotation for argument in arguments if argument.annotation), None)
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = parse_bare_expression(annotation.value)
+    if annotation is None:
+        return
+    for node in ast.walk(annotation):
+        is_standin = isinstance(node, ast.Name) and isinstance(step.values.get(node.id), StandIn)
+        if is_standin and not handler_of(step.guards, _WRONG_USE)[1]:
+            yield function.lineno, f"`{ast.unparse(annotation)}` is given to `register` while the file is imported"
+            return
 
 
 def _needs_value(parent: ast.AST, field: str) -> bool:
