@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import dataclasses
 import io
@@ -10,6 +11,8 @@ import tokenize
 from pathlib import PurePosixPath
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+
+_PYTHON = frozenset({".py", ".pyw", ".pyi"})
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -65,6 +68,7 @@ class Edit:
 def decode(path: PurePosixPath, data: bytes) -> SourceText | Undecodable:
     """Decode a file the way Python and pip do: by BOM, then by coding cookie, then UTF-8, then Latin-1.
 
+    Latin-1 is no guess for a Python file that Python itself cannot read: invalid UTF-8 is only borne in comments.
     The answer is only a `SourceText` where encoding it again gives the same bytes.
 
     Source: PEP 263; pip's `auto_decode`.
@@ -77,11 +81,20 @@ def decode(path: PurePosixPath, data: bytes) -> SourceText | Undecodable:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     except SyntaxError:
-        encoding = "latin-1"
+        return _guessed(path, data)
     text = _decoded(path, data, encoding, b"")
     if isinstance(text, Undecodable) and encoding == "utf-8":
-        return _decoded(path, data, "latin-1", b"")
+        return _guessed(path, data)
     return text
+
+
+def _guessed(path: PurePosixPath, data: bytes) -> SourceText | Undecodable:
+    if path.suffix in _PYTHON:
+        try:
+            ast.parse(data)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return Undecodable(path=path, why=f"Python cannot read it: {getattr(error, 'msg', error)}")
+    return _decoded(path, data, "latin-1", b"")
 
 
 def _decoded(path: PurePosixPath, data: bytes, encoding: str, bom: bytes) -> SourceText | Undecodable:

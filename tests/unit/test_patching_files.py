@@ -61,6 +61,21 @@ def test_file_without_any_of_the_literals_is_not_read(data: bytes, is_read: bool
     assert outcome.kind == (OutcomeKind.NEEDED if is_read else OutcomeKind.GONE)
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        pytest.param(b"d = 'cuda'  # \xe9\n", OutcomeKind.NEEDED, id="comment-that-python-bears"),
+        pytest.param(b"d = 'cuda', '\xe9'\n", OutcomeKind.UNPARSABLE, id="text-that-is-no-utf-8"),
+        pytest.param(b"# coding: martian\nd = 'cuda'\n", OutcomeKind.UNPARSABLE, id="unknown-encoding"),
+        pytest.param(b"d = 'gpu', '\xe9'\n", OutcomeKind.GONE, id="needed-by-no-patch"),
+    ],
+)
+def test_python_file_that_python_cannot_read_is_told_where_a_patch_needs_it(data: bytes, kind: OutcomeKind) -> None:
+    patched = run(patches(one=CPU + 'literal = ["cuda"]'), a_py=data)
+    assert [outcome.kind for outcome in patched.outcomes] == [kind]
+    assert bool(patched.changes) is (kind is OutcomeKind.NEEDED)
+
+
 def test_profiles_choose_their_patches_in_order() -> None:
     chosen = patches(all=CPU, cpu=CPU + 'profiles = ["cpu", "tiny"]', cuda=CPU + 'profiles = ["cuda"]', also=BATCH)
     assert [patch.id for patch in for_profile(chosen, "cpu")] == ["all", "cpu", "also"]

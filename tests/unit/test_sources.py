@@ -36,15 +36,14 @@ def _source(text: str, encoding: str = "utf-8", bom: bytes = b"") -> SourceText:
             _source("é", "utf-16-be", codecs.BOM_UTF16_BE),
             id="utf-16-be",
         ),
-        pytest.param(b"caf\xe9", _source("café", "latin-1"), id="latin-1-by-default"),
-        pytest.param(b"a\n\n\ncaf\xe9", _source("a\n\n\ncafé", "latin-1"), id="latin-1-behind-line-2"),
+        pytest.param(b"# caf\xe9", _source("# café", "latin-1"), id="latin-1-by-default"),
+        pytest.param(b"a\n\n\n# caf\xe9", _source("a\n\n\n# café", "latin-1"), id="latin-1-behind-line-2"),
         pytest.param(b"# coding: cp1251\n\xe6", _source("# coding: cp1251\nж", "cp1251"), id="cookie"),
         pytest.param(
             b"#!/bin/sh\n# -*- coding: cp1251 -*-\n\xe6",
             _source("#!/bin/sh\n# -*- coding: cp1251 -*-\nж", "cp1251"),
             id="cookie-on-line-2",
         ),
-        pytest.param(b"# coding: martian\n\xe6", _source("# coding: martian\næ", "latin-1"), id="unknown-cookie"),
     ],
 )
 def test_encoding_is_found_as_python_and_pip_do(data: bytes, expected: SourceText) -> None:
@@ -72,11 +71,24 @@ def test_encoding_is_found_as_python_and_pip_do(data: bytes, expected: SourceTex
             "it is not valid ascii: 'ascii' codec can't decode byte 0xe9 in position 16: ordinal not in range(128)",
             id="cookie-is-wrong",
         ),
+        pytest.param(
+            b"x = 'caf\xe9'\n",
+            "Python cannot read it: (unicode error) 'utf-8' codec can't decode byte 0xe9 in position 3: unexpected end of data",
+            id="text-that-is-no-utf-8",
+        ),
+        pytest.param(b"# coding: martian\nx", "Python cannot read it: unknown encoding: martian", id="unknown-cookie"),
         pytest.param(b"# coding: utf-7\n+AGE-", "utf-7 does not give its bytes back", id="not-faithful"),
     ],
 )
 def test_what_cannot_be_written_back_is_not_text(data: bytes, why: str) -> None:
     assert decode(PATH, data) == Undecodable(path=PATH, why=why)
+
+
+def test_other_files_than_pythons_are_latin_1_where_they_are_no_utf_8() -> None:
+    for data in (b"caf\xe9", b"# coding: martian\ncaf\xe9"):
+        source = decode(PurePosixPath("requirements.txt"), data)
+        assert isinstance(source, SourceText)
+        assert encode(source) == data
 
 
 @given(data=st.binary(max_size=60))
@@ -106,7 +118,7 @@ def test_round_trip_over_encodings_boms_and_line_endings(
     encoding, bom = form
     text = newline.join(["# coding: latin-1" if encoding == "latin-1" else "#", *lines])
     data = bom + text.encode(encoding)
-    source = decode(PATH, data)
+    source = decode(PurePosixPath("a.txt"), data)
     assert isinstance(source, SourceText)
     assert (source.text, source.bom) == (text, bom)
     assert codecs.lookup(source.encoding) == codecs.lookup(encoding)
