@@ -11,7 +11,10 @@ from pathlib import Path, PurePosixPath
 from patchlock import checkout
 from patchlock.errors import UsageError
 
+_LINK_MODE = "120000"
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
+_MODE = "{} has another mode: no patch changes the mode of a file"
+_LINK = "{} is or was a link: no patch makes, changes or removes one"
 _TOO_LARGE = 8_000_000
 """Bytes of a file that nobody wrote by hand."""
 
@@ -59,11 +62,27 @@ def _between_folders(source: Path, base_folder: Path) -> Edits:
             continue
         one = old[path].read_bytes() if path in old else None
         other = new[path].read_bytes() if path in new else None
+        if one is not None and other is not None and os.access(old[path], os.X_OK) != os.access(new[path], os.X_OK):
+            notes += [_MODE.format(path)] if os.name == "posix" else []
         if one != other:
             before |= {path: one} if one is not None else {}
             after |= {path: other} if other is not None else {}
+    was, now = _links(base_folder), _links(source)
+    notes += [_LINK.format(path) for path in sorted({*was, *now}) if was.get(path) != now.get(path)]
     executable = frozenset(path for path in after if path not in before and os.access(new[path], os.X_OK))
     return Edits(before=before, after=after, executable=executable, base=str(base_folder), notes=tuple(notes))
+
+
+def _links(folder: Path) -> dict[PurePosixPath, str]:
+    """Give where each link of a folder points to; links are not followed."""
+    found = {}
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            file = Path(parent) / name
+            if file.is_symlink():
+                found[PurePosixPath(file.relative_to(folder).as_posix())] = os.readlink(file)  # noqa: PTH115 - as it is
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+    return found
 
 
 def _walked(folder: Path) -> Iterator[tuple[PurePosixPath, Path]]:
@@ -86,11 +105,13 @@ def _since_commit(source: Path, base: str) -> Edits:
     found = checkout.git("rev-parse", "--verify", "--quiet", name, repository=source, allowed=(0, 1, 128))
     if found.returncode != 0:
         raise UsageError(f'that clone has no commit "{base}"', where=str(source), remedy="name one with --base COMMIT")
-    listed = _listed(Path(top), f"{found.text}:{prefix.strip().rstrip('/')}")
-    present = _present(source, Path(top), prefix.strip())
+    everything = _listed(Path(top), f"{found.text}:{prefix.strip().rstrip('/')}")
+    listed = {path: entry for path, entry in everything.items() if entry[0] != _LINK_MODE}
+    there = _present(source, Path(top), prefix.strip())
+    present = {path: file for path, file in there.items() if not file.is_symlink()}
     before: dict[PurePosixPath, str] = {}
     after: dict[PurePosixPath, bytes] = {}
-    notes: list[str] = []
+    notes = [_LINK.format(path) for path in _changed_links(everything, there)] if os.name == "posix" else []
     for path in sorted({*listed, *present}):
         if path not in present:
             before[path] = listed[path][1]
@@ -100,7 +121,7 @@ def _since_commit(source: Path, base: str) -> Edits:
         data = present[path].read_bytes()
         mode, blob = listed.get(path, ("", ""))
         if mode and os.name == "posix" and (mode == "100755") != os.access(present[path], os.X_OK):
-            notes.append(f"{path} has another mode: no patch changes the mode of a file")
+            notes.append(_MODE.format(path))
         if _blob_id(data, blob) != blob:
             after[path] = data
             before |= {path: blob} if blob else {}
@@ -115,26 +136,37 @@ def _since_commit(source: Path, base: str) -> Edits:
     )
 
 
+def _changed_links(
+    listed: Mapping[PurePosixPath, tuple[str, str]], present: Mapping[PurePosixPath, Path]
+) -> list[PurePosixPath]:
+    was = {path: blob for path, (mode, blob) in listed.items() if mode == _LINK_MODE}
+    now = {path: file for path, file in present.items() if file.is_symlink()}
+    same = {
+        path for path in was.keys() & now.keys() if _blob_id(os.fsencode(now[path].readlink()), was[path]) == was[path]
+    }
+    return sorted((was.keys() | now.keys()) - same)
+
+
 def _listed(repository: Path, tree: str) -> dict[PurePosixPath, tuple[str, str]]:
-    """Give mode and blob of the regular files of a tree."""
+    """Give mode and blob of the regular files and links of a tree."""
     found = {}
     for row in checkout.git("ls-tree", "-r", "-z", "--full-tree", tree, repository=repository).stdout.split(b"\0"):
         head, _, path = row.partition(b"\t")
-        if head.startswith(b"100"):
+        if head.startswith((b"100", _LINK_MODE.encode())):
             mode, _, blob = head.decode().split()
             found[PurePosixPath(os.fsdecode(path))] = (mode, blob)
     return found
 
 
 def _present(source: Path, top: Path, prefix: str) -> dict[PurePosixPath, Path]:
-    """Give the files that git knows or would know, from the edited folder."""
+    """Give the files and links that git knows or would know, from the edited folder."""
     answer = checkout.git(
         "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--full-name", repository=source
     ).stdout
     found = {}
     for row in answer.split(b"\0"):
         file = top / os.fsdecode(row)
-        if row and file.is_file() and not file.is_symlink():
+        if row and (file.is_file() or file.is_symlink()):
             found[PurePosixPath(os.fsdecode(row).removeprefix(prefix))] = file
     return found
 

@@ -58,6 +58,34 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
             ["set-requirement", "unified-diff"],
             id="and-an-option",
         ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nname = "x"\ndependencies = ["a==1", "b"]\n',
+            '[project]\nname = "x"\ndependencies = ["a==2", "b"]\n',
+            ["set-requirement"],
+            id="pin-in-pyproject",
+        ),
+        pytest.param(
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    a==1\n    b\n",
+            "[options]\ninstall_requires =\n    b\n",
+            ["drop-requirement"],
+            id="dropped-from-setup-cfg",
+        ),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - python=3.10\n  - pip:\n    - a==1\n",
+            "dependencies:\n  - python=3.10\n  - pip:\n    - a==2\n    - c>=1\n",
+            ["set-requirement", "add-requirement"],
+            id="conda",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nname = "x"\nversion = "1"\ndependencies = ["a==1"]\n',
+            '[project]\nname = "x"\nversion = "2"\ndependencies = ["a==2"]\n',
+            ["set-requirement", "unified-diff"],
+            id="pin-and-more-in-pyproject",
+        ),
         pytest.param("notes.txt", "a==1\n", "a==2\n", ["unified-diff"], id="no-requirement-file"),
         pytest.param(
             "m.py", 'x = "cuda"\ny = "cuda"\n', 'x = "cpu"\ny = "cpu"\n', ["replace-expression"], id="everywhere"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from patchlock import patching
-from patchlock.authoring import guards, python_changes, requirement_changes, texts
+from patchlock.authoring import declared_changes, guards, python_changes, requirement_changes, texts
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures
 from patchlock.model import BLOCKING, Refusal
 from patchlock.ops.syntax import parse
@@ -86,6 +86,8 @@ def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: byte
 def _recognised(old: SourceText, new: SourceText) -> tuple[tuple[Draft, ...], bool]:
     if requirement_changes.is_requirement_file(old):
         return tuple(requirement_changes.recognise(old, new)), True
+    if declared_changes.declares(old) and (found := tuple(declared_changes.recognise(old, new))):
+        return found, False
     if old.path.suffix in {".py", ".pyw"}:
         before, after = parse(old), parse(new)
         if not isinstance(before, Refusal) and not isinstance(after, Refusal):
