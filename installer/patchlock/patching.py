@@ -20,7 +20,7 @@ from patchlock.model import (
     Site,
 )
 from patchlock.ops.diffs import AddFile
-from patchlock.sources import SourceText, Undecodable, decode, encode, splice
+from patchlock.sources import SourceText, Undecodable, decode, encode, lines_after, splice
 
 
 def for_profile(patches: Iterable[Patch], profile: str) -> tuple[Patch, ...]:
@@ -53,7 +53,7 @@ def apply(
         result = _apply_one(patch, state)
         outcomes += result.outcomes
         failures += result.failures
-        state.write(patch, result.written)
+        state.write(patch, result)
         if not result.failures and not any(outcome.kind in BLOCKING for outcome in result.outcomes):
             kept.append((patch, {o.path: state.current[o.path] for o in result.outcomes if o.path}))
     failures += [
@@ -112,6 +112,7 @@ class _Result:
     outcomes: tuple[Outcome, ...]
     failures: tuple[str, ...] = ()
     written: Mapping[PurePosixPath, bytes] = dataclasses.field(default_factory=dict)
+    located: targets.Found = dataclasses.field(default_factory=dict)
 
 
 class _State:
@@ -122,12 +123,33 @@ class _State:
         self.seen = seen
         self.current = dict(contents)
         self.writers: dict[PurePosixPath, list[str]] = {}
+        self._lines: dict[PurePosixPath, list[int]] = {}
+        """Of each file that was written: from which line of upstream's each line comes."""
 
-    def write(self, patch: Patch, written: Mapping[PurePosixPath, bytes]) -> None:
+    def write(self, patch: Patch, result: _Result) -> None:
         """Keep what a patch wrote."""
-        self.current |= written
-        for path in written:
+        self.current |= result.written
+        for path in result.written:
             self.writers.setdefault(path, []).append(patch.id)
+            source, where = result.located[path]
+            count = len(source.line_starts())
+            self._lines[path] = lines_after(source, where.edits, self._lines.get(path) or range(1, count + 1))
+
+    def in_upstream(self, path: PurePosixPath, where: Located) -> Located:
+        """Give the lines of upstream's file for those of the file as earlier patches left it."""
+        lines = self._lines.get(path)
+        if lines is None:
+            return where
+
+        def line(at: int) -> int:
+            return lines[min(at, len(lines)) - 1]
+
+        return dataclasses.replace(
+            where,
+            sites=tuple(dataclasses.replace(site, line=line(site.line)) for site in where.sites),
+            settled=tuple(dataclasses.replace(site, line=line(site.line)) for site in where.settled),
+            refusals=tuple(dataclasses.replace(refusal, line=line(refusal.line)) for refusal in where.refusals),
+        )
 
 
 def _apply_one(patch: Patch, state: _State) -> _Result:
@@ -136,6 +158,10 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
     located, unreadable = targets.locate(patch, named, contents)
     outcomes = [_outcome(patch, OutcomeKind.UNPARSABLE, file.path, (), file.why) for file in unreadable]
     moved, doubt = targets.moved(patch, contents, state.seen)
+    located, moved = (
+        {path: (source, state.in_upstream(path, where)) for path, (source, where) in found.items()}
+        for found in (located, moved)
+    )
     if doubt:
         outcomes.append(_outcome(patch, OutcomeKind.AMBIGUOUS, min(moved), (), doubt))
         return _Result(outcomes=tuple(outcomes))
@@ -168,7 +194,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
             failures += [f"{patch.id}: {path}: {problem}" for e in patch.ensures for problem in e.problems(path, data)]
     if failures:
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
-    return _Result(outcomes=tuple(outcomes), written=written)
+    return _Result(outcomes=tuple(outcomes), written=written, located=located)
 
 
 def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:

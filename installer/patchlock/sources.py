@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import codecs
 import dataclasses
 import io
 import re
 import tokenize
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -115,6 +117,29 @@ def encode(source: SourceText) -> bytes:
         UnicodeEncodeError: a replacement has characters that the file's encoding lacks.
     """
     return source.bom + source.text.encode(source.encoding)
+
+
+def lines_after(source: SourceText, edits: tuple[Edit, ...], known: Sequence[int]) -> list[int]:
+    """Say of each line of an edited file from which line it comes.
+
+    Args:
+        source: the file before the edits.
+        edits: as for `splice`.
+        known: for each line of the source, the number to give; such as what this function gave for earlier edits.
+
+    Returns:
+        A number for each line of `splice(source, edits)`; inserted lines have that of the place where they are.
+    """
+    starts = source.line_starts()
+    lines: list[int] = []
+    done = -1
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        first, last = (bisect.bisect_right(starts, at) - 1 for at in (edit.start, edit.end))
+        lines += known[done + 1 : first + 1]
+        added = len(_NEWLINE.findall(edit.text))
+        lines += [known[first]] * (added - 1) + [known[last]] * (added > 0)
+        done = last
+    return [*lines, *known[done + 1 :]]
 
 
 def splice(source: SourceText, edits: tuple[Edit, ...]) -> SourceText:

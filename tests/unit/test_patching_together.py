@@ -165,3 +165,15 @@ def test_patch_that_fails_in_two_files_is_counted_once() -> None:
     with pytest.raises(PatchError) as caught:
         require_complete(patched, "mini at 0123")
     assert caught.value.what == "1 patch does not do what it says, so nothing was changed"
+
+
+def test_outcomes_name_the_lines_of_upstreams_file() -> None:
+    again = CPU.replace("pattern = '\"cuda\"'", "pattern = '\"gpu\"'").replace('value = "cuda"', 'value = "gpu"')
+    data = b'import deepspeed\nx = "cuda"\n\ny = "gpu"\n'
+    patched = run(patches(optional=OPTIONAL, cpu=CPU, other=again), a_py=data)
+    assert patched.failures == ()
+    assert [[(s.line, s.text) for s in outcome.sites] for outcome in patched.outcomes] == [
+        [(1, "import deepspeed")],
+        [(2, 'x = "cuda"')],
+        [(4, 'y = "gpu"')],
+    ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from patchlock.sources import Edit, SourceText, Undecodable, decode, encode, splice
+from patchlock.sources import Edit, SourceText, Undecodable, decode, encode, lines_after, splice
 
 PATH = PurePosixPath("a/b.py")
 LINES = st.lists(st.text(st.characters(codec="latin-1", exclude_characters="\0\r\n"), max_size=8), max_size=6)
@@ -181,3 +182,29 @@ def test_character_that_the_encoding_lacks_is_an_error() -> None:
     source = splice(_source("a", "latin-1"), (Edit(start=0, end=1, text="→"),))
     with pytest.raises(UnicodeEncodeError):
         encode(source)
+
+
+@given(
+    text=st.lists(st.sampled_from(["a", "bb", "", "c\r\nd"]), max_size=6).map("\n".join),
+    places=st.lists(st.integers(0, 20), max_size=6),
+    texts=st.lists(st.sampled_from(["", "x", "x\n", "x\ny\nz", "\n\n"]), min_size=3, max_size=3),
+)
+def test_each_line_after_edits_comes_from_a_line_before(text: str, places: list[int], texts: list[str]) -> None:
+    source = SourceText(path=PurePosixPath("a.txt"), text=text.replace("\r\n", "\n"), encoding="utf-8", bom=b"")
+    at = sorted(min(place, len(source.text)) for place in places)
+    pairs = zip(at[::2], at[1::2], texts, strict=False)
+    edits = tuple(Edit(start=start, end=end, text=new) for start, end, new in pairs)
+    assume(all(one.end < other.start for one, other in itertools.pairwise(edits)))
+    known = range(1, len(source.line_starts()) + 1)
+    lines = lines_after(source, edits, known)
+    after = splice(source, edits)
+    assert len(lines) == len(after.line_starts())
+    assert lines == sorted(lines)
+    untouched = [number for number in known if not any(_touches(source, edit, number) for edit in edits)]
+    old, new = source.text.split("\n"), after.text.split("\n")
+    assert [old[number - 1] for number in untouched] == [new[lines.index(number)] for number in untouched]
+
+
+def _touches(source: SourceText, edit: Edit, number: int) -> bool:
+    starts = (*source.line_starts(), len(source.text) + 1)
+    return edit.start < starts[number] and starts[number - 1] <= edit.end
