@@ -11,11 +11,12 @@ from typing import Literal
 
 from packaging.utils import NormalizedName
 
-from patchlock import gathering, lockfile, locking, patching, planning, records
-from patchlock.errors import LockFormatError, LockMissingError, UsageError
+from patchlock import gathering, judging, lockfile, locking, patching, planning, records
+from patchlock.errors import LockFormatError, LockMissingError, RefusedError, UsageError
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId
+from patchlock.policy import Rules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +101,40 @@ def _bounds(
             return lock.provenance.as_of, lock.provenance.newer
         case Kept():
             return date, {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """How a lock stands."""
+
+    state: Literal["fresh", "stale", "missing", "refused", "failed"]
+    reasons: tuple[str, ...] = ()
+    code: str = ""
+    """Of the error, where there is one."""
+
+
+def standing(request: Request, rules: Rules) -> Standing:
+    """Say how the lock of a pair stands, without any network: whether it is fresh, and whether it keeps the rules."""
+    try:
+        planning.require_possible(request.app, request.profile, request.platform)
+        lock, _ = gathering.read_lock(request)
+    except RefusedError as error:
+        return Standing(state="refused", reasons=(error.what,), code=error.code)
+    except LockMissingError as error:
+        return Standing(state="missing", reasons=(error.what,), code=error.code)
+    except LockFormatError as error:
+        return Standing(state="failed", reasons=(error.what,), code=error.code)
+    reasons = lockfile.stale(
+        lock,
+        commit=request.app.upstream.commit,
+        python=str(request.profile.python),
+        inputs=gathering.lock_inputs(request, None),
+    )
+    if reasons:
+        return Standing(state="stale", reasons=reasons)
+    if broken := judging.broken(request, lock.packages, rules, request.cache):
+        return Standing(state="failed", reasons=broken, code="policy")
+    return Standing(state="fresh")
 
 
 def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "unchanged"]]:

@@ -25,7 +25,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("wheels", "wheel_cases", "download", "indexes", "recording", "addresses"), 2),
     **dict.fromkeys(("cross_check", "revisions"), 2),
     **dict.fromkeys(("gathering", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3),
-    "exporting": 3,
+    **dict.fromkeys(("exporting", "holding"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

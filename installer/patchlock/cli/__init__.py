@@ -46,6 +46,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli.exporting",
         "Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.",
     ),
+    "check": (
+        "patchlock.cli.checking",
+        "Say whether the catalogue holds: commits, patches, cases and locks.",
+    ),
     "matrix": (
         "patchlock.cli.matrix",
         "List the pairs of app, profile and platform as JSON, for the matrix of a CI job.",

@@ -186,26 +186,11 @@ def _names(request: Request) -> tuple[str, str]:
 
 
 def _check(request: Request, rules: Rules) -> _Line:
-    from patchlock import gathering, judging, lockfile, planning
+    from patchlock import relocking
 
     pair, file = _names(request)
-    try:
-        planning.require_possible(request.app, request.profile, request.platform)
-        lock, _ = gathering.read_lock(request)
-    except PatchlockError as error:
-        state = {"refused": "refused", "lock-missing": "missing"}.get(error.code, "failed")
-        return _Line(pair=pair, file=file, state=state, detail=error.what, code=error.code)
-    reasons = lockfile.stale(
-        lock,
-        commit=request.app.upstream.commit,
-        python=str(request.profile.python),
-        inputs=gathering.lock_inputs(request, None),
-    )
-    if reasons:
-        return _Line(pair=pair, file=file, state="stale", detail="; ".join(reasons))
-    broken = judging.broken(request, lock.packages, rules, request.cache)
-    code = "policy" if broken else ""
-    return _Line(pair=pair, file=file, state="failed" if broken else "fresh", detail="; ".join(broken), code=code)
+    standing = relocking.standing(request, rules)
+    return _Line(pair=pair, file=file, state=standing.state, detail="; ".join(standing.reasons), code=standing.code)
 
 
 def _lock_all(

@@ -1,0 +1,78 @@
+"""`check`: the catalogue holds, app by app; for its maintainers and for CI."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import options, output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue import Catalogue
+    from patchlock.holding import Finding
+    from patchlock.model import App
+
+
+@click.command("check")
+@click.argument("apps", nargs=-1)
+@click.option("--offline", is_flag=True, help="Leave upstream alone: only cases, facts and locks.")
+@click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
+@options.common
+def check_command(
+    apps: tuple[str, ...], offline: bool, source: str | None, catalogue: Path | None, as_json: bool
+) -> int:
+    """Say whether the catalogue holds: its files, the patches on upstream's commit and on their cases, the locks.
+
+    \b
+    Example:
+      patchlock check
+      patchlock check demo --offline
+    """
+    opened = options.open_catalogue(catalogue)
+    opened.read_all()
+    progress = output.progress(as_json)
+    found: dict[str, list[Finding]] = {}
+    for name in apps or opened.app_names():
+        with progress.stage(name):
+            found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
+            progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
+    holds = not any(one.problems for findings in found.values() for one in findings)
+    if as_json:
+        listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
+        output.succeed("check", {"apps": listed}, ok=holds)
+    else:
+        for name, findings in found.items():
+            lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
+            click.echo(f"{name}\n{output.rows(lines)}")
+    return 0 if holds else 1
+
+
+def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[Finding]:
+    from patchlock import holding
+    from patchlock.gathering import Request
+    from patchlock.trying import Wanted
+
+    home, cache = options.home(), options.cache()
+    rules = catalogue.rules()
+    yield holding.cases(app, Wanted(catalogue=catalogue, cache=cache))
+    for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
+        requests = [
+            Request(
+                app=app,
+                profile=profile,
+                platform=platform,
+                catalogue=catalogue,
+                home=home,
+                cache=cache,
+                source=source,
+            )
+            for platform in profile.platforms
+        ]
+        possible = [request for request in requests if holding.is_possible(request)]
+        if possible and not offline:
+            yield holding.patches(possible[0])
+        yield from (holding.lock(request, rules) for request in requests)

@@ -1,0 +1,84 @@
+"""`check`: what holds is listed, and each thing that does not is named."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+
+def _problems(patchlock: Patchlock, *arguments: str) -> tuple[int, dict[str, list[str]]]:
+    done = patchlock("check", *arguments, "--json")
+    findings = json.loads(done.stdout)["data"]["apps"]["mini"]
+    return done.returncode, {one["what"]: one["problems"] for one in findings if one["problems"]}
+
+
+def test_catalogue_that_holds(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("check")
+    assert done.returncode == 0, done.stdout
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["mini"]
+    assert lines[1] == ["cases", "0", "cases,", "of", "2", "patches", "0", "have", "one"]
+    assert lines[2][0] == "tiny"
+    assert lines[2][3:] == ["2", "patches,", "2", "files"]
+    assert [line[1] for line in lines[3:]] == ["fresh"] * 4
+
+
+def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    folder = world.catalogue / "lockfiles" / "mini"
+    (folder / "tiny.macos-arm64.txt").unlink()
+    linux = folder / "tiny.linux-x86_64.txt"
+    linux.write_text(linux.read_text().replace("beta==1.5", "beta==1.4"))
+    code, problems = _problems(patchlock)
+    assert code == 1
+    assert problems == {
+        "lockfiles/mini/tiny.linux-x86_64.txt": ["its lines were changed since it was written"],
+        "lockfiles/mini/tiny.macos-arm64.txt": ["there is no lock for mini on tiny on macos-arm64"],
+    }
+
+
+def test_patch_that_finds_nothing_is_named(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    app = world.app.read_text()
+    world.app.write_text(
+        app.replace('literal = ["cuda"]\npattern = \'"cuda"\'', 'literal = ["cudo"]\npattern = \'"cudo"\'')
+    )
+    code, problems = _problems(patchlock)
+    assert code == 1
+    (found,) = [clauses for what, clauses in problems.items() if what.startswith("tiny at ")]
+    assert found == ["on-the-cpu finds nothing to patch"]
+    code, problems = _problems(patchlock, "--offline")
+    assert not [what for what in problems if what.startswith("tiny at ")]
+
+
+def test_commit_that_upstream_does_not_have_is_named(world: World, patchlock: Patchlock) -> None:
+    world.app.write_text(re.sub(r'commit = "[0-9a-f]{40}"', f'commit = "{"a" * 40}"', world.app.read_text()))
+    code, problems = _problems(patchlock)
+    assert code == 1
+    assert "tiny at aaaaaaaaaaaa" in problems
+
+
+def test_case_that_does_not_come_out_is_named(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    case = world.app.parent / "cases" / "on-the-cpu" / "plain"
+    for side, text in (("before", 'x = "cuda"\n'), ("after", 'x = "gpu"\n')):
+        (case / side).mkdir(parents=True)
+        (case / side / "a.py").write_text(text)
+    code, problems = _problems(patchlock)
+    assert code == 1
+    assert [clause.partition(":")[0] for clause in problems["cases"]] == ["on-the-cpu/plain"]
+
+
+@pytest.mark.parametrize("file", ["patches/mini/app.toml", "profiles/tiny.toml"])
+def test_mistake_in_a_file_is_named(world: World, patchlock: Patchlock, file: str) -> None:
+    path = world.catalogue / file
+    path.write_text(path.read_text() + '\n[[constraint]]\nrequirement = "a"\nwhy = "b"\n')
+    done = patchlock("check")
+    assert done.returncode == 1
+    assert f"{file}:" in done.stderr
+    assert 'the key "source" is missing' in done.stderr
