@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from packaging.utils import NormalizedName
@@ -60,11 +60,20 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         PolicyError: the answer breaks a rule of ours.
         NetworkError: an index, or upstream, does not answer.
     """
+    return locking.resolve(order(request, cut_off)[0])
+
+
+def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[PurePosixPath, bytes]]:
+    """Gather what the lock of a pair is resolved from, and the requirement files before the patches.
+
+    Raises:
+        PatchlockError: as `resolve`, but for what only uv can say.
+    """
     planning.require_possible(request.app, request.profile, request.platform)
     upstream = gathering.read_upstream(request)
     patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
     as_of, newer = _bounds(current(request), upstream.snapshot.commit, upstream.snapshot.date, cut_off)
-    return locking.resolve(gathering.order(request, upstream, as_of, newer))
+    return gathering.order(request, upstream, as_of, newer), upstream.raw
 
 
 def current(request: Request) -> Lock | None:

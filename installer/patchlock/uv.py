@@ -64,13 +64,16 @@ def _environment(installing: bool) -> dict[str, str]:
     return env | {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 
 
-def run(*arguments: str, cwd: Path, installing: bool, keep_open: Sequence[int] = ()) -> process.Completed:
+def run(
+    *arguments: str, cwd: Path, installing: bool, timeout: float | None = None, keep_open: Sequence[int] = ()
+) -> process.Completed:
     """Run uv in a folder of ours, with the user's index, proxy and cache, and none of his other settings.
 
     Args:
         arguments: as on uv's command line.
         cwd: a folder without a project.
         installing: whether files are pinned by hash, so that further sources are welcome.
+        timeout: seconds; None waits for ever.
         keep_open: see `process.run`.
 
     Raises:
@@ -81,7 +84,9 @@ def run(*arguments: str, cwd: Path, installing: bool, keep_open: Sequence[int] =
         CommandFailedError: anything else.
     """
     try:
-        return process.run(str(find()), *arguments, env=_environment(installing), cwd=cwd, keep_open=keep_open)
+        return process.run(
+            *(str(find()), *arguments), env=_environment(installing), cwd=cwd, timeout=timeout, keep_open=keep_open
+        )
     except CommandFailedError as error:
         raise named(error) from error
 

@@ -19,6 +19,8 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("ranges", "index_answers", "wheel_facts", "wheel_archs", "judging"), 2),
     **dict.fromkeys(("selection", "planning", "lockfile", "compatibility"), 1),
     **dict.fromkeys(("lock_diff", "exports", "pairing", "index_pages", "index_tables", "records"), 1),
+    **dict.fromkeys(("conflicts", "conflict_search", "conflict_versions", "askers", "corrections", "reasons"), 1),
+    **dict.fromkeys(("asking", "explaining", "alternatives"), 2),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "gate", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),

@@ -56,6 +56,8 @@ def _table(written: Written) -> Iterator[str]:
     yield f"paths = {value(patch.paths)}"
     if patch.literal:
         yield f"literal = {value(patch.literal)}"
+    if patch.profiles:
+        yield f"profiles = {value(patch.profiles)}"
     if patch.after:
         yield f"after = {value(patch.after)}"
     yield f"expect = {{ sites = {patch.expect.sites} }}"

@@ -58,6 +58,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli.scanning",
         "Find the GPU architectures that wheels have code for, without installing or downloading them whole.",
     ),
+    "why": ("patchlock.cli.why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
     "patch": (
         "patchlock.cli.patches",
         "Show what the patches of an app do; bring them into any clone of yours.",

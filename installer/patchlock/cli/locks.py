@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import launcher, lock_modes, options, output
-from patchlock.errors import PatchlockError, UnknownProfileError, UsageError, nearest
+from patchlock.cli import conflicts, launcher, lock_modes, options, output
+from patchlock.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, nearest
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from patchlock.gathering import Request
     from patchlock.policy import Rules
     from patchlock.relocking import CutOff
+
+
+_UVS = "\n  error: "
+"""Where uv's own words begin in what is said of a pair."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +57,13 @@ class _Line:
     "(default: as the lock has it, or `commit`).",
 )
 @click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
+@click.option(
+    "--explain",
+    type=click.FloatRange(min=0),
+    default=120,
+    metavar="SECONDS",
+    help="How long to look for the cause of a conflict and for edits that resolve it; 0: not at all (default: 120).",
+)
 @lock_modes.add
 @options.upstream
 @options.common
@@ -65,6 +76,7 @@ def lock_command(
     as_of: str | None,
     platform: str | None,
     mode: lock_modes.Mode,
+    explain: float,
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -86,6 +98,7 @@ def lock_command(
     code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
         return code
+    told: dict[str, conflicts.Told] = {}
     if check:
         rules = opened.rules()
         lines = [_check(request, rules) for request in requests]
@@ -93,17 +106,26 @@ def lock_command(
         from patchlock import uv
 
         uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-        lines = _lock_all(requests, cut_off, output.progress(as_json))
+        progress = output.progress(as_json)
+        lines = _lock_all(requests, cut_off, progress)
+        stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
+        told = conflicts.tell(stuck, cut_off, explain, progress) if explain else {}
     passed = all(line.good for line in lines)
     if as_json:
-        output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, ok=passed)
+        explanations = {pair: one.data for pair, one in told.items()}
+        pairs = [dataclasses.asdict(line) | {"explanation": explanations.get(line.pair)} for line in lines]
+        output.succeed("lock", {"pairs": pairs}, ok=passed)
     else:
+        # What is explained below needs no words of uv in the table.
+        details = {one.pair: one.detail.split(_UVS)[0] if one.pair in told else one.detail for one in lines}
         click.echo(
-            output.rows([(line.pair, f"{line.state:<9}  {line.detail or line.file}") for line in lines], indent=0)
+            output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0)
         )
         for line in lines:
             for warning in line.warnings:
                 click.echo(f"warning: {line.pair}: {warning}", err=True)
+        for one in told.values():
+            click.echo(f"\n{one.text}")
         if check and not passed:
             stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good})
             click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
@@ -181,8 +203,7 @@ def _requests(
 
 def _names(request: Request) -> tuple[str, str]:
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
-    return pair, path.relative_to(request.catalogue.root).as_posix()
+    return conflicts.pair_of(request), path.relative_to(request.catalogue.root).as_posix()
 
 
 def _check(request: Request, rules: Rules) -> _Line:

@@ -1,0 +1,200 @@
+"""`why`: say why a distribution is in a lock: who asked, what bounds it, where it is from, what newer ones lost to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import conflicts, options, output
+from patchlock.errors import UnknownDistributionError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from patchlock.alternatives import Newer
+    from patchlock.catalogue import Catalogue
+    from patchlock.gathering import Request
+    from patchlock.lockfile import Lock, LockedPackage
+
+
+@click.command("why")
+@click.argument("app")
+@click.argument("distribution")
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@click.option("--platform", metavar="PLATFORM", help="As in the lock's name (default: this machine's, or the first).")
+@click.option(
+    "--alternatives",
+    is_flag=True,
+    help="Also ask uv and the index which newer version there is and what it lost to; takes some seconds.",
+)
+@click.option("--source", metavar="PATH-OR-URL", help="With --alternatives: take upstream from here.")
+@options.common
+def why_command(
+    app: str,
+    distribution: str,
+    profile: str | None,
+    platform: str | None,
+    alternatives: bool,
+    source: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Say why a distribution is in a lock: who asked, what bounds it, where it is from.
+
+    All but the alternatives is read from the lock itself, without a network.
+
+    \b
+    Example:
+      patchlock why demo numpy
+      patchlock why demo numpy --profile cpu --alternatives
+    """
+    from packaging.utils import canonicalize_name
+
+    from patchlock import gathering
+
+    request = _request(options.open_catalogue(catalogue), app, profile, platform, source)
+    lock, _ = gathering.read_lock(request)
+    name = canonicalize_name(distribution)
+    package = next((one for one in lock.packages if one.name == name), None)
+    if package is None:
+        raise UnknownDistributionError(
+            f"{name} is not in the lock",
+            where=_lock_name(request),
+            remedy=nearest(name, [one.name for one in lock.packages]) if lock.packages else "",
+        )
+    found = None
+    if alternatives:
+        progress = output.progress(as_json)
+        with progress.stage("ask"):
+            found = _newer(request, lock, package, progress.say)
+            progress.say(f"{found.asked} questions to uv")
+    data = _data(request, lock, package, found)
+    if as_json:
+        output.succeed("why", data)
+    else:
+        click.echo(_text(request, lock, package, found, data))
+    return 0
+
+
+def _request(catalogue: Catalogue, app: str, profile: str | None, platform: str | None, source: str | None) -> Request:
+    from patchlock import platforms, probes
+    from patchlock.gathering import Request
+
+    chosen = catalogue.profile(profile) if profile else options.request(catalogue.root, app, None).profile
+    names = [one.name for one in chosen.platforms]
+    here = platforms.platform_of(probes.probe())
+    default = here.name if here is not None and here.name in names else names[0]
+    wanted = platform or default
+    if wanted not in names:
+        raise UsageError(f'the profile {chosen.name} has no platform "{wanted}"', remedy=nearest(wanted, names))
+    return Request(
+        app=catalogue.app(app),
+        profile=chosen,
+        platform=next(one for one in chosen.platforms if one.name == wanted),
+        catalogue=catalogue,
+        home=options.home(),
+        cache=options.cache(),
+        source=source,
+    )
+
+
+def _lock_name(request: Request) -> str:
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    return path.relative_to(request.catalogue.root).as_posix()
+
+
+def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[[str], None]) -> Newer:
+    from patchlock import alternatives, gathering
+
+    upstream = gathering.read_upstream(request)
+    order = gathering.order(request, upstream, lock.provenance.as_of, lock.provenance.newer)
+    return alternatives.newer(order, upstream.raw, package.name, package.version, tell=tell)
+
+
+def _index(request: Request, package: LockedPackage) -> str:
+    """Name where the file is from: a recorded index, or the machine's own."""
+    for name in request.profile.indexes:
+        if any(wheel.url == package.url for wheel in request.catalogue.index(name).wheels):
+            return f"{name} (profiles/indexes/{name}.toml)"
+    return "the default index"
+
+
+def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | None) -> dict[str, object]:
+    from patchlock import reasons
+
+    reason = reasons.reason(package, request.app.name, request.profile.name)
+    return {
+        "name": package.name,
+        "version": str(package.version),
+        "lock": _lock_name(request),
+        "chains": [
+            {"asked": one.asked, "names": list(one.names)}
+            for one in reasons.chains(reasons.of_lock(lock), package.name)
+        ],
+        "bounds": list(reason.bounds),
+        "index": _index(request, package),
+        "url": package.url,
+        "file": reason.file,
+        "sha256": package.sha256,
+        "as-of": lock.provenance.as_of,
+        "alternatives": None if found is None else _alternatives(found),
+    }
+
+
+def _alternatives(found: Newer) -> dict[str, object]:
+    return {
+        "fits": str(found.fits or ""),
+        "would-resolve": found.would_resolve,
+        "conflict": conflicts.conflict_data(found.conflict) if found.conflict else None,
+        "younger": str(found.younger or ""),
+        "elsewhere": str(found.elsewhere or ""),
+        "questions": found.asked,
+    }
+
+
+def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | None, data: dict[str, object]) -> str:
+    from patchlock import reasons
+
+    reason = reasons.reason(package, request.app.name, request.profile.name)
+    ways = reasons.chains(reasons.of_lock(lock), package.name)
+    rows = [
+        ("asked by", "\n".join(f"{way.asked}: {' → '.join(way.names)}" for way in ways) or "(the lock does not say)"),
+        ("bounded by", "\n".join(_constraint(request, place) for place in reason.bounds) or "nothing of the catalogue"),
+        ("from", str(data["index"]) + (f"\n{package.url}" if package.url else "")),
+        ("file", f"{reason.file}, sha256 {package.sha256}"),
+        ("cut-off", lock.provenance.as_of or "none"),
+    ]
+    if found is None:
+        rows.append(("newer", "not asked: --alternatives"))
+    else:
+        rows.append(("newer", "\n".join(_lost(found, lock))))
+    return f"{package.name} {package.version} in {data['lock']}\n{output.rows(rows)}"
+
+
+def _constraint(request: Request, place: str) -> str:
+    """Add to a place what stands there."""
+    from patchlock import gathering
+
+    for rule in (*gathering.rules_of(request).constraints, *gathering.rules_of(request).overrides):
+        if str(rule.origin) == place:
+            return f"{rule.requirement}  {place}: {rule.why}"
+    return place
+
+
+def _lost(found: Newer, lock: Lock) -> list[str]:
+    p = lock.provenance
+    lines = []
+    if found.fits is not None and found.would_resolve:
+        lines.append(f"{found.fits} would resolve: the lock is older than the index, or `--upgrade` takes it")
+    elif found.fits is not None and found.conflict is not None:
+        lines.append(f"{found.fits} would fit this machine, and lost to:")
+        lines += [f"  {row}" for row in conflicts.culprits(found.conflict)]
+        lines += [f"  uv: {line.strip()}" for line in found.conflict.words]
+    elif found.fits is not None:
+        lines.append(f"{found.fits} would fit this machine; uv did not say what keeps it out")
+    if found.younger is not None:
+        lines.append(f"{found.younger} was uploaded after the cut-off, {p.as_of}")
+    if found.elsewhere is not None:
+        lines.append(f"{found.elsewhere} has wheels, and none for Python {p.python} on {p.platform}")
+    return lines or ["there is none"]

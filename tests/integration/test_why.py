@@ -1,0 +1,100 @@
+"""`why`: from a distribution of a lock back to the line that asked, and forward to the newer version that lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World, index, wheel
+
+RULE = '\n[[constraint]]\nrequirement = "gamma<4"\nwhy = "4 has no wheels"\nsource = "tests"\n'
+
+
+@pytest.fixture
+def locked(world: World, patchlock: Patchlock) -> World:
+    """Lock a world of one platform, in which two lines ask for gamma and the profile bounds it."""
+    text = world.profile.read_text().replace(', "linux-aarch64", "windows-amd64", "macos-arm64"', "")
+    world.profile.write_text(text + RULE)
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0, done.stdout
+    return world
+
+
+def told(patchlock: Patchlock, *arguments: str) -> dict[str, object]:
+    done = patchlock("why", "mini", *arguments, "--profile", "tiny", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, object] = json.loads(done.stdout)["data"]
+    return found
+
+
+def line_of(path: Path, text: str) -> int:
+    return path.read_text().splitlines().index(text) + 1
+
+
+def test_chain_bound_index_and_file_are_read_from_the_lock_without_uv_or_network(
+    locked: World, patchlock: Patchlock
+) -> None:
+    done = patchlock("why", "mini", "Gamma", "--profile", "tiny", env={"PATH": "/nowhere", "UV_DEFAULT_INDEX": ""})
+    assert done.returncode == 0, done.stderr
+    text = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    bound = f"profiles/tiny.toml:{line_of(locked.profile, '[[constraint]]')}"
+    assert text[0] == "gamma 2.0 in lockfiles/mini/tiny.txt"
+    assert text[1].startswith("asked by requirements.txt:2")
+    assert text[1].endswith(": alpha → gamma")
+    assert "alpha-that-exists" in text[1]
+    assert f"bounded by gamma<4 {bound}: 4 has no wheels" in text
+    assert "from the default index" in text
+    assert any(line.startswith("file wheel py3-none-any, sha256 ") for line in text)
+    assert "newer not asked: --alternatives" in text
+
+
+def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked: World, patchlock: Patchlock) -> None:
+    patch = line_of(locked.app, "[[patch]]")
+    found = told(patchlock, "gamma", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["fits"], found["would-resolve"]) == ("3.0", False)
+    members = [(one["requirement"], one["name"], one["line"]) for one in found["conflict"]["members"]]
+    assert members == [("alpha==1.0", "alpha-that-exists", patch)]
+    assert any("alpha" in line for line in found["conflict"]["uv"])
+
+
+def test_what_was_uploaded_after_the_cut_off_is_told_apart(locked: World, patchlock: Patchlock) -> None:
+    root = Path(locked.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    index(root, [locked.wheels / "beta-1.5-py3-none-any.whl", wheel(locked.wheels, "beta", "1.7")])
+    page = root / "beta" / "index.html"
+    old, new = page.read_text().split("<br>\n")
+    page.write_text(old + "<br>\n" + new.replace("2025-06-01", "2026-06-01"))
+    found = told(patchlock, "beta", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["fits"], found["younger"], found["conflict"]) == ("", "1.7", None)
+
+
+def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patchlock) -> None:
+    root = Path(locked.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    made = wheel(locked.wheels, "beta", "1.9", tag="cp314-cp314-win_amd64")
+    index(root, [locked.wheels / "beta-1.5-py3-none-any.whl", made])
+    found = told(patchlock, "beta", "--alternatives")["alternatives"]
+    assert isinstance(found, dict)
+    assert (found["fits"], found["younger"], found["elsewhere"]) == ("", "", "1.9")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("gama",), "unknown-distribution", 'gama is not in the lock (lockfiles/mini/tiny.txt); did you mean "gamma"?'),
+        (("gamma", "--platform", "linux-x86"), "usage", 'did you mean "linux-x86_64"?'),
+    ],
+    ids=["distribution", "platform"],
+)
+def test_mistyped_word_is_answered_with_the_nearest(
+    locked: World,
+    patchlock: Patchlock,
+    arguments: tuple[str, ...],
+    code: str,
+    words: str,
+) -> None:
+    done = patchlock("why", "mini", *arguments, "--profile", "tiny")
+    assert f"error[{code}]" in done.stderr
+    assert words in done.stderr
