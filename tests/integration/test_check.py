@@ -22,7 +22,7 @@ def test_catalogue_that_holds(world: World, patchlock: Patchlock) -> None:
     assert done.returncode == 0, done.stdout
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["mini"]
-    assert lines[1] == ["cases", "0", "cases,", "of", "2", "patches", "0", "have", "one"]
+    assert lines[1] == ["cases", "0", "cases,", "for", "0", "of", "2", "patches"]
     assert lines[2][0] == "tiny"
     assert lines[2][3:] == ["2", "patches,", "2", "files"]
     assert [line[1] for line in lines[3:]] == ["fresh"] * 4
