@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "check": (
         "patchlock.cli.checking",
-        "Say whether the catalogue holds: commits, patches, cases and locks.",
+        "Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.",
     ),
     "matrix": (
         "patchlock.cli.matrix",

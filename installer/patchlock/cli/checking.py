@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def check_command(
     apps: tuple[str, ...], offline: bool, source: str | None, catalogue: Path | None, as_json: bool
 ) -> int:
-    """Say whether the catalogue holds: its files, the patches on upstream's commit and on their cases, the locks.
+    """Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.
 
     \b
     Example:
