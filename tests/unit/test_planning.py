@@ -170,7 +170,7 @@ HEAD = "--- upstream/a.py\n+++ patched/a.py\n"
             id="utf-16",
         ),
         pytest.param(
-            b"\xe9\n", b"e\n", "--- upstream/a.py\t(latin-1)\n+++ patched/a.py\n@@ -1 +1 @@\n-é\n+e\n", id="latin-1"
+            b"# \xe9\n", b"e\n", "--- upstream/a.py\t(latin-1)\n+++ patched/a.py\n@@ -1 +1 @@\n-# é\n+e\n", id="latin-1"
         ),
         pytest.param(b"\0", b"a", "Binary files upstream/a.py and patched/a.py differ\n", id="binary"),
     ],
