@@ -147,6 +147,11 @@ class Catalogue:
         suffix = f".{platform.name}" if len(profile.platforms) > 1 else ""
         return self.root / "lockfiles" / app.name / f"{profile.name}{suffix}.txt"
 
+    @staticmethod
+    def build_path(lock: Path) -> Path:
+        """Name the file beside a lock that pins what builds its sdists: `<profile>.build.txt`."""
+        return lock.with_name(f"{lock.stem}.build.txt")
+
     def read_all(self) -> tuple[tuple[App, ...], tuple[Profile, ...]]:
         """Read every app and profile.
 

@@ -22,6 +22,8 @@ from patchlock.model import CommitId, Sha256
 RECEIPT = "receipt.toml"
 LOCK = "lock.txt"
 """The lock that a generation was made from, kept in it: the catalogue may have moved on."""
+BUILD = "lock.build.txt"
+"""What pins the builds of its sdists, kept as well; only where there are any."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,13 +122,22 @@ def create(folder: Path, python: Version, *, lock: int) -> None:
     gate.put(folder, interpreter(folder))
 
 
-def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Callable[[str], None], lock: int) -> None:
+def sync(
+    folder: Path,
+    locked: Path,
+    source_builds: tuple[str, ...],
+    build_constraints: Path | None,
+    *,
+    tell: Callable[[str], None],
+    lock: int,
+) -> None:
     """Fill an environment with exactly what a lock names, every byte checked against its sha256; keeps the lock in it.
 
     Args:
         folder: the environment.
         locked: the lock.
         source_builds: distributions that may be built from an sdist.
+        build_constraints: pins what these builds require; what it does not name stops the install.
         tell: called with what uv says while it works.
         lock: descriptor of the installation's lock.
 
@@ -136,6 +147,8 @@ def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Ca
         DiskFullError: there is not enough room.
     """
     shutil.copyfile(locked, folder / LOCK)
+    if build_constraints is not None:
+        shutil.copyfile(build_constraints, folder / BUILD)
     try:
         uv.watch(
             *(
@@ -149,6 +162,8 @@ def sync(folder: Path, locked: Path, source_builds: tuple[str, ...], *, tell: Ca
                 ":all:",
             ),
             *(option for name in source_builds for option in ("--no-binary", name)),
+            *(("--build-constraints", BUILD) if build_constraints is not None else ()),
+            *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
             LOCK,
             cwd=folder,
             installing=True,

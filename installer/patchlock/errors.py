@@ -6,7 +6,10 @@ import dataclasses
 import difflib
 import errno
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from patchlock.sdist_statements import Sdist
 
 WORLD_SAYS_NO = 1
 """Exit code: the world, the catalogue or the user's input does not allow it; also a `--check` that found drift."""
@@ -267,6 +270,30 @@ class RecordChangedError(PatchlockError):
     """A file of a recorded index has other bytes now under the same name."""
 
     code = "record-changed"
+
+
+class MetadataMissingError(PatchlockError):
+    """What an sdist requires would only be told by running its code, and is not written down."""
+
+    code = "metadata-missing"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        remedy: str = "",
+        evidence: Iterable[str] = (),
+        sdists: tuple[Sdist, ...] = (),
+    ) -> None:
+        super().__init__(what, where=where, remedy=remedy, evidence=evidence)
+        self.sdists = sdists
+
+
+class SdistError(PatchlockError):
+    """A file is not an sdist, or its build backend does not answer."""
+
+    code = "sdist"
 
 
 class BugError(PatchlockError):

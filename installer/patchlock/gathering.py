@@ -9,7 +9,19 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
 
-from patchlock import __version__, checkout, codemods, environments, lockfile, locking, patching, planning, targets
+from patchlock import (
+    __version__,
+    build_constraints,
+    checkout,
+    codemods,
+    environments,
+    lockable,
+    lockfile,
+    locking,
+    patching,
+    planning,
+    targets,
+)
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.environments import Installation, Receipt
@@ -83,7 +95,7 @@ def read_upstream(request: Request) -> Upstream:
     seen = checkout.read_known(snapshot, app.upstream.commit, gone)
     patched = patching.apply(wanted, contents, seen)
     after = contents | {change.path: change.after for change in patched.changes}
-    included = locking.included(app.requirement_files, after)
+    included = lockable.included(app.requirement_files, after)
     return Upstream(
         snapshot=snapshot,
         requirements={path: after[path] for path in included},
@@ -159,6 +171,14 @@ def read_lock(request: Request) -> tuple[Lock, bytes]:
             f"it is the lock of {' on '.join(made_for)}", where=name, remedy=f"run `{_lock_command(request)}`"
         )
     return lock, data
+
+
+def build_objections(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Say why the file that pins what builds a lock's sdists is not the one that the lock names; empty if it is."""
+    path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
+    data = path.read_bytes() if path.is_file() else None
+    name = path.relative_to(request.catalogue.root).as_posix()
+    return build_constraints.objections(lock.provenance.build_constraints, data, name)
 
 
 def _lock_command(request: Request) -> str:
@@ -242,9 +262,11 @@ def plan(request: Request) -> Plan:
 def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
     """Compare what the lock was resolved from with what it would be resolved from now, word by word."""
     made = lock.provenance
-    if locking.question(order(request, upstream, made.as_of, made.newer)) == made.resolver_input:
+    objections = build_objections(request, lock)
+    asked = locking.question(order(request, upstream, made.as_of, made.newer))
+    if asked == made.resolver_input and not objections:
         return
-    reasons = lockfile.stale(
+    reasons = objections or lockfile.stale(
         lock,
         commit=upstream.snapshot.commit,
         python=str(request.profile.python),

@@ -135,7 +135,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
             environments.create(folder, request.profile.python, lock=job.held)
             path = request.catalogue.lock_path(request.app, request.profile, request.platform)
             tell = _downloads(progress, f"{len(job.lock.packages)} packages")
-            environments.sync(folder, path, rules_of(request).source_builds, tell=tell, lock=job.held)
+            build = request.catalogue.build_path(path) if job.lock.provenance.build_constraints else None
+            environments.sync(folder, path, rules_of(request).source_builds, build, tell=tell, lock=job.held)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)

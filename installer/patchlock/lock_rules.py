@@ -10,6 +10,11 @@ from packaging.version import Version
 
 from patchlock.places import Origin
 
+WITHOUT_PYPROJECT = ("setuptools>=40.8.0", "wheel")
+"""What the build of an sdist requires that has no `pyproject.toml`.
+
+Source: PEP 518; setuptools before 70.1 asks for wheel, whose work newer ones do themselves."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Constraint:
@@ -60,11 +65,13 @@ class Build:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Metadata:
-    """What one version of an allowed sdist requires, so that nobody runs its `setup.py` to learn that."""
+    """What one version of an allowed sdist, and its build, requires: nobody runs its `setup.py` to learn that."""
 
     name: NormalizedName
     version: Version
     requires: tuple[Requirement, ...]
+    build: tuple[Requirement, ...]
+    """What its build requires, also what its backend only says when it runs."""
     why: str
     source: str
     profiles: tuple[str, ...]

@@ -13,7 +13,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
@@ -70,6 +70,8 @@ class Provenance:
     """Catalogue file, or `upstream:<file>`, → sha256 of its bytes."""
     resolver_input: Sha256
     """Digest of all that uv was given: patched requirements, constraints, indexes, options."""
+    build_constraints: Sha256 | Literal[""] = ""
+    """Of the file beside the lock that pins what builds its sdists; "" where nothing has to be built."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +85,8 @@ class Lock:
     """Whether its lines are those that were written."""
     notices: tuple[str, ...] = ()
     """What a person should know when it is made, one clause each; not part of the file."""
+    build: str = ""
+    """The text of the file beside the lock, where the lock was just made; see `build_constraints`."""
 
 
 def render(lock: Lock) -> str:
@@ -101,9 +105,15 @@ def render(lock: Lock) -> str:
         "resolver-input": p.resolver_input,
         "content": _content(lock.packages),
     }
+    if p.build_constraints:
+        head["build-constraints"] = p.build_constraints
     block = [f"{key} = {_toml(value)}" for key, value in head.items()]
     if p.newer:
         block += ["", "[newer]", *(f"{name} = {_toml(p.newer[name])}" for name in sorted(p.newer))]
+    if unnamed := {
+        package.name: package.version for package in lock.packages if package.url and _of_address(package.url) is None
+    }:
+        block += ["", "[versions]", *(f"{name} = {_toml(str(unnamed[name]))}" for name in sorted(unnamed))]
     block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
     lines = [
         "# /// patchlock",
@@ -155,7 +165,7 @@ def parse(text: str, file: str) -> Lock:
         if found is None:
             raise _malformed(file, number, "a line must be one distribution with exactly one sha256")
         try:
-            packages.append(_package(found))
+            packages.append(_package(found, head.get("versions", {})))
         except (InvalidVersion, InvalidWheelFilename) as error:
             raise _malformed(file, number, f"{found['name']} has no version: {error}") from error
     return Lock(
@@ -183,18 +193,29 @@ def _provenance(head: Mapping[str, Any]) -> Provenance:
         patches=tuple(head["patches"]),
         inputs={file: Sha256(digest) for file, digest in head["inputs"].items()},
         resolver_input=Sha256(head["resolver-input"]),
+        build_constraints=Sha256(head["build-constraints"]) if "build-constraints" in head else "",
     )
 
 
-def _package(found: re.Match[str]) -> LockedPackage:
+def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage:
     url = found["url"] or ""
+    name = canonicalize_name(found["name"])
+    version = found["version"] or versions.get(name, "")
+    if not version and _of_address(url) is None:
+        raise InvalidVersion("neither its address nor [versions] names one")
     return LockedPackage(
-        name=canonicalize_name(found["name"]),
-        version=parse_wheel_filename(unquote(url.rpartition("/")[2]))[1] if url else Version(found["version"]),
+        name=name,
+        version=_of_address(url) or Version(version),
         url=url,
         sha256=Sha256(found["sha256"]),
         why=found["why"] or "",
     )
+
+
+def _of_address(url: str) -> Version | None:
+    """Read the version from the name of a wheel; other addresses, such as an archive of a commit, need not name one."""
+    filename = unquote(url.rpartition("/")[2])
+    return parse_wheel_filename(filename)[1] if filename.endswith(".whl") else None
 
 
 def _malformed(file: str, line: int, what: str) -> LockFormatError:

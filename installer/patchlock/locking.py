@@ -20,13 +20,14 @@ from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import compatibility, judging, uv
+from patchlock import archives, build_constraints, building, compatibility, judging, lockable, uv
 from patchlock.catalogue import Catalogue
-from patchlock.errors import PolicyError, RequirementsError, UnsatisfiableError
+from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
+from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
-from patchlock.requirement_files import LocationLine, OptionLine, RequirementLine, Unreadable, parse
+from patchlock.requirement_files import RequirementLine, parse
 from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
@@ -70,52 +71,10 @@ class Order:
         """Distribution → its own cut-off; "" for no bound."""
         return {rule.name: rule.until for rule in self.rules.newer} | dict(self.newer)
 
-
-def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, bytes]) -> tuple[PurePosixPath, ...]:
-    """List requirement files and all that they include with `-r` and `-c`, in order, each once.
-
-    Raises:
-        RequirementsError: a file is missing, is no text, or has lines that no installer can read; names all of them.
-    """
-    found: list[PurePosixPath] = []
-    waiting = list(files)
-    while waiting:
-        path = waiting.pop(0)
-        if path in found:
-            continue
-        found.append(path)
-        if path not in contents:
-            raise RequirementsError(f"upstream has no file {path}", remedy="correct `requirements` in the app's file")
-        source = decode(path, contents[path])
-        if isinstance(source, Undecodable):
-            raise RequirementsError(f"{path} cannot be read as text: {source.why}")
-        lines = parse(source)
-        if wrong := [f"{path}:{line.line}: {line.why}" for line in lines if isinstance(line, Unreadable)]:
-            raise RequirementsError(
-                f"{wrong[0]}" + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
-                remedy="correct the line upstream, or add a patch with the op replace-text",
-            )
-        for line in lines:
-            if isinstance(line, LocationLine) or (isinstance(line, RequirementLine) and line.requirement.url):
-                wanted = line.target if isinstance(line, LocationLine) else line.requirement
-                raise RequirementsError(
-                    f'"{wanted}" is a place, not a version, and a lock names files by their sha256',
-                    where=f"{path}:{line.line}",
-                    remedy="add a patch that sets a version, or drops the line: set-requirement or replace-text",
-                )
-            options = line.options if isinstance(line, OptionLine) else ()
-            waiting += [_beside(path, value) for name, value in options if name in {"--requirement", "--constraint"}]
-    return tuple(found)
-
-
-def _beside(path: PurePosixPath, value: str) -> PurePosixPath:
-    parts: list[str] = []
-    for part in (*path.parent.parts, *PurePosixPath(value).parts):
-        if part == ".." and parts:
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return PurePosixPath(*parts)
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """Requirements that name their one file by address and sha256."""
+        return lockable.pins(self.requirements)
 
 
 def resolve(order: Order) -> Lock:
@@ -128,6 +87,7 @@ def resolve(order: Order) -> Lock:
     """
     from packaging.pylock import Pylock
 
+    archives.require_possible(order.pins, order.rules)
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         folder = Path(name)
         # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
@@ -135,12 +95,15 @@ def resolve(order: Order) -> Lock:
         try:
             done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
         except UnsatisfiableError as error:
-            raise UnsatisfiableError(error.what, evidence=(*judging.deleted(order), *error.evidence)) from error
+            raise _not_there(order, error) from error
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
         digest = _digest(folder)
         idle = _idle_exclusions(order, folder, asked)
+    archives.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _askers(done.stderr, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
+    command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
+    build = building.build_constraints_of(packages, order.rules, _target(order), command)
     return Lock(
         provenance=Provenance(
             app=order.app.name,
@@ -154,10 +117,27 @@ def resolve(order: Order) -> Lock:
             patches=tuple(p.id for p in order.app.patches if not p.profiles or order.profile.name in p.profiles),
             inputs=order.inputs,
             resolver_input=digest,
+            build_constraints=build_constraints.digest(build) if build else "",
         ),
         packages=packages,
+        build=build,
         notices=notices,
     )
+
+
+def _not_there(order: Order, error: UnsatisfiableError) -> UnsatisfiableError:
+    """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
+    words = " ".join(error.evidence)
+    for name, places in _places(order).items():
+        if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
+            return UnsatisfiableError(
+                f"the package index has no {name}, or not that version",
+                where=", ".join(places),
+                remedy="correct the line with a patch (set-requirement, rename-requirement or replace-text), or ask "
+                "another index with UV_DEFAULT_INDEX",
+                evidence=(*judging.deleted(order), *error.evidence),
+            )
+    return UnsatisfiableError(error.what, evidence=(*judging.deleted(order), *error.evidence))
 
 
 def question(order: Order) -> Sha256:
@@ -242,10 +222,13 @@ def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel, ...]], fold
         if len(str(wheel.requires)) > len(str(fullest.requires)):  # the one that kept its specifiers
             metadata[wheel.name, wheel.version] = wheel
     known = {key: wheel.requires for key, wheel in metadata.items()}
-    known |= {(canonicalize_name(rule.name), rule.version): rule.requires for rule in order.rules.metadata}
+    known |= {(rule.name, rule.version): rule.requires for rule in order.rules.metadata}
     for (name, version), requires in sorted(known.items()):
-        lines += ["", "[[dependency-metadata]]", f"name = {_toml(name)}", f'version = "{version}"']
-        lines += [f"requires-dist = {_toml([str(requirement) for requirement in requires])}"]
+        lines += archives.metadata_table(name, version, requires)
+    # Of other versions that may be built nothing is known; uv must not find out, see `archives.require_stated`.
+    unpinned = set(order.rules.source_builds) - {pin.name for pin in order.pins}
+    for name in sorted(unpinned):
+        lines += archives.metadata_table(name, None, ())
     return "\n".join(lines) + "\n"
 
 
@@ -299,6 +282,16 @@ def _chosen(
     return tuple(sorted(packages, key=lambda package: package.name))
 
 
+def _target(order: Order) -> building.Target:
+    return building.Target(
+        profile=order.profile,
+        platform=order.platform,
+        markers=default_environment() | _markers(order),  # type: ignore[arg-type]
+        as_of=order.as_of,
+        cut_offs=order.cut_offs,
+    )
+
+
 def _markers(order: Order) -> dict[str, str]:
     system = {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[order.platform.os]
     sys_platform = {"linux": "linux", "windows": "win32", "macos": "darwin"}[order.platform.os]
@@ -321,6 +314,8 @@ def _via(askers: tuple[NormalizedName, ...]) -> list[str]:
 
 
 def _locked(order: Order, package: Package, reasons: list[str]) -> LockedPackage:
+    if package.archive is not None:
+        return archives.locked(package, package.archive, order.pins, (order.platform, order.profile), reasons)
     wheels = {_filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
     best = compatibility.best_wheel(wheels, order.platform, order.profile)
     if best is not None:

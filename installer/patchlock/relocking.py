@@ -11,8 +11,8 @@ from typing import Literal
 
 from packaging.utils import NormalizedName
 
-from patchlock import gathering, judging, lockfile, locking, patching, planning, records
-from patchlock.errors import LockFormatError, LockMissingError, RefusedError, UsageError
+from patchlock import gathering, judging, lockfile, locking, patching, planning, records, stating
+from patchlock.errors import LockFormatError, LockMissingError, MetadataMissingError, RefusedError, UsageError
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId
@@ -58,9 +58,14 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         UsageError: a distribution that is to be upgraded is not in the lock.
         UnsatisfiableError: no set of packages satisfies it.
         PolicyError: the answer breaks a rule of ours.
+        MetadataMissingError: what an sdist requires is not written down; carries what to write.
         NetworkError: an index, or upstream, does not answer.
     """
-    return locking.resolve(order(request, cut_off)[0])
+    wanted = order(request, cut_off)[0]
+    try:
+        return locking.resolve(wanted)
+    except MetadataMissingError as error:
+        raise stating.proposed(wanted, error.sdists, request.cache) from error
 
 
 def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[PurePosixPath, bytes]]:
@@ -139,6 +144,7 @@ def standing(request: Request, rules: Rules) -> Standing:
         python=str(request.profile.python),
         inputs=gathering.lock_inputs(request, None),
     )
+    reasons += gathering.build_objections(request, lock)
     if reasons:
         return Standing(state="stale", reasons=reasons)
     if broken := judging.broken(request, lock.packages, rules, request.cache):
@@ -147,13 +153,29 @@ def standing(request: Request, rules: Rules) -> Standing:
 
 
 def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "unchanged"]]:
-    """Put a lock in its place, whole or not at all; a file with the same bytes is left alone."""
+    """Put a lock and the file that pins its builds in their places, each whole or not at all.
+
+    Files with the same bytes are left alone. The lock goes last and names the sha256 of the other file: if patchlock is
+    killed between the two, the old lock says that it is stale.
+    """
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    data = lockfile.render(lock).encode()
+    beside = request.catalogue.build_path(path)
+    changed = _put(beside, lock.build) if lock.build else False
+    changed |= _put(path, lockfile.render(lock))
+    if not lock.build:
+        beside.unlink(missing_ok=True)
+    return path, "written" if changed else "unchanged"
+
+
+def _put(path: Path, text: str) -> bool:
+    data = text.encode()
     if path.is_file() and path.read_bytes() == data:
-        return path, "unchanged"
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(data)
-    beside.replace(path)
-    return path, "written"
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return True

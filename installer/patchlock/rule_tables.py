@@ -10,10 +10,20 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.errors import nearest
-from patchlock.lock_rules import Build, Constraint, Exclusion, LockRules, Metadata, Newer, PolicyException
+from patchlock.lock_rules import (
+    WITHOUT_PYPROJECT,
+    Build,
+    Constraint,
+    Exclusion,
+    LockRules,
+    Metadata,
+    Newer,
+    PolicyException,
+)
 from patchlock.policy.values import EXCUSABLE
 from patchlock.tables import Table, distribution, requirement, version
 
+_DEFAULT_BUILD = tuple(map(Requirement, WITHOUT_PYPROJECT))
 _NOTHING = canonicalize_name("nothing")
 
 
@@ -92,6 +102,7 @@ def _metadata(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Metadat
             name=table.parse("name", distribution, _NOTHING),
             version=table.parse("version", version, Version("0")),
             requires=table.each("requires", requirement),
+            build=table.each("build", requirement) if table.has("build") else _DEFAULT_BUILD,
             why=table.text("why"),
             source=table.text("source"),
             profiles=_profiles(table, profiles),

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from patchlock import process
 from patchlock.errors import (
@@ -13,6 +14,7 @@ from patchlock.errors import (
     HashMismatchError,
     NetworkError,
     PatchlockError,
+    PolicyError,
     ProgramMissingError,
     UnsatisfiableError,
 )
@@ -26,10 +28,18 @@ _OF_THE_MACHINE = (
 """Where bytes come from and how fast: may never change what they are."""
 _OF_INSTALLING = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
 """More places to take bytes from; harmless where every file is pinned by hash, and not while resolving."""
+_NO_BUILD = {"PYTHONHOME": os.devnull, "UV_NO_BUILD_ISOLATION": "1"}
+"""While resolving, no Python that uv starts for a build gets as far as its first line.
+
+uv asks interpreters about themselves with `-I`, which ignores PYTHONHOME, and runs every hook of a build backend, and
+every `setup.py`, without it. This is the second bolt: `locking` gives uv the metadata of all sdists that may be built,
+so that it never wants to build one. Tested with uv 0.13.8 by `test_no_build_code_runs_while_locking`."""
 _CREDENTIALS = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)")
 
 _UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "Request failed after")
 _OFFLINE = ("the network was disabled", "network connectivity is disabled", "--offline")
+_BUILD = "No module named 'encodings'"
+_NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
 
 
@@ -61,7 +71,7 @@ def _environment(installing: bool) -> dict[str, str]:
         for name, value in process.environment().items()
         if not name.startswith("UV_") or name in kept or _CREDENTIALS.fullmatch(name)
     }
-    return env | {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
+    return env | {"UV_NO_PROGRESS": "1", "NO_COLOR": "1"} | ({} if installing else _NO_BUILD)
 
 
 def run(
@@ -114,6 +124,7 @@ def watch(
 
 def named(error: CommandFailedError) -> PatchlockError:
     """Give a failure of uv its name; uv's words are shown, and only matched by the few that have long been stable."""
+    error.evidence = tuple(line for line in error.evidence if _NOISE not in line)
     words = "\n".join(error.evidence)
     if "Hash mismatch" in words:
         found = re.search(r"Hash mismatch for `([^`]+)`", words)
@@ -129,13 +140,44 @@ def named(error: CommandFailedError) -> PatchlockError:
             remedy="allow the network, or run the same command once on a connected machine",
             evidence=error.evidence,
         )
+    if unpinned := re.search(r"no trusted hash was provided for: `?([A-Za-z0-9._-]+)", words):
+        return PolicyError(
+            f"a build wants {unpinned[1]}, which nobody has pinned",
+            where=" ".join(re.findall(r"build `([^`]+)`", words)[:1]),
+            remedy="add it to `build` in the [[metadata]] table of what is built, and lock again",
+            evidence=error.evidence,
+        )
+    if _BUILD in words:
+        return PolicyError(
+            "a distribution would run its own code to say what it requires, and was stopped",
+            where=" ".join(re.findall(r"`([^`]+)`", words)[:1]),
+            remedy="allow its build with [[build]], and write down what it requires with [[metadata]]",
+        )
+    if refused := re.search(r"\(?(https?://[^)\s`]+)\)?.*(401 Unauthorized|403 Forbidden)", words):
+        return NetworkError(
+            f"the package index lets nobody in ({refused[2]})",
+            where=_host(refused[1]),
+            remedy="write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run the same command again",
+        )
+    if strange := re.search(r"Unsupported `Content-Type` .*?`(https?://[^`]+)`", words):
+        return NetworkError(
+            "the package index answers with something that is no page of an index",
+            where=_host(strange[1]),
+            remedy="check its address in UV_DEFAULT_INDEX: it ends in /simple on most servers",
+        )
     if any(text in words for text in _UNSOLVED):
         return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
     if any(text in words for text in _UNREACHABLE):
         address = re.search(r"https?://[^/\s`)]+", words)
         return NetworkError(
             "the package index does not answer",
-            where=address[0] if address else "the package index",
+            where=_host(address[0]) if address else "the package index",
             remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
         )
     return error
+
+
+def _host(address: str) -> str:
+    """Name a server without user and password."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -28,6 +28,9 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("cross_check", "revisions"), 2),
     **dict.fromkeys(("gathering", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3),
     **dict.fromkeys(("exporting", "holding"), 3),
+    **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
+    **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),
+    "stating": 3,
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

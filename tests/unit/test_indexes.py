@@ -103,6 +103,6 @@ def test_password_of_the_index_is_used_for_its_files(
 @pytest.mark.parametrize("address", ["http://me:p@index.test/simple", "https://me:p@other.test/simple", ""])
 def test_password_of_the_index_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", address)
-    assert indexes._with_password("https://index.test/a.whl") == "https://index.test/a.whl"
+    assert indexes.with_password("https://index.test/a.whl") == "https://index.test/a.whl"
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://me:p@index.test/simple")
-    assert indexes._with_password("https://index.test/a.whl") == "https://me:p@index.test/a.whl"
+    assert indexes.with_password("https://index.test/a.whl") == "https://me:p@index.test/a.whl"

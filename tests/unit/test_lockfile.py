@@ -228,7 +228,7 @@ def test_each_line_is_a_requirement_with_one_hash() -> None:
             TORCH,
             "https://x.test/torch.zip",
             25,
-            "torch has no version: Invalid wheel filename (extension must be '.whl'): 'torch.zip'",
+            "torch has no version: neither its address nor [versions] names one",
             id="no-wheel",
         ),
     ],

@@ -59,6 +59,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Find the GPU architectures that wheels have code for, without installing or downloading them whole.",
     ),
     "why": ("patchlock.cli.why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
+    "sdist": ("patchlock.cli.sdists", "Show what an sdist and its build require, as a [[metadata]] table."),
     "patch": (
         "patchlock.cli.patches",
         "Show what the patches of an app do; bring them into any clone of yours.",
@@ -143,7 +144,11 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         return fail(from_os(error), command, as_json)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; the next `patchlock install` finishes or undoes what was begun", err=True)
+        after = {
+            "lock": "every lock is new or as it was; run the same command again",
+            "sdist": "nothing was changed",
+        }.get(command, "the next `patchlock install` finishes or undoes what was begun")
+        click.echo(f"interrupted; {after}", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
         return fail(_bug(error, arguments), command, as_json)

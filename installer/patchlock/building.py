@@ -1,0 +1,132 @@
+"""Resolve what the builds of a lock's sdists require into hashed build constraints; runs no build."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock import compatibility, uv
+from patchlock.build_constraints import BuildConstraints, render
+from patchlock.errors import PolicyError, UnsatisfiableError
+from patchlock.lock_rules import LockRules, Metadata
+from patchlock.lockfile import LockedPackage
+from patchlock.model import Platform, Profile, Sha256
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """For which machine, and as of when."""
+
+    profile: Profile
+    platform: Platform
+    markers: Mapping[str, str]
+    """The target's environment, as markers name it."""
+    as_of: str
+    """RFC 3339 time in UTC, or "" for no bound."""
+    cut_offs: Mapping[NormalizedName, str]
+    """Distribution → its own cut-off; "" for no bound."""
+
+
+def build_constraints_of(packages: tuple[LockedPackage, ...], rules: LockRules, target: Target, command: str) -> str:
+    """Write the file that pins what the builds of a lock's sdists require; "" where nothing has to be built.
+
+    Args:
+        packages: of the lock.
+        rules: which of them are built, and what their builds require.
+        target: for which machine, and as of when.
+        command: that makes the lock anew.
+
+    Raises:
+        PatchlockError: as `resolve`.
+    """
+    built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
+    metadata = tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
+    return render(resolve(metadata, target), command) if metadata else ""
+
+
+def resolve(metadata: tuple[Metadata, ...], target: Target) -> BuildConstraints:
+    """Choose one wheel for everything that the builds of some sdists require.
+
+    One version serves all builds of a lock, because uv takes one list of build constraints.
+
+    Args:
+        metadata: of each sdist that will be built.
+        target: for which machine, and as of when.
+
+    Raises:
+        UnsatisfiableError: no set of wheels serves all builds.
+        PolicyError: a wheel fits the target badly, or has no sha256.
+        NetworkError: an index does not answer.
+    """
+    from packaging.pylock import Pylock
+
+    asked = sorted({str(requirement) for rule in metadata for requirement in rule.build})
+    with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
+        folder = Path(name)
+        (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
+        (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
+        try:
+            uv.run(
+                *("pip", "compile", "build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
+                *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
+                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+                cwd=folder,
+                installing=False,
+            )
+        except UnsatisfiableError as error:
+            built = ", ".join(f"{rule.name} {rule.version}" for rule in metadata)
+            raise UnsatisfiableError(
+                f"no set of packages can build {built}",
+                where=f"build = [{', '.join(asked)}]",
+                remedy="correct `build` in the [[metadata]] table of the one that asks for too much",
+                evidence=error.evidence,
+            ) from error
+        answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
+    wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(target.markers)))
+    packages = tuple(sorted((_locked(package, metadata, target) for package in wanted), key=lambda one: one.name))
+    return BuildConstraints(
+        sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)), packages=packages
+    )
+
+
+def _config(target: Target) -> str:
+    lines = [f"exclude-newer = {json.dumps(target.as_of)}"] if target.as_of else []
+    if target.as_of and target.cut_offs:
+        pairs = ", ".join(f"{name} = {json.dumps(time or False)}" for name, time in sorted(target.cut_offs.items()))
+        lines.append(f"exclude-newer-package = {{ {pairs} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _locked(package: Package, metadata: tuple[Metadata, ...], target: Target) -> LockedPackage:
+    wheels = {unquote((wheel.url or wheel.path or "").rpartition("/")[2]): wheel for wheel in package.wheels or ()}
+    best = compatibility.best_wheel(wheels, target.platform, target.profile)
+    if best is None or package.version is None or "sha256" not in wheels[best].hashes:
+        raise PolicyError(
+            f"{package.name} {package.version}, which a build requires, has no wheel with a sha256",
+            where=target.platform.name,
+            remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
+        )
+    askers = sorted(rule.name for rule in metadata if package.name in map(_name, rule.build))
+    return LockedPackage(
+        name=package.name,
+        version=package.version,
+        url="",
+        sha256=Sha256(wheels[best].hashes["sha256"]),
+        why=f"builds {', '.join(askers)}" if askers else "",
+    )
+
+
+def _name(requirement: Requirement) -> NormalizedName:
+    return canonicalize_name(requirement.name)

@@ -1,0 +1,207 @@
+"""Which lines of a requirement file a lock can be made from, and what to write instead of the others; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.errors import RequirementsError
+from patchlock.model import Sha256
+from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable, parse
+from patchlock.sources import SourceText, Undecodable, decode
+
+_OTHER_INDEXES = frozenset({"--index-url", "--extra-index-url", "--find-links", "--trusted-host", "--no-index"})
+_BUILDS = frozenset({"--no-binary", "--only-binary"})
+_COMMIT = re.compile(r"@([0-9a-f]{40})(?=$|[#&])")
+_HASH = re.compile(r"--hash[= ]sha256:([0-9a-fA-F]{64})(?![0-9a-fA-F])")
+_FRAGMENT = re.compile(r"[#&]sha256=([0-9a-fA-F]{64})(?![0-9a-fA-F])")
+_FORGES = {"github.com": "archive/{commit}.tar.gz", "gitlab.com": "-/archive/{commit}/{name}-{commit}.tar.gz"}
+"""Host → where it gives the files of a commit, below a repository.
+
+Source: https://docs.github.com/repositories/working-with-files/using-files/downloading-source-code-archives;
+https://docs.gitlab.com/api/repositories/#get-file-archive"""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Objection:
+    """A line that no lock can be made from."""
+
+    line: int
+    what: str
+    """A clause without a full stop."""
+    remedy: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Pin:
+    """A requirement that names its one file by address and sha256."""
+
+    name: NormalizedName
+    url: str
+    """Without fragment."""
+    sha256: Sha256
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether nothing has to be built."""
+        return urlsplit(self.url).path.endswith(".whl")
+
+
+def pins(contents: Mapping[PurePosixPath, bytes]) -> tuple[Pin, ...]:
+    """List the requirements of some files that name their one file by address and sha256, in order."""
+    found = []
+    for path, data in contents.items():
+        source = decode(path, data)
+        for line in () if isinstance(source, Undecodable) else parse(source):
+            one = pin(source, line) if isinstance(line, RequirementLine) else None  # type: ignore[arg-type]
+            found += [one] if one is not None else []
+    return tuple(found)
+
+
+def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, bytes]) -> tuple[PurePosixPath, ...]:
+    """List requirement files and all that they include with `-r` and `-c`, in order, each once.
+
+    Raises:
+        RequirementsError: a file is missing, is no text, includes itself, or has lines that no installer can read or no
+            lock can be made from; names all of them.
+    """
+    found: dict[PurePosixPath, tuple[PurePosixPath, ...]] = {}
+    waiting: list[tuple[PurePosixPath, tuple[PurePosixPath, ...], str]] = [(path, (), "") for path in files]
+    while waiting:
+        path, parents, place = waiting.pop(0)
+        if path in parents:
+            raise RequirementsError(
+                f"{path} includes itself, which pip refuses",
+                where=place,
+                remedy="drop the line with a patch (replace-text)",
+            )
+        if path in found:
+            continue
+        found[path] = parents
+        if path not in contents:
+            remedy = (
+                "drop the line with a patch (replace-text)" if place else "correct `requirements` in the app's file"
+            )
+            raise RequirementsError(f"upstream has no file {path}", where=place, remedy=remedy)
+        source = decode(path, contents[path])
+        if isinstance(source, Undecodable):
+            raise RequirementsError(f"{path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
+        lines = parse(source)
+        if wrong := tuple(objections(source, lines)):
+            raise RequirementsError(
+                wrong[0].what + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
+                where=f"{path}:{wrong[0].line}",
+                remedy=wrong[0].remedy,
+                evidence=[f"{path}:{one.line}: {one.what}" for one in wrong[1:]],
+            )
+        waiting += [
+            (_beside(path, value), (*parents, path), f"{path}:{line.line}")
+            for line in lines
+            for name, value in (line.options if isinstance(line, OptionLine) else ())
+            if name in {"--requirement", "--constraint"}
+        ]
+    return tuple(found)
+
+
+def _beside(path: PurePosixPath, value: str) -> PurePosixPath:
+    parts: list[str] = []
+    for part in (*path.parent.parts, *PurePosixPath(value).parts):
+        if part == ".." and parts:
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return PurePosixPath(*parts)
+
+
+def objections(source: SourceText, lines: Iterable[Line]) -> Iterator[Objection]:
+    """Name the lines of a requirement file that no lock can be made from, in file order."""
+    for line in lines:
+        match line:
+            case Unreadable():
+                what = f"{line.why}{_odd_letters(line.text)}"
+                remedy = "correct the line upstream, or add a patch with the op replace-text"
+                yield Objection(line=line.line, what=what, remedy=remedy)
+            case OptionLine(options=options):
+                yield from _options(line.line, options)
+            case LocationLine(target=target, editable=editable):
+                yield _place(line.line, target, "NAME", editable)
+            case RequirementLine(requirement=requirement) if requirement.url and pin(source, line) is None:
+                yield _place(line.line, requirement.url, requirement.name, line.editable)
+            case _:
+                pass
+
+
+def pin(source: SourceText, line: RequirementLine) -> Pin | None:
+    """Read the one file that a requirement names; None where it names none, or not by its sha256."""
+    url = line.requirement.url or ""
+    if line.editable or urlsplit(url).scheme not in {"https", "http"}:
+        return None
+    text = source.text[line.span.start : line.span.end]
+    found = {digest.lower() for digest in (*_FRAGMENT.findall(url), *_HASH.findall(text))}
+    if len(found) != 1:
+        return None
+    name = canonicalize_name(line.requirement.name)
+    return Pin(name=name, url=url.partition("#")[0], sha256=Sha256(found.pop()))
+
+
+def _options(line: int, options: tuple[tuple[str, str], ...]) -> Iterator[Objection]:
+    for name, value in options:
+        written = f"{name} {value}".strip()
+        if name in _OTHER_INDEXES:
+            yield Objection(
+                line=line,
+                what=f'"{written}" would let another place say what a name means, and a lock asks one index only',
+                remedy='drop the line with a patch (op = "replace-text", new = ""); what only that place has is named '
+                "by a recorded index of the profile",
+            )
+        elif name in _BUILDS:
+            yield Objection(
+                line=line,
+                what=f'"{written}" says what is built, and that is for the catalogue to say',
+                remedy='drop the line with a patch (op = "replace-text", new = ""), and allow a build with [[build]]',
+            )
+
+
+def _place(line: int, target: str, name: str, editable: bool) -> Objection:
+    if editable:
+        remedy = "drop the line with a patch (replace-text): the app runs from its clone, which needs no install"
+    elif target.startswith(("git+", "hg+", "svn+", "bzr+")):
+        remedy = _instead_of_a_clone(target, name)
+    elif urlsplit(target).scheme in {"https", "http"}:
+        remedy = f"write `{name} @ {target.partition('#')[0]}#sha256=…` with a patch (replace-text)"
+    else:
+        remedy = "it is there on one machine only: set a version with a patch (set-requirement), or drop the line"
+    return Objection(
+        line=line, what=f'"{target}" is a place, not a version, and a lock names files by their sha256', remedy=remedy
+    )
+
+
+def _instead_of_a_clone(target: str, name: str) -> str:
+    commit = _COMMIT.search(target)
+    address = urlsplit(target.partition("+")[2])
+    repository = address.path.partition("@")[0].removesuffix(".git")
+    form = _FORGES.get(address.hostname or "", "")
+    if form:
+        at = commit[1] if commit else "<commit>"
+        tail = form.format(commit=at, name=repository.rpartition("/")[2])
+        archive = f"https://{address.hostname}{repository}/{tail}"
+    else:
+        archive = "https://…/<archive of one commit>.tar.gz"
+    lacks = "" if commit else "it names no commit of 40 digits, and changes; "
+    return (
+        f"{lacks}write `{name} @ {archive}#sha256=…` with a patch (replace-text), and add [[build]] and [[metadata]] "
+        f"for {name}"
+    )
+
+
+def _odd_letters(text: str) -> str:
+    """Name the letters beyond ASCII in what should be a name, such as a Cyrillic one."""
+    odd = dict.fromkeys(letter for letter in text if not letter.isascii())
+    named = ", ".join(f'"{letter}" is {unicodedata.name(letter, f"U+{ord(letter):04X}")}' for letter in odd)
+    return f" ({named})" if named else ""

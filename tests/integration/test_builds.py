@@ -1,0 +1,195 @@
+"""Source builds: nobody's code runs while locking, what sdists require is written down, what builds them is pinned."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist
+
+from patchlock import environments, gathering, lockfile, relocking, uv
+from patchlock.errors import MetadataMissingError, PolicyError
+from patchlock.relocking import Kept
+
+BUILD = '[[build]]\nnames = ["{names}"]\nwhy = "x"\nsource = "tests"\n'
+NEEDS = b"alpha==9.0\ndelta\n"
+
+
+def _rules(*names: str) -> str:
+    return BUILD.format(names='", "'.join(names))
+
+
+def _metadata(name: str, requires: str = "[]", build: str = "[]", version: str = "1.0") -> str:
+    return (
+        f'[[metadata]]\nname = "{name}"\nversion = "{version}"\nrequires = {requires}\nbuild = {build}\n'
+        'why = "x"\nsource = "tests"\n'
+    )
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """Where the code of an sdist writes, should it run."""
+    return tmp_path / "RAN"
+
+
+def _hostile(kind: str, mark: Path) -> dict[str, str]:
+    match kind:
+        case "legacy":
+            return legacy("delta", mark)
+        case "in-tree":
+            return in_tree("delta", mark)
+        case "dynamic":
+            return in_tree("delta", mark, "2.2", "Dynamic: Requires-Dist\n")
+        case _:
+            return in_tree("delta", mark, "2.2", "Requires-Dist: beta\n")
+
+
+@pytest.mark.parametrize("kind", ["legacy", "in-tree", "dynamic", "static"])
+def test_no_build_code_runs_while_locking(world: World, tmp_path: Path, mark: Path, kind: str) -> None:
+    offer(world, sdist(tmp_path / "sdists", "delta", "1.0", _hostile(kind, mark)))
+    with pytest.raises(MetadataMissingError) as caught:
+        relocking.resolve(ask(world, NEEDS, tmp_path, _rules("delta")), Kept())
+    assert caught.value.what == "delta 1.0 says only by running setup.py or a build backend what is required"
+    assert caught.value.where == "patches/mini/app.toml"
+    lock = relocking.resolve(ask(world, NEEDS, tmp_path, _rules("delta") + _metadata("delta")), Kept())
+    assert "delta" in {package.name for package in lock.packages}
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", ["legacy", "in-tree", "dynamic"])
+def test_build_that_uv_would_start_is_stopped_before_its_first_line(
+    world: World, tmp_path: Path, mark: Path, kind: str
+) -> None:
+    offer(world, sdist(tmp_path / "sdists", "delta", "1.0", _hostile(kind, mark)))
+    (tmp_path / "in.txt").write_text("delta\n")
+    with pytest.raises(PolicyError) as caught:
+        uv.run("pip", "compile", "--no-config", "in.txt", "-o", "out.txt", cwd=tmp_path, installing=False)
+    assert caught.value.what == "a distribution would run its own code to say what it requires, and was stopped"
+    assert not mark.exists()
+
+
+def test_tables_to_write_are_proposed_for_all_sdists_at_once(world: World, tmp_path: Path, mark: Path) -> None:
+    offer(
+        world,
+        sdist(
+            tmp_path / "sdists", "delta", "1.0", legacy("delta", mark, "beta>=1\neps\n[x:python_version>'3']\ngamma\n")
+        ),
+        sdist(tmp_path / "sdists", "eps", "1.0", {"PKG-INFO": info("eps"), "setup.py": "setup(name='eps')"}),
+    )
+    rules = _rules("delta", "eps")
+    with pytest.raises(MetadataMissingError) as caught:
+        relocking.resolve(ask(world, NEEDS, tmp_path, rules), Kept())
+    text = "\n".join(caught.value.evidence)
+    found = {table["name"]: table for table in tomllib.loads(text)["metadata"]}
+    assert found["delta"]["requires"] == ["beta>=1", "eps", 'gamma; python_version > "3" and extra == "x"']
+    assert found["delta"]["source"] == "delta.egg-info/requires.txt of delta-1.0.tar.gz"
+    assert (found["eps"]["requires"], found["eps"]["source"]) == ([], "setup.py of eps-1.0.tar.gz")
+    offer(world, maker(world.wheels))
+    pasted = rules + text.replace('["setuptools>=40.8.0", "wheel"]', '["maker"]')
+    lock = relocking.resolve(ask(world, b"alpha==9.0\ndelta[x]\n", tmp_path, pasted), Kept())
+    assert [package.name for package in lock.packages] == ["alpha", "beta", "delta", "eps", "gamma"]
+    assert not mark.exists()
+
+
+@pytest.fixture
+def built(world: World, tmp_path: Path) -> World:
+    """A world whose app needs delta, which the backend `maker` builds."""
+    offer(world, maker(world.wheels), sdist(tmp_path / "sdists", "delta", "1.0", made("delta")))
+    ask(world, b"alpha==9.0\nbeta\ndelta\n", tmp_path, _rules("delta") + _metadata("delta", build='["maker"]'))
+    return world
+
+
+def _folder(world: World) -> Path:
+    return world.catalogue / "lockfiles" / "mini"
+
+
+def test_what_builds_an_sdist_is_pinned_beside_the_lock_and_used(
+    built: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert sorted(path.name for path in _folder(built).iterdir()) == ["tiny.build.txt", "tiny.txt"]
+    pins = (_folder(built) / "tiny.build.txt").read_text()
+    assert re.search(r"\nmaker==1\.0 --hash=sha256:[0-9a-f]{64} # builds delta\n$", pins)
+    assert '\n# builds = ["delta==1.0"]\n' in pins
+    first = {path.name: path.read_bytes() for path in _folder(built).iterdir()}
+    assert "unchanged" in patchlock("lock", "mini").stdout
+    assert {path.name: path.read_bytes() for path in _folder(built).iterdir()} == first
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/delta.py"))
+
+
+def test_build_requirement_that_is_not_pinned_stops_the_install(
+    built: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    text = built.app.read_text()
+    built.app.write_text(text.replace('build = ["maker"]', 'build = ["beta"]'))
+    assert patchlock("lock", "mini").returncode == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "a build wants maker, which nobody has pinned" in done.stderr
+    assert "add it to `build` in the [[metadata]] table" in done.stderr
+    assert not list((tmp_path / "installed").glob("*/current"))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda path: path.unlink(), "lockfiles/mini/tiny.build.txt, which pins what builds its sdists, is missing"),
+        (
+            lambda path: path.write_text(path.read_text().replace("maker==1.0", "maker==6.6")),
+            "lockfiles/mini/tiny.build.txt was changed since the lock was written",
+        ),
+    ],
+    ids=["missing", "changed"],
+)
+def test_build_pins_that_are_not_the_locks_are_stale(
+    built: World, patchlock: Patchlock, tmp_path: Path, change: object, reason: str
+) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    change(_folder(built) / "tiny.build.txt")
+    done = patchlock("lock", "--check")
+    assert (done.returncode, reason in done.stdout) == (1, True)
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert f"the lock of mini on tiny is stale: {reason}" in done.stderr
+
+
+def test_build_pins_go_when_nothing_is_built_any_more(built: World, tmp_path: Path) -> None:
+    request = ask(built, b"alpha==9.0\ndelta\n", tmp_path, _rules("delta") + _metadata("delta", build='["maker"]'))
+    relocking.write(request, relocking.resolve(request, Kept()))
+    request = ask(built, b"alpha==9.0\nbeta\n", tmp_path)
+    path, state = relocking.write(request, relocking.resolve(request, Kept()))
+    assert (state, sorted(file.name for file in path.parent.iterdir())) == ("written", ["tiny.txt"])
+    assert gathering.build_objections(request, lockfile.parse(path.read_text(), "x")) == ()
+
+
+@pytest.mark.online
+def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docopt has a setup.py and nothing else that says anything; antlr4-python3-runtime has a pyproject.toml."""
+    monkeypatch.delenv("UV_DEFAULT_INDEX")
+    needs, rules = b"docopt==0.6.2\nantlr4-python3-runtime==4.13.2\n", _rules("docopt", "antlr4-python3-runtime")
+    with pytest.raises(MetadataMissingError) as caught:
+        relocking.resolve(ask(world, needs, tmp_path, rules), Kept())
+    request = ask(world, needs, tmp_path, rules + "\n".join(caught.value.evidence))
+    path, _ = relocking.write(request, relocking.resolve(request, Kept()))
+    assert 'build = ["setuptools>=61.2", "wheel"]' in caught.value.evidence
+    pins = request.catalogue.build_path(path).read_text()
+    assert re.search(
+        r"\nsetuptools==[0-9.]+ --hash=sha256:[0-9a-f]{64} # builds antlr4-python3-runtime, docopt\n", pins
+    )
+    with (tmp_path / "held").open("w") as held:
+        folder = tmp_path / "environment"
+        environments.create(folder, request.profile.python, lock=held.fileno())
+        builds = gathering.rules_of(request).source_builds
+        environments.sync(
+            folder, path, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno()
+        )
+    assert list(folder.glob("**/site-packages/docopt.py"))
+    assert list(folder.glob("**/site-packages/antlr4/__init__.py"))
