@@ -37,7 +37,7 @@ from patchlock.model import (
 from patchlock.ops import OPS
 from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, specifiers, version
+from patchlock.tables import Table, distribution, specifiers, version
 from patchlock.targets import unfit_paths
 
 T = TypeVar("T")
@@ -305,7 +305,9 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
         specificity=table.integer("specificity"),
         arch=table.text("arch", ""),
+        automatic=table.boolean("automatic", True),
         indexes=used,
+        from_pypi=table.each("from-pypi", distribution),
         rules=rule_tables.rules(root, (name,)),
         environment=root.mapping("environment"),
         checks=_checks(root),

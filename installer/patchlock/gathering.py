@@ -28,7 +28,7 @@ from patchlock.environments import Installation, Receipt
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
 from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
-from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, Sha256
+from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, RecordedIndex, Sha256
 from patchlock.planning import Plan
 from patchlock.repatching import PatchSet
 
@@ -205,7 +205,15 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
 
 def rules_of(request: Request) -> LockRules:
     """Join the rules of the profile and of the app."""
-    return request.profile.rules + request.app.rules.of(request.profile.name)
+    return (request.profile.rules + request.app.rules.of(request.profile.name)).on(request.platform.name)
+
+
+def indexes_of(request: Request) -> tuple[RecordedIndex, ...]:
+    """Read the recorded indexes of the profile, without what it takes from PyPI all the same."""
+    return tuple(
+        dataclasses.replace(index, wheels=tuple(w for w in index.wheels if w.name not in request.profile.from_pypi))
+        for index in map(request.catalogue.index, request.profile.indexes)
+    )
 
 
 def order(
@@ -223,7 +231,7 @@ def order(
         app=request.app,
         profile=request.profile,
         platform=request.platform,
-        indexes=tuple(request.catalogue.index(name) for name in request.profile.indexes),
+        indexes=indexes_of(request),
         commit=upstream.snapshot.commit,
         as_of=as_of,
         newer=newer or {},

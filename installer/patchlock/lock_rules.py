@@ -60,6 +60,8 @@ class Build:
     why: str
     source: str
     profiles: tuple[str, ...]
+    platforms: tuple[str, ...] = ()
+    """Only for these platforms; empty: for all. uv takes no wheel of what may be built."""
     origin: Origin
 
 
@@ -119,6 +121,11 @@ class LockRules:
             metadata=tuple(filter(fits, self.metadata)),
             exceptions=tuple(filter(fits, self.exceptions)),
         )
+
+    def on(self, platform: str) -> LockRules:
+        """Keep what is meant for a platform."""
+        fitting = (build for build in self.builds if not build.platforms or platform in build.platforms)
+        return dataclasses.replace(self, builds=tuple(fitting))
 
     def __add__(self, other: LockRules) -> LockRules:
         """Join the rules of a profile and of an app."""

@@ -64,7 +64,7 @@ class Order:
     @property
     def rules(self) -> LockRules:
         """The profile's rules and the app's."""
-        return self.profile.rules + self.app.rules.of(self.profile.name)
+        return (self.profile.rules + self.app.rules.of(self.profile.name)).on(self.platform.name)
 
     @property
     def cut_offs(self) -> Mapping[NormalizedName, str]:
@@ -208,7 +208,7 @@ def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel, ...]], fold
     lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
     # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
     untimed = {wheel.name: "" for wheels in fitting.values() for wheel in wheels if not wheel.uploaded}
-    cut_offs = untimed | dict(order.cut_offs)
+    cut_offs = dict(order.cut_offs) | untimed
     if order.as_of and cut_offs:
         pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
         lines.append(f"exclude-newer-package = {{ {pairs} }}")

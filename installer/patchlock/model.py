@@ -352,7 +352,11 @@ class Profile:
     specificity: int
     arch: str
     """What the accelerator's compiled code is for: `sm_110`, `gfx1201`; "" where no wheel has to have any."""
+    automatic: bool = True
+    """Whether it may be chosen without being named: only where all that it asks of a machine can be seen."""
     indexes: tuple[str, ...]
+    from_pypi: tuple[NormalizedName, ...] = ()
+    """Distributions that are taken from PyPI although the recorded indexes have some files of them."""
     rules: LockRules
     environment: Mapping[str, str]
     """Variables for every process that runs in the environment."""

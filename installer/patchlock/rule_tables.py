@@ -20,6 +20,7 @@ from patchlock.lock_rules import (
     Newer,
     PolicyException,
 )
+from patchlock.platforms import PLATFORMS
 from patchlock.policy.values import EXCUSABLE
 from patchlock.tables import Table, distribution, requirement, version
 
@@ -91,6 +92,7 @@ def _builds(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Build]:
             why=table.text("why"),
             source=table.text("source"),
             profiles=_profiles(table, profiles),
+            platforms=_platforms(table),
             origin=table.origin(),
         )
         table.finish()
@@ -134,6 +136,14 @@ def _profiles(table: Table, known: tuple[str, ...] | None) -> tuple[str, ...]:
     for name in names:
         if known is not None and name not in known:
             table.problem("profiles", f'there is no profile "{name}"', nearest(name, known))
+    return names
+
+
+def _platforms(table: Table) -> tuple[str, ...]:
+    names = table.texts("platforms", ())
+    for name in names:
+        if name not in PLATFORMS:
+            table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
     return names
 
 

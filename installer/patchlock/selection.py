@@ -45,6 +45,7 @@ def choose(profiles: Iterable[Profile], host: Host, name: str | None) -> Accepte
                 return accepted
             case Rejected(reasons=reasons):
                 raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(reasons)}')
+    judged |= {name: _on_request(found) for name, found in judged.items()}
     fitting = sorted((a for a in judged.values() if isinstance(a, Accepted)), key=lambda a: -a.specificity)
     if not fitting:
         why = "; ".join(
@@ -59,3 +60,12 @@ def choose(profiles: Iterable[Profile], host: Host, name: str | None) -> Accepte
             remedy=f"name one: --profile {ties[0]}",
         )
     return best
+
+
+def _on_request(found: Accepted | Rejected) -> Accepted | Rejected:
+    """Turn down what may not be chosen unnamed."""
+    if isinstance(found, Rejected) or found.profile.automatic:
+        return found
+    return Rejected(
+        profile=found.profile, reasons=("it is chosen by --profile only, until patchlock can see the card",)
+    )

@@ -160,6 +160,7 @@ IN_APP: list[Any] = [
     pytest.param("", '[[override]]\nrequirement = "numpy 2"\nwhy = "w"\nsource = "s"', f':{END + 2}: override[0].requirement: "numpy 2" is not a requirement: Expected semicolon (after name with no version specifier) or end', id="override-1-23"),
     pytest.param("", '[[build]]\nnames = []\nwhy = "w"\nsource = "s"', f":{END + 2}: build[0].names: it names no distribution", id="build-1-10"),
     pytest.param("", '[[build]]\nnames = ["a>1"]\nwhy = "w"\nsource = "s"', f':{END + 2}: build[0].names: "a>1" is not the name of a distribution', id="build-1-15"),
+    pytest.param("", '[[build]]\nnames = ["a"]\nplatforms = ["linux-x86"]\nwhy = "w"\nsource = "s"', f':{END + 3}: build[0].platforms: there is no platform "linux-x86"; did you mean "linux-x86_64"?', id="build-platform"),
     pytest.param("", '[[newer]]\nname = "a"\nuntil = "tomorrow"\nwhy = "w"\nsource = "s"', f':{END + 3}: newer[0].until: "tomorrow" must be a time such as "2026-01-31T00:00:00Z"', id="newer-2-30"),
     pytest.param("", '[lunch]\ncommand = ["x"]', f':{END + 1}: lunch: the key "lunch" is unknown; did you mean "launch"?', id="table"),
 ]  # fmt: skip

@@ -18,7 +18,9 @@ RISCV = Host(os="linux", machine="riscv64", libc="glibc 2.36")
 MAC = Host(os="macos", machine="arm64", libc="")
 
 
-def _profile(name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple(PLATFORMS)) -> Profile:
+def _profile(
+    name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple(PLATFORMS), *, automatic: bool = True
+) -> Profile:
     return Profile(
         name=name,
         title="t",
@@ -28,6 +30,7 @@ def _profile(name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple
         specificity=specificity,
         indexes=(),
         arch="",
+        automatic=automatic,
         rules=LockRules(),
         environment={},
         checks=(),
@@ -40,6 +43,7 @@ CPU, CUDA, ROCM = (
     _profile("cuda", 10, ("linux-x86_64", "windows-amd64")),
     _profile("rocm", 10, ("linux-x86_64",)),
 )
+UNSEEN = _profile("unseen", 20, ("linux-x86_64",), automatic=False)
 
 
 def test_fitting_profile_is_accepted() -> None:
@@ -72,6 +76,8 @@ def test_other_profile_is_rejected_with_every_reason(profile: Profile, host: Hos
         pytest.param((CPU, CUDA), MAC, None, CPU, id="only-one-that-fits"),
         pytest.param((CPU, CUDA), LINUX, "cpu", CPU, id="named"),
         pytest.param((CPU, CUDA, ROCM), LINUX, "rocm", ROCM, id="named-in-spite-of-a-tie"),
+        pytest.param((CPU, UNSEEN), LINUX, None, CPU, id="what-needs-a-card-is-not-guessed"),
+        pytest.param((CPU, UNSEEN), LINUX, "unseen", UNSEEN, id="what-needs-a-card-is-named"),
     ],
 )
 def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, chosen: Profile) -> None:
@@ -106,6 +112,15 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             "no profile fits this machine (cuda: it is for linux-x86_64, windows-amd64; this is linux-aarch64 and "
             "the wheels need glibc; this system has musl); see `patchlock list`",
             id="none-for-two-reasons",
+        ),
+        pytest.param(
+            (UNSEEN,),
+            LINUX,
+            None,
+            NoProfileFitsError,
+            "no profile fits this machine (unseen: it is chosen by --profile only, until patchlock can see the card); "
+            "see `patchlock list`",
+            id="none-but-one-on-request",
         ),
         pytest.param(
             (CPU, CUDA),
