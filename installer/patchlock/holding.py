@@ -59,7 +59,7 @@ def patches(request: Request) -> Finding:
 def lock(request: Request, rules: Rules) -> Finding:
     """Judge the lock of a pair, without any network."""
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    standing = relocking.standing(request, rules)
+    standing = relocking.standing(request, rules, request.cache)
     holds = standing.state in {"fresh", "refused"}
     return Finding(
         what=path.relative_to(request.catalogue.root).as_posix(),

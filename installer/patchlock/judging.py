@@ -87,7 +87,9 @@ def require_sound(
     return yanked(packages, facts)
 
 
-def broken(request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path) -> tuple[str, ...]:
+def broken(
+    request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path | None
+) -> tuple[str, ...]:
     """Judge a lock as it stands, without any network: by the tables, and by what is known of its files on this machine.
 
     What an app's bounds and exceptions do shows when a lock is made, and is not judged here.
@@ -96,14 +98,14 @@ def broken(request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rul
         request: whose lock it is.
         packages: the lock.
         rules: the tables of the catalogue.
-        cache: folder for what was read of wheels.
+        cache: folder for what was read of wheels; None judges by the tables alone, everywhere the same.
 
     Returns:
         one sentence for each broken rule.
     """
     found = policy.violations(
         packages,
-        wheel_facts.gather(packages, {}, cache=cache, online=False),
+        wheel_facts.gather(packages, {}, cache=cache, online=False) if cache else policy.Facts(),
         rules,
         platform=request.platform,
         python=request.profile.python,

@@ -127,8 +127,14 @@ class Standing:
     """Of the error, where there is one."""
 
 
-def standing(request: Request, rules: Rules) -> Standing:
-    """Say how the lock of a pair stands, without any network: whether it is fresh, and whether it keeps the rules."""
+def standing(request: Request, rules: Rules, cache: Path | None = None) -> Standing:
+    """Say how the lock of a pair stands, without any network: whether it is fresh, and whether it keeps the rules.
+
+    Args:
+        request: the pair.
+        rules: the catalogue's.
+        cache: see `judging.broken`.
+    """
     try:
         planning.require_possible(request.app, request.profile, request.platform)
         lock, _ = gathering.read_lock(request)
@@ -147,7 +153,7 @@ def standing(request: Request, rules: Rules) -> Standing:
     reasons += gathering.build_objections(request, lock)
     if reasons:
         return Standing(state="stale", reasons=reasons)
-    if broken := judging.broken(request, lock.packages, rules, request.cache):
+    if broken := judging.broken(request, lock.packages, rules, cache):
         return Standing(state="failed", reasons=broken, code="policy")
     return Standing(state="fresh")
 
