@@ -1,4 +1,4 @@
-"""One lock, many places: the index of files, a wheelhouse without a network, a server below a path with a password."""
+"""One lock, many places: an index of files (all other tests), a wheelhouse without a network, a server below a path with a password."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_lock_is_the_same_whichever_index_it_was_made_with(
     assert all(b"127.0.0.1" not in data and b"s3cret" not in data for data in first.values())
 
 
-@pytest.mark.parametrize("place", ["files", "wheelhouse", "server"])
+@pytest.mark.parametrize("place", ["wheelhouse", "server"])
 def test_one_lock_is_installed_from_anywhere(
     world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -82,7 +82,7 @@ def test_one_lock_is_installed_from_anywhere(
             pages.rename(tmp_path / "no-index")
             env |= {"UV_FIND_LINKS": str(house), "UV_DEFAULT_INDEX": (tmp_path / "nothing").as_uri()}
             (tmp_path / "nothing").mkdir()
-        elif place == "server":
+        else:
             env |= {"UV_DEFAULT_INDEX": address, "UV_OFFLINE": "0"}
         done = patchlock("install", "mini", env=env)
     assert done.returncode == 0, done.stderr
