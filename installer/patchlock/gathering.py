@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
@@ -30,7 +31,9 @@ from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, RecordedIndex, Sha256
 from patchlock.planning import Plan
-from patchlock.repatching import PatchSet
+
+if TYPE_CHECKING:
+    from patchlock.repatching import PatchSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +116,8 @@ def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         UnknownAppError: there is no such app.
         CatalogueError: the app's file has mistakes.
     """
+    from patchlock.repatching import PatchSet
+
     found = catalogue.app(app)
     data = (catalogue.root / found.origin.file).read_bytes()
     return PatchSet(
@@ -134,6 +139,8 @@ def patches_of_file(file: Path) -> PatchSet:
         CatalogueError: the file has mistakes.
         UsageError: it has no patches.
     """
+    from patchlock.repatching import PatchSet
+
     patches = catalogue_files.patch_file(file)
     if not patches:
         raise UsageError("the file has no [[patch]]", where=str(file), remedy="`patchlock patch new` writes one")

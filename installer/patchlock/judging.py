@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import index_answers, policy, wheel_facts
+from patchlock import policy
 from patchlock.errors import PolicyError
 from patchlock.lock_rules import Constraint
 from patchlock.lockfile import LockedPackage
@@ -23,6 +23,7 @@ from patchlock.sources import Undecodable, decode
 if TYPE_CHECKING:
     from packaging.pylock import Pylock
 
+    from patchlock import wheel_facts
     from patchlock.locking import Order
 
 
@@ -51,6 +52,8 @@ def require_sound(
     Raises:
         PolicyError: rules are broken; names all of them.
     """
+    from patchlock import wheel_facts  # what speaks HTTP is imported late: `lock --check` has no use for it
+
     facts = wheel_facts.gather(
         packages,
         _artifacts(answer, packages),
@@ -103,9 +106,14 @@ def broken(
     Returns:
         one sentence for each broken rule.
     """
+    facts = policy.Facts()
+    if cache is not None:
+        from patchlock import wheel_facts
+
+        facts = wheel_facts.gather(packages, {}, cache=cache, online=False)
     found = policy.violations(
         packages,
-        wheel_facts.gather(packages, {}, cache=cache, online=False) if cache else policy.Facts(),
+        facts,
         rules,
         platform=request.platform,
         python=request.profile.python,
@@ -117,6 +125,8 @@ def broken(
 
 def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha256, wheel_facts.Place]:
     """Say where each file of a lock lies; those of recorded indexes are not asked for."""
+    from patchlock import wheel_facts
+
     recorded = {package.sha256 for package in packages if package.url}
     found = {}
     for package in answer.packages:
@@ -149,6 +159,8 @@ def _requirements(order: Order) -> list[Requirement]:
 
 def deleted(order: Order) -> tuple[str, ...]:
     """Say which pinned versions have no wheels any more, one clause each: uv does not tell that from a conflict."""
+    from patchlock import index_answers
+
     if not index_answers.is_asked(online=not os.environ.get("UV_OFFLINE")):
         return ()
     wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in order.rules.source_builds]
