@@ -41,6 +41,10 @@ _BOTH_PROVIDERS = r"\['CUDAExecutionProvider', 'CPUExecutionProvider'\]"
 _JUDGES: Mapping[str, Mapping[str, Judged]] = {
     "xtts-webui": {
         "transformers-that-resolves": _pinned("transformers", ">=4.42,<4.43"),
+        "transformers-for-new-torch": _pinned("transformers", ">=4.43,<4.47"),
+        "coqui-tts-for-new-torch": _pinned("coqui-tts", "==0.25.3"),
+        "torch-with-public-hashes": _pinned("torch", "==2.7.1"),
+        "torchaudio-with-public-hashes": _pinned("torchaudio", "==2.7.1"),
         "faster-whisper-that-resolves": _pinned("faster-whisper", ">=1.1,<1.2"),
         "torch-for-cpu": _pinned("torch", "==2.5.1"),
         "torchaudio-for-cpu": _pinned("torchaudio", "==2.5.1"),
@@ -102,6 +106,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
 UNJUDGED: Mapping[str, frozenset[str]] = {
     "xtts-webui": frozenset(
         {
+            "checkpoints-as-before-torch-2-6",
             "deepspeed-installer-says-so",
             "enhancing-asks-for-the-device",
             "no-environment-beside-the-lock",

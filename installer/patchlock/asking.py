@@ -191,15 +191,8 @@ def _short_memory() -> str:
     """
     if os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL"):
         return ""
-    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
-        (Path(name) / "none.txt").write_text("", encoding="utf-8")
-        done = uv.run(
-            *("pip", "compile", "none.txt", "--no-config", "--emit-index-url", "--no-header", "-q"),
-            cwd=Path(name),
-            installing=False,
-        )
-    found = re.search(r"^--index-url (https?://\S+)$", done.text, re.MULTILINE)
-    if found is None:
+    address = uv.default_index()
+    if not address.startswith(("http://", "https://")):
         return ""
     control = 'cache-control = { api = "max-age=600", files = "max-age=365000000, immutable" }'
-    return f'\n[[index]]\nname = "default"\nurl = {json.dumps(found[1])}\ndefault = true\n{control}\n'
+    return f'\n[[index]]\nname = "default"\nurl = {json.dumps(address)}\ndefault = true\n{control}\n'

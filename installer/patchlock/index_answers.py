@@ -14,11 +14,10 @@ from urllib.request import url2pathname
 
 from packaging.utils import NormalizedName
 
-from patchlock import ranges
+from patchlock import ranges, uv
 from patchlock.errors import DownloadError, NetworkError
 from patchlock.policy.values import IndexFile
 
-_DEFAULT = "https://pypi.org/simple"
 _AT_ONCE = 16
 _WANTED = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 """Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/."""
@@ -26,7 +25,8 @@ _WANTED = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 def address() -> str:
     """Name the index that uv asks on this machine."""
-    return (os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL") or _DEFAULT).rstrip("/")
+    named = os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL")
+    return named.rstrip("/") if named else uv.default_index()
 
 
 def is_asked(*, online: bool) -> bool:
@@ -34,14 +34,14 @@ def is_asked(*, online: bool) -> bool:
     return online or urlsplit(address()).scheme == "file"
 
 
-def read(name: NormalizedName) -> tuple[IndexFile, ...]:
+def read(name: NormalizedName, index: str = "") -> tuple[IndexFile, ...]:
     """List all files that the index has of a distribution, in its order; empty where it does not know the name.
 
     Raises:
         NetworkError: the index does not answer.
         DownloadError: what it answers is no page of an index.
     """
-    page = f"{address()}/{name}/"
+    page = f"{index or address()}/{name}/"
     parts = urlsplit(page)
     if parts.scheme == "file":
         path = Path(url2pathname(parts.path)) / "index.html"
@@ -105,13 +105,14 @@ class _Links(html.parser.HTMLParser):
 def read_all(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[IndexFile, ...]]:
     """List what the index has of several distributions; one that it does not answer for is left out."""
     wanted = sorted(set(names))
+    index = address() if wanted else ""
     with concurrent.futures.ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        answers = zip(wanted, pool.map(_read_or_none, wanted), strict=True)
+        answers = zip(wanted, pool.map(lambda name: _read_or_none(name, index), wanted), strict=True)
         return {name: files for name, files in answers if files is not None}
 
 
-def _read_or_none(name: NormalizedName) -> tuple[IndexFile, ...] | None:
+def _read_or_none(name: NormalizedName, index: str) -> tuple[IndexFile, ...] | None:
     try:
-        return read(name)
+        return read(name, index)
     except (NetworkError, DownloadError, OSError):
         return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -99,6 +101,22 @@ def run(
         )
     except CommandFailedError as error:
         raise named(error) from error
+
+
+def default_index() -> str:
+    """Name the index that uv asks on this machine for what no other index has, without its last slash.
+
+    Raises:
+        CommandFailedError: uv does not say.
+    """
+    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
+        (Path(name) / "none.txt").write_text("", encoding="utf-8")
+        asked = ("pip", "compile", "none.txt", "--no-config", "--emit-index-url", "--offline", "--no-header", "-q")
+        done = run(*asked, "--python", sys.executable, cwd=Path(name), installing=False)
+    found = re.search(r"^--index-url (\S+)$", done.text, re.MULTILINE)
+    if found is None:
+        raise CommandFailedError("uv does not say which index it asks", where="--emit-index-url")
+    return found[1].rstrip("/")
 
 
 def watch(

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from miniature import index, wheel
 from packaging.utils import NormalizedName
+from packaging.version import Version
 from policy_values import package
 
-from patchlock import index_answers, ranges, wheel_facts
+from patchlock import index_answers, indexes, ranges, wheel_facts
 from patchlock.errors import DownloadError, NetworkError
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Sha256
@@ -247,12 +248,10 @@ def test_answer_of_the_index_about_a_pin_is_kept_for_a_day(tmp_path: Path, monke
 
 @pytest.mark.online
 def test_files_of_a_real_wheel_are_read_by_its_end(tmp_path: Path) -> None:
-    folder = (
-        "https://files.pythonhosted.org/packages/cf/9a/a728c3af061bff5e0c8a8389b6dfe99646f8290a2f6a5f8fb624a0c15b92"
-    )
-    address = f"{folder}/torchvision-0.29.2-py3-none-win_amd64.whl"
-    sha256 = Sha256("5812c312d4401c3587a045fa4c6228d982ebc4faa9b472275d11afe5852e24f9")
-    place = Place(filename=address.rpartition("/")[2], url=address)
+    offered = indexes.wheels(NormalizedName("torchvision"), Version("0.29.2"), python="3.12")
+    (found,) = [one for one in offered if one.filename.endswith("win_amd64.whl")]
+    sha256 = found.sha256
+    place = Place(filename=found.filename, url=found.url)
     facts = wheel_facts.gather(
         [package("torchvision", "0.29.2", sha256=sha256)], {sha256: place}, cache=tmp_path, online=True
     )
