@@ -30,7 +30,8 @@ def _run(command: str) -> str:
     ],
 )
 def test_lock_installs_and_imports_on_aarch64(lock: str, proof: str, says: str) -> None:
-    (EMULATED / "root" / "tmp" / "lock.txt").write_bytes((ROOT / "lockfiles" / lock).read_bytes())
-    _run("rm -rf /tmp/env && uv venv -q -p /usr/bin/python3 /tmp/env")
-    _run("uv pip sync -q -p /tmp/env/bin/python --require-hashes --only-binary :all: /tmp/lock.txt")
-    assert says in _run(f'/tmp/env/bin/python -c "{proof}"')
+    folder = f"/tmp/{lock.partition('/')[0]}"
+    _run(f"rm -rf {folder} && uv venv -q -p /usr/bin/python3 {folder}")
+    (EMULATED / "root" / folder[1:] / "lock.txt").write_bytes((ROOT / "lockfiles" / lock).read_bytes())
+    _run(f"uv pip sync -q -p {folder}/bin/python --require-hashes --only-binary :all: {folder}/lock.txt")
+    assert says in _run(f'{folder}/bin/python -c "{proof}"')
