@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -39,7 +41,24 @@ class Target:
     """Distribution → its own cut-off; "" for no bound."""
 
 
-def build_constraints_of(packages: tuple[LockedPackage, ...], rules: LockRules, target: Target, command: str) -> str:
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Answers:
+    """What uv answers for all that an app's builds may require: asked for while uv resolves the app itself."""
+
+    asked: tuple[str, ...]
+    answer: Future[str]
+    """A `pylock.toml`; may hold an error that nobody wants."""
+
+
+def ahead(rules: LockRules, target: Target, pool: Executor) -> Answers:
+    """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
+    asked = _asked(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds))
+    return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else Future())
+
+
+def build_constraints_of(
+    packages: tuple[LockedPackage, ...], rules: LockRules, target: Target, command: str, answers: Answers
+) -> str:
     """Write the file that pins what the builds of a lock's sdists require; "" where nothing has to be built.
 
     Args:
@@ -47,16 +66,17 @@ def build_constraints_of(packages: tuple[LockedPackage, ...], rules: LockRules, 
         rules: which of them are built, and what their builds require.
         target: for which machine, and as of when.
         command: that makes the lock anew.
+        answers: what was asked already.
 
     Raises:
         PatchlockError: as `resolve`.
     """
     built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
     metadata = tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
-    return render(resolve(metadata, target), command) if metadata else ""
+    return render(resolve(metadata, target, answers), command) if metadata else ""
 
 
-def resolve(metadata: tuple[Metadata, ...], target: Target) -> BuildConstraints:
+def resolve(metadata: tuple[Metadata, ...], target: Target, answers: Answers) -> BuildConstraints:
     """Choose one wheel for everything that the builds of some sdists require.
 
     One version serves all builds of a lock, because uv takes one list of build constraints.
@@ -64,6 +84,7 @@ def resolve(metadata: tuple[Metadata, ...], target: Target) -> BuildConstraints:
     Args:
         metadata: of each sdist that will be built.
         target: for which machine, and as of when.
+        answers: what was asked already.
 
     Raises:
         UnsatisfiableError: no set of wheels serves all builds.
@@ -72,33 +93,43 @@ def resolve(metadata: tuple[Metadata, ...], target: Target) -> BuildConstraints:
     """
     from packaging.pylock import Pylock
 
-    asked = sorted({str(requirement) for rule in metadata for requirement in rule.build})
-    with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
-        folder = Path(name)
-        (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
-        (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
-        try:
-            uv.run(
-                *("pip", "compile", "build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
-                *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
-                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
-                cwd=folder,
-                installing=False,
-            )
-        except UnsatisfiableError as error:
-            built = ", ".join(f"{rule.name} {rule.version}" for rule in metadata)
-            raise UnsatisfiableError(
-                f"no set of packages can build {built}",
-                where=f"build = [{', '.join(asked)}]",
-                remedy="correct `build` in the [[metadata]] table of the one that asks for too much",
-                evidence=error.evidence,
-            ) from error
-        answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
+    asked = _asked(metadata)
+    try:
+        text = answers.answer.result() if asked == answers.asked else _ask(asked, target)
+    except UnsatisfiableError as error:
+        built = ", ".join(f"{rule.name} {rule.version}" for rule in metadata)
+        raise UnsatisfiableError(
+            f"no set of packages can build {built}",
+            where=f"build = [{', '.join(asked)}]",
+            remedy="correct `build` in the [[metadata]] table of the one that asks for too much",
+            evidence=error.evidence,
+        ) from error
+    answer = Pylock.from_dict(tomllib.loads(text))
     wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(target.markers)))
     packages = tuple(sorted((_locked(package, metadata, target) for package in wanted), key=lambda one: one.name))
     return BuildConstraints(
         sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)), packages=packages
     )
+
+
+def _asked(metadata: tuple[Metadata, ...]) -> tuple[str, ...]:
+    return tuple(sorted({str(requirement) for rule in metadata for requirement in rule.build}))
+
+
+def _ask(asked: tuple[str, ...], target: Target) -> str:
+    with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
+        folder = Path(name)
+        (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
+        (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
+        uv.run(
+            *("pip", "compile", "build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
+            *("--python", sys.executable, "--python-version", str(target.profile.python)),
+            *("--python-platform", target.platform.uv),
+            *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+            cwd=folder,
+            installing=False,
+        )
+        return (folder / "pylock.toml").read_text(encoding="utf-8")
 
 
 def _config(target: Target) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import datetime
 import hashlib
@@ -88,8 +89,12 @@ def resolve(order: Order) -> Lock:
     from packaging.pylock import Pylock
 
     archives.require_possible(order.pins, order.rules)
-    with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name,
+        concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
+    ):
         folder = Path(name)
+        builds = building.ahead(order.rules, _target(order), pool)
         # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
         asked = (*prepare(order, folder), "--python", sys.executable, *_AS_PYLOCK, "-v", "-o", "pylock.toml")
         try:
@@ -103,7 +108,7 @@ def resolve(order: Order) -> Lock:
     packages = _chosen(order, answer, _askers(done.stderr, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
-    build = building.build_constraints_of(packages, order.rules, _target(order), command)
+    build = building.build_constraints_of(packages, order.rules, _target(order), command, builds)
     return Lock(
         provenance=Provenance(
             app=order.app.name,

@@ -214,6 +214,11 @@ def _check(request: Request, rules: Rules) -> _Line:
     return _Line(pair=pair, file=file, state=standing.state, detail="; ".join(standing.reasons), code=standing.code)
 
 
+def _at_once() -> int:
+    """Give the number of pairs that are locked together: most of the time each waits for the index."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def _lock_all(
     requests: list[Request], cut_off: CutOff, progress: output.Silent | output.Plain | output.Live
 ) -> list[_Line]:
@@ -221,7 +226,7 @@ def _lock_all(
     from patchlock import uv
 
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=_at_once()) as pool:
         waiting = {pool.submit(_lock, request, cut_off): _names(request)[0] for request in requests}
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
