@@ -327,7 +327,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
         `did you mean "x"?`, or a list of all known words where none is near, or "" where none is known.
     """
     words = sorted(known)
-    close = difflib.get_close_matches(name, words, n=1, cutoff=0.5)
-    if close:
-        return f'did you mean "{close[0]}"?'
-    return f"known: {', '.join(words)}" if words else ""
+    return similar(name, words, cutoff=0.5) or (f"known: {', '.join(words)}" if words else "")
+
+
+def similar(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Name the known word that a mistyped one resembles, as a remedy, out of so many that a list of them is no help.
+
+    Returns:
+        `did you mean "x"?`, or "" where none is near.
+    """
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
+    return f'did you mean "{close[0]}"?' if close else ""

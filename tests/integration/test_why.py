@@ -84,9 +84,10 @@ def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patch
     ("arguments", "code", "words"),
     [
         (("gama",), "unknown-distribution", 'gama is not in the lock (lockfiles/mini/tiny.txt); did you mean "gamma"?'),
+        (("nothere",), "unknown-distribution", "nothere is not in the lock (lockfiles/mini/tiny.txt)\n"),
         (("gamma", "--platform", "linux-x86"), "usage", 'did you mean "linux-x86_64"?'),
     ],
-    ids=["distribution", "platform"],
+    ids=["distribution", "unlike all", "platform"],
 )
 def test_mistyped_word_is_answered_with_the_nearest(
     locked: World,

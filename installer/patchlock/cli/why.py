@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import conflicts, options, output
-from patchlock.errors import UnknownDistributionError, UsageError, nearest
+from patchlock.errors import UnknownDistributionError, UsageError, nearest, similar
 
 if TYPE_CHECKING:
     from patchlock.alternatives import Newer
@@ -61,7 +61,7 @@ def why_command(
         raise UnknownDistributionError(
             f"{name} is not in the lock",
             where=_lock_name(request),
-            remedy=nearest(name, [one.name for one in lock.packages]) if lock.packages else "",
+            remedy=similar(name, [one.name for one in lock.packages]),
         )
     found = None
     if alternatives:
