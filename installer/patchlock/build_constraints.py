@@ -42,6 +42,11 @@ def render(constraints: BuildConstraints, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def beside(lock: str) -> str:
+    """Name the file beside a lock: `<lock>.build.txt` for `<lock>.txt`."""
+    return f"{lock.removesuffix('.txt')}.build.txt"
+
+
 def digest(text: str) -> Sha256:
     """Digest the file, as its lock names it."""
     return Sha256(hashlib.sha256(text.encode()).hexdigest())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import codemods, declarations, distribution_tables, index_tables, policy_tables
+from patchlock import build_constraints, codemods, declarations, distribution_tables, index_tables, policy_tables
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
     CatalogueError,
@@ -150,7 +150,7 @@ class Catalogue:
     @staticmethod
     def build_path(lock: Path) -> Path:
         """Name the file beside a lock that pins what builds its sdists: `<profile>.build.txt`."""
-        return lock.with_name(f"{lock.stem}.build.txt")
+        return lock.with_name(build_constraints.beside(lock.name))
 
     def read_all(self) -> tuple[tuple[App, ...], tuple[Profile, ...]]:
         """Read every app and profile.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from patchlock import planning
+from patchlock import build_constraints, planning
 from patchlock.errors import RefusedError
 from patchlock.model import App, Platform, Profile
 
@@ -42,7 +42,7 @@ def _pair(app: App, profile: Profile, platform: Platform) -> Pair:
 
 
 def concerns(pair: Pair, file: str, lock: str) -> bool:
-    """Say whether a changed file may change the lock of a pair, or is that lock.
+    """Say whether a changed file may change the lock of a pair, or is that lock or the file beside it.
 
     Args:
         pair: the pair.
@@ -50,6 +50,7 @@ def concerns(pair: Pair, file: str, lock: str) -> bool:
         lock: the pair's lockfile, likewise.
     """
     app, profile = pair.app, pair.profile
-    files = {lock, profile.origin.file, *(f"profiles/indexes/{name}.toml" for name in profile.indexes)}
+    files = {lock, build_constraints.beside(lock), profile.origin.file}
+    files |= {f"profiles/indexes/{name}.toml" for name in profile.indexes}
     is_apps = file.startswith(f"patches/{app.name}/") and not file.startswith(f"patches/{app.name}/cases/")
     return file in files or is_apps or file.startswith(_OURS)

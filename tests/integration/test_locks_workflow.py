@@ -53,6 +53,7 @@ def test_proposal_takes_the_locks_in_and_says_what_is_different(locked: World, t
     lock = Path("lockfiles/mini/tiny.linux-x86_64.txt")
     made = tmp_path / "made" / f"lock-{'--'.join(lock.parts)}" / lock.name
     made.parent.mkdir(parents=True)
+    beside = root / lock.with_suffix(".build.txt")
     env = {**os.environ, "PROPOSE_ONLY_SAY": "1", "PYTHONPATH": str(ROOT / "installer")}
     for version, says in (("1.5", "no lock is different\n"), ("2.0", "| beta | 1.5 → 2.0 | requirements.txt:3 |")):
         made.write_text((root / lock).read_text().replace("beta==1.5", f"beta=={version}"))
@@ -61,3 +62,24 @@ def test_proposal_takes_the_locks_in_and_says_what_is_different(locked: World, t
         assert done.returncode == 0, done.stderr
         assert says in done.stdout
     assert "beta==2.0" in (root / lock).read_text()
+    made.with_name(beside.name).write_text("what builds the sdists\n")
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    assert beside.read_text() == "what builds the sdists\n"
+    made.with_name(beside.name).unlink()
+    subprocess.run(command, env=env, check=True, capture_output=True)
+    assert not beside.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")
+def test_artifact_of_a_job_has_the_file_that_pins_the_builds_too(tmp_path: Path) -> None:
+    jobs = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "locks.yml").read_text(encoding="utf-8"))["jobs"]
+    steps = jobs["lock"]["steps"]
+    naming = next(step for step in steps if step.get("id") == "name")
+    env = {**os.environ, "LOCK": "lockfiles/mini/tiny.linux-x86_64.txt", "GITHUB_OUTPUT": str(tmp_path / "out")}
+    subprocess.run(["bash", "-euc", naming["run"]], env=env, check=True)
+    assert dict(line.split("=") for line in (tmp_path / "out").read_text().splitlines()) == {
+        "name": "lock-lockfiles--mini--tiny.linux-x86_64.txt",
+        "build": "lockfiles/mini/tiny.linux-x86_64.build.txt",
+    }
+    upload = next(step for step in steps if "upload-artifact" in step.get("uses", ""))
+    assert upload["with"]["path"].splitlines() == ["${{ matrix.lock }}", "${{ steps.name.outputs.build }}"]

@@ -26,6 +26,7 @@ def test_refused_pairs_carry_their_reason() -> None:
     ("file", "is_concerned"),
     [
         (LOCK, True),
+        ("lockfiles/demo/cpu.linux-x86_64.build.txt", True),
         ("patches/demo/app.toml", True),
         ("patches/demo/upstream/requirements.txt", True),
         ("profiles/cpu.toml", True),
@@ -37,6 +38,7 @@ def test_refused_pairs_carry_their_reason() -> None:
         ("profiles/other.toml", False),
         ("profiles/indexes/other.toml", False),
         ("lockfiles/demo/cpu.macos-arm64.txt", False),
+        ("lockfiles/demo/cpu.macos-arm64.build.txt", False),
         ("README.md", False),
     ],
 )
