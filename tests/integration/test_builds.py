@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import Patchlock
+from conftest import ROOT, Patchlock
 from miniature import World
 from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist
 
@@ -121,6 +125,44 @@ def test_what_builds_an_sdist_is_pinned_beside_the_lock_and_used(
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/delta.py"))
+
+
+def _replay(dockerfile: str, context: Path, image: Path, env: dict[str, str]) -> None:
+    """Do what the two stages of a Dockerfile that make something do, in a folder; its tools are those of the tests."""
+    tools = image / "tools" / "bin"
+    tools.mkdir(parents=True)
+    (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (tools / "python").chmod(0o755)
+    (tools / "uv").symlink_to(uv.find())
+    lines = "\n".join(line for line in dockerfile.splitlines() if not line.startswith("#")).replace("\\\n", "")
+    for line in lines.partition("useradd")[0].splitlines():
+        word, _, rest = line.partition(" ")
+        rest = re.sub(r"(?<![^ =])/(?=(tools|patchlock|app|environment|lock)\b)", f"{image}/", rest)
+        if word == "COPY" and "--from" not in rest:
+            source, target = rest.split()
+            start = ROOT if source in {"installer", "lockfiles/patchlock.txt"} else context
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (start / source).is_dir() else shutil.copy)(start / source, target)
+        elif word == "ENV":
+            env |= [rest.split("=")]
+        elif word == "RUN" and "apt-get" not in rest and "pip install" not in rest:
+            done = subprocess.run(["sh", "-euc", rest], env=env, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{rest}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an image holds Linux")
+def test_steps_of_the_dockerfile_build_an_sdist_from_its_pins(
+    built: World, patchlock: Patchlock, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["lock", "mini"]) == 0
+    capsys.readouterr()
+    assert cli.main(["export", "mini", "--format", "dockerfile"]) == 0
+    text, image = capsys.readouterr().out, tmp_path / "image"
+    env = patchlock.env({"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"})
+    del env["PATCHLOCK_CATALOGUE"], env["PYTHONPATH"]
+    _replay(text, built.catalogue, image, env)
+    assert list(image.glob("environment/lib/python*/site-packages/delta.py"))
+    assert b'"cpu"' in (image / "app" / "app.py").read_bytes()
 
 
 def test_build_requirement_that_is_not_pinned_stops_the_install(

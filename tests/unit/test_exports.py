@@ -225,11 +225,29 @@ def test_dockerfile_clones_the_commit_patches_it_and_installs_the_lock_by_hash()
     assert "-m patchlock lock tts-service --profile cpu --platform linux-x86_64 --check" in runs
     assert "-m patchlock patch apply tts-service --profile cpu --source /app" in runs
     assert f'echo "{A}  /lock.txt" | sha256sum --check --status' in runs
-    installs = re.findall(r"install --no-cache-dir .*? -r \S+", runs)
-    assert [install.split()[-1] for install in installs] == ["/patchlock/lockfiles/patchlock.txt", "/lock.txt"]
-    assert all("--no-deps --require-hashes --only-binary :all:" in install for install in installs)
-    assert "--no-binary jieba" in installs[1]
+    tools, locked = re.findall(r"pip (?:install|sync) .*?/\S+\.txt", runs)
+    assert tools.split()[-1] == "/patchlock/lockfiles/patchlock.txt"
+    assert "--no-deps --require-hashes --only-binary :all:" in tools
+    assert "--require-hashes" in locked
+    assert "--only-binary :all:" in locked
+    assert "--no-binary jieba" in locked
     assert ("COPY", "lockfiles/x/cpu.txt /lock.txt") in steps
+
+
+def test_dockerfile_takes_the_file_that_pins_the_builds_along_by_hash() -> None:
+    lock = dataclasses.replace(LOCK, provenance=dataclasses.replace(LOCK.provenance, build_constraints=C))
+    arguments = (CATALOGUE.app("demo"), CATALOGUE.profile("cpu"), LINUX)
+    steps = _instructions(dockerfile.document(*arguments, lock, file="lockfiles/x/cpu.txt", sha256=A))
+    beside = "lockfiles/x/cpu.build.txt"
+    assert [rest for word, rest in steps if word == "COPY" and beside in rest] == [
+        f"{beside} /patchlock/{beside}",
+        f"{beside} /lock.build.txt",
+    ]
+    runs = " ".join(rest for word, rest in steps if word == "RUN")
+    assert f'echo "{C}  /lock.build.txt" | sha256sum --check --status' in runs
+    assert "--build-constraints /lock.build.txt" in runs
+    plain = dockerfile.document(*arguments, LOCK, file="lockfiles/x/cpu.txt", sha256=A)
+    assert "build.txt" not in plain
 
 
 def test_dockerfile_ends_as_another_user_in_the_folder_of_the_app() -> None:

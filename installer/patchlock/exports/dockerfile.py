@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from patchlock import build_constraints
 from patchlock.errors import RefusedError
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Platform, Profile, Sha256
@@ -13,7 +14,14 @@ from patchlock.model import App, EmbeddedUpstream, Platform, Profile, Sha256
 _PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 _TOOLS = "python:3.11-slim"
 """What patchlock itself runs in while the image is built; nothing of it is in the image."""
-_LEAVES_OUT = "--no-cache-dir --disable-pip-version-check --no-deps --require-hashes"
+_PIP = "--no-cache-dir --disable-pip-version-check --no-deps --require-hashes --only-binary :all:"
+_UV = (
+    "--no-config --no-cache --compile-bytecode --require-hashes --python /environment/bin/python --only-binary :all:",
+    "--require-build-hashes --preview-features build-dependency-hashes",
+)
+"""As `patchlock install` calls it, and compiled: who runs the app may not write there."""
+_LOCK = "/lock.txt"
+_BUILD = "/lock.build.txt"
 
 
 def document(
@@ -44,7 +52,7 @@ def document(
     parts = [
         _head(app, profile, platform, lock, base),
         _source(app, profile, platform, lock, file, target),
-        _environment(file, sha256, sdists, base, target),
+        _environment(_copied(file, sha256, lock), sdists, base, target),
         _image(app, profile, base, target),
     ]
     return "\n".join(parts)
@@ -83,13 +91,16 @@ def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: st
         "COPY lockfiles/patchlock.txt /patchlock/lockfiles/patchlock.txt",
         _run(
             "python -m venv /tools",
-            f"/tools/bin/pip install {_LEAVES_OUT} --only-binary :all: -r /patchlock/lockfiles/patchlock.txt",
+            f"/tools/bin/pip install {_PIP} -r /patchlock/lockfiles/patchlock.txt",
         ),
         "COPY installer /patchlock/installer",
         "COPY profiles /patchlock/profiles",
         "COPY patches /patchlock/patches",
         f"COPY {file} /patchlock/{file}",
     ]
+    if lock.provenance.build_constraints:
+        beside = build_constraints.beside(file)
+        lines.append(f"COPY {beside} /patchlock/{beside}")
     if isinstance(app.upstream, EmbeddedUpstream):
         lines.append(f"COPY {app.upstream.folder} /app")
     else:
@@ -113,20 +124,28 @@ def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: st
     return "\n".join(lines) + "\n"
 
 
-def _environment(file: str, sha256: Sha256, sdists: Sequence[str], base: str, target: str) -> str:
+def _copied(file: str, sha256: Sha256, lock: Lock) -> Mapping[str, tuple[str, str]]:
+    """List what the environment is made from: file in the image → path from the context, sha256."""
+    pins = lock.provenance.build_constraints
+    return {_LOCK: (file, sha256)} | ({_BUILD: (build_constraints.beside(file), pins)} if pins else {})
+
+
+def _environment(copied: Mapping[str, tuple[str, str]], sdists: Sequence[str], base: str, target: str) -> str:
     lines = [
-        "# The environment: what the lock names, and nothing else; pip itself stays outside.",
+        "# The environment: what the lock names, and nothing else; uv, from the tools above, stays outside.",
         f"FROM --platform={target} {base} AS environment",
     ]
     if sdists:
-        lines.append(_apt("build-essential"))
-    binary = " ".join(["--only-binary :all:", *(f"--no-binary {name}" for name in sdists)])
+        lines += [f"# Compilers, as {', '.join(sdists)} may have C in them.", _apt("build-essential")]
+    options = [*_UV, *(f"--no-binary {name}" for name in sdists)]
+    options += [f"--build-constraints {_BUILD}"] if _BUILD in copied else []
     lines += [
-        f"COPY {file} /lock.txt",
+        "COPY --from=source /tools/bin/uv /tools/bin/uv",
+        *(f"COPY {file} {path}" for path, (file, _) in copied.items()),
         _run(
-            f'echo "{sha256}  /lock.txt" | sha256sum --check --status',
+            *(f'echo "{sha256}  {path}" | sha256sum --check --status' for path, (_, sha256) in copied.items()),
             "python -m venv --without-pip /environment",
-            f"python -m pip --python /environment/bin/python install {_LEAVES_OUT} {binary} -r /lock.txt",
+            f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}",
         ),
     ]
     return "\n".join(lines) + "\n"
