@@ -143,7 +143,7 @@ def watch(
 def named(error: CommandFailedError) -> PatchlockError:
     """Give a failure of uv its name; uv's words are shown, and only matched by the few that have long been stable."""
     error.evidence = tuple(line for line in error.evidence if _NOISE not in line)
-    words = "\n".join(error.evidence)
+    words = " ".join("\n".join(error.evidence).split())  # uv breaks long sentences into lines
     if "Hash mismatch" in words:
         found = re.search(r"Hash mismatch for `([^`]+)`", words)
         return HashMismatchError(

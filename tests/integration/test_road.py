@@ -33,7 +33,7 @@ def test_upstream_cannot_be_locked_without_patches(world: World, patchlock: Patc
     done = patchlock("lock", "mini")
     assert done.returncode == 1
     assert "error" not in done.stderr
-    assert "no set of packages satisfies the requirements" in done.stdout
+    assert "the package index has no alpha, or not that version (requirements.txt:2)" in done.stdout
     assert "alpha==9.0" in done.stdout
 
 

@@ -120,8 +120,9 @@ def _request(
 def _profile(opened: Catalogue, name: str | None, platform: Platform) -> Profile:
     names = [name] if name is not None else opened.profile_names()
     fitting = [profile for profile in map(opened.profile, names) if platform in profile.platforms]
-    if len(fitting) == 1:
-        return fitting[0]
+    chosen = [profile for profile in fitting if profile.automatic] or fitting
+    if len(chosen) == 1:
+        return chosen[0]
     if fitting:
         raise UsageError(
             f"{', '.join(profile.name for profile in fitting)} are all for {platform.name}",
