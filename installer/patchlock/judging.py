@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
@@ -10,13 +9,13 @@ from urllib.parse import unquote
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import policy
+from patchlock import policy, uv
 from patchlock.errors import PolicyError
 from patchlock.lock_rules import Constraint
 from patchlock.lockfile import LockedPackage
 from patchlock.model import App, Platform, Profile, Sha256
 from patchlock.policy.declared import Kind
-from patchlock.policy.fitting import deleted_wheels, yanked
+from patchlock.policy.fitting import deleted_wheels
 from patchlock.requirement_files import RequirementLine, parse
 from patchlock.sources import Undecodable, decode
 
@@ -41,7 +40,7 @@ class Pair(Protocol):
 def require_sound(
     order: Order, packages: tuple[LockedPackage, ...], answer: Pylock, idle: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Refuse a lock that breaks a rule; otherwise name the files that their projects took back, one clause each.
+    """Refuse a lock that breaks a rule; otherwise tell what was taken back or could not be read, one clause each.
 
     Args:
         order: what was asked.
@@ -58,7 +57,7 @@ def require_sound(
         packages,
         _artifacts(answer, packages),
         cache=order.cache,
-        online=not os.environ.get("UV_OFFLINE"),
+        online=uv.is_online(),
         pinned=_pinned(order),
     )
     own = order.app.rules.of(order.profile.name)
@@ -87,7 +86,7 @@ def require_sound(
     if clauses:
         where = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
         raise PolicyError("; ".join(clauses), where=where)
-    return yanked(packages, facts)
+    return policy.told(packages, facts)
 
 
 def broken(
@@ -161,7 +160,7 @@ def deleted(order: Order) -> tuple[str, ...]:
     """Say which pinned versions have no wheels any more, one clause each: uv does not tell that from a conflict."""
     from patchlock import index_answers
 
-    if not index_answers.is_asked(online=not os.environ.get("UV_OFFLINE")):
+    if not index_answers.is_asked(online=uv.is_online()):
         return ()
     wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in order.rules.source_builds]
     return deleted_wheels(wanted, index_answers.read_all(_pinned(order)))

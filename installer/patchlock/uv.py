@@ -103,6 +103,11 @@ def run(
         raise named(error) from error
 
 
+def is_online() -> bool:
+    """Say whether UV_OFFLINE lets anybody use the network: to uv `0`, `false`, `no` and `off` are a no, as is ""."""
+    return os.environ.get("UV_OFFLINE", "").strip().lower() in {"", "0", "f", "false", "n", "no", "off"}
+
+
 def default_index() -> str:
     """Name the index that uv asks on this machine for what no other index has, without its last slash.
 

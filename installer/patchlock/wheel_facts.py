@@ -84,9 +84,8 @@ def gather(
     folder = cache / FOLDER
     known = {package.sha256: found for package in locked if (found := _head(folder, package.sha256)) is not None}
     missing = {p.sha256: places[p.sha256] for p in locked if p.sha256 not in known and p.sha256 in places}
-    built = {sha256: "they are built from source" for sha256, place in missing.items() if not _is_wheel(place)}
-    missing = {sha256: place for sha256, place in missing.items() if _is_wheel(place)}
-    unknown = built | _read_all(missing, folder, online=online)
+    missing = {sha256: place for sha256, place in missing.items() if place.is_asked and _is_wheel(place)}
+    unknown = _read_all(missing, folder, online=online)
     known |= {sha256: found for sha256 in missing if (found := _head(folder, sha256)) is not None}
     doubtful = suspects({sha256: found.roots for sha256, found in known.items()})
     return Facts(
@@ -107,24 +106,21 @@ def _read_all(missing: Mapping[Sha256, Place], folder: Path, *, online: bool) ->
     """Read the wheels that nothing is known about; give the reason for each that could not be read."""
     if not missing:
         return {}
-    silent: set[str] = set()  # hosts that did not answer once are not asked again
+    silent: dict[str, str] = {}  # hosts that failed once are not asked again; the first reason holds for all
     guard = threading.Lock()
 
     def one(sha256: Sha256, place: Place) -> str:
         host = urlsplit(place.url).hostname or ""
-        if not place.is_asked:
-            return "they lie on the host of a vendor, which is not asked; `patchlock scan` reads them"
         if not online and host:
             return "the network is switched off"
         with guard:
             if host in silent:
-                return f"{host} does not answer"
+                return silent[host]
         try:
             store(folder, sha256, place)
         except NetworkError as error:
             with guard:
-                silent.add(host)
-            return f"{host}: {error.what}"
+                return silent.setdefault(host, f"{host}: {error.what}")
         except (OSError, zipfile.BadZipFile, ValueError) as error:
             return f"the archive cannot be read: {error}"
         return ""

@@ -68,6 +68,23 @@ def test_lock_is_the_same_whichever_index_it_was_made_with(
     assert all(b"127.0.0.1" not in data and b"s3cret" not in data for data in first.values())
 
 
+def test_wheels_that_nobody_could_look_into_are_told_once(
+    world: World, asked: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two wheels that write one file pass then, and whoever locks has to know that."""
+    pages = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    clause = (
+        "3 wheels could not be read, so nobody knows whether they overwrite files of others: {} (alpha, beta, gamma)"
+    )
+    with serving(pages, world.wheels, prefix="/pypi") as address:
+        _served(world, monkeypatch, address, tmp_path / "cold")
+        online = relocking.resolve(asked, Kept())
+        monkeypatch.setenv("UV_OFFLINE", "1")
+        offline = relocking.resolve(asked, Kept())
+    assert online.notices == (clause.format("127.0.0.1: the server gives no parts of files"),)
+    assert offline.notices == (clause.format("the network is switched off"),)
+
+
 @pytest.mark.parametrize("place", ["wheelhouse", "server"])
 def test_one_lock_is_installed_from_anywhere(
     world: World, asked: Request, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

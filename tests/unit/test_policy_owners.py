@@ -8,7 +8,7 @@ from policy_values import judge, package
 from patchlock import policy
 from patchlock.model import Sha256
 from patchlock.platforms import PLATFORMS
-from patchlock.policy.owners import roots, suspects
+from patchlock.policy.owners import roots, shared, suspects
 from patchlock.policy.values import Facts, WheelFile
 
 ONNX = ("directml", "gpu", "migraphx", "openvino", "qnn", "rocm", "training")
@@ -67,12 +67,11 @@ def test_wheels_that_may_share_a_file(of_wheels: tuple[set[str], ...], expected:
 
 
 def _judged(first: tuple[WheelFile, ...], second: tuple[WheelFile, ...], platform: str) -> tuple[int, int]:
-    """Give how many violations there are, and how many things are told."""
+    """Give how many violations there are, and how many groups of files are shared without harm."""
     locked = (package("x", "1"), package("y", "1"))
     facts = Facts(contents={locked[0].sha256: first, locked[1].sha256: second})
-    return len(judge(*locked, platform=platform, facts=facts)), len(
-        policy.told(locked, facts, platform=PLATFORMS[platform])
-    )
+    found = shared(facts.contents, PLATFORMS[platform])
+    return len(judge(*locked, platform=platform, facts=facts)), sum(group.is_harmless for group in found)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +114,24 @@ def test_sentence_names_the_owners_and_the_first_files() -> None:
     )
 
 
-def test_same_file_of_many_is_one_sentence() -> None:
+def test_files_shared_without_harm_are_not_told() -> None:
     locked = tuple(package(name, "1") for name in ("nvidia-c", "nvidia-a", "nvidia-b"))
     facts = Facts(contents={one.sha256: _files("nvidia/__init__.py") for one in locked})
-    assert policy.told(locked, facts, platform=PLATFORMS["linux-x86_64"]) == (
-        "nvidia-a and nvidia-b and nvidia-c all write nvidia/__init__.py, which does no harm",
-    )
+    assert policy.told(locked, facts) == judge(*locked, facts=facts) == ()
+
+
+@pytest.mark.parametrize(
+    ("unknown", "clause"),
+    [
+        pytest.param({"a": "off"}, "1 wheel could not be read, so nobody knows whether it overwrites files of others: off (a)", id="one"),
+        pytest.param(
+            {"e": "off", "d": "off", "c": "off", "b": "off", "a": "broken"},
+            "5 wheels could not be read, so nobody knows whether they overwrite files of others: broken (a); off (b, c, d and 1 more)",
+            id="many",
+        ),
+    ],
+)  # fmt: skip
+def test_wheels_that_could_not_be_read_are_one_clause(unknown: dict[str, str], clause: str) -> None:
+    locked = tuple(package(name, "1") for name in "abcdefg")
+    facts = Facts(unknown={one.sha256: unknown[one.name] for one in locked if one.name in unknown})
+    assert policy.told(locked, facts) == (clause,)

@@ -205,16 +205,8 @@ def test_file_that_the_index_no_longer_has_is_named(
 def test_yanked_file_is_told_and_no_violation(reason: str | None, clauses: tuple[str, ...]) -> None:
     facts = _offered(("x-1.0-py3-none-any.whl", digest("x-1.0"), reason))
     locked = (package("x", "1.0"),)
-    assert yanked(locked, facts) == policy.told(locked, facts, platform=PLATFORMS["linux-x86_64"]) == clauses
+    assert yanked(locked, facts) == policy.told(locked, facts) == clauses
     assert judge(*locked, facts=facts) == ()
-
-
-def test_unknown_files_are_told_by_reason() -> None:
-    locked = (package("x", "1"), package("y", "1"))
-    facts = Facts(unknown={one.sha256: "the network is switched off" for one in locked})
-    assert policy.told(locked, facts, platform=PLATFORMS["linux-x86_64"]) == (
-        "the files of x, y are unknown: the network is switched off",
-    )
 
 
 # --- leftovers and exceptions -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 from policy_values import package
 
-from patchlock import index_answers, indexes, ranges, wheel_facts
+from patchlock import index_answers, indexes, ranges, uv, wheel_facts
 from patchlock.errors import DownloadError, NetworkError
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Sha256
@@ -142,12 +142,12 @@ def test_server_that_gives_no_parts_is_a_reason_and_no_failure(
     ("change", "online", "reason"),
     [
         pytest.param({}, False, "the network is switched off", id="offline"),
-        pytest.param({"is_asked": False}, True, "they lie on the host of a vendor, which is not asked; `patchlock scan` reads them", id="vendor"),
-        pytest.param({"filename": "alpha-1.0.tar.gz"}, True, "they are built from source", id="sdist"),
+        pytest.param({"is_asked": False}, True, "", id="vendor"),
+        pytest.param({"filename": "alpha-1.0.tar.gz"}, True, "", id="sdist"),
         pytest.param({"url": "http://127.0.0.1:9/x.whl"}, True, "127.0.0.1: the server does not answer", id="nobody-there"),
     ],
 )  # fmt: skip
-def test_files_that_are_not_read_have_a_reason(
+def test_files_that_could_not_be_read_have_a_reason(
     tmp_path: Path, change: dict[str, object], online: bool, reason: str
 ) -> None:
     sha256 = Sha256("1" * 64)
@@ -155,7 +155,16 @@ def test_files_that_are_not_read_have_a_reason(
     facts = wheel_facts.gather(
         [package("alpha", "1.0", sha256=sha256)], {sha256: Place(**place)}, cache=tmp_path, online=online
     )
-    assert facts.unknown == {sha256: reason}
+    assert facts.unknown == ({sha256: reason} if reason else {})
+
+
+def test_server_that_failed_once_is_one_reason_for_all_its_files(server: _Server, tmp_path: Path) -> None:
+    server.status = 200
+    pairs = [_locked(wheel(tmp_path, f"alpha{number}", "1.0"), server) for number in range(40)]
+    places = {sha256: place for _, found in pairs for sha256, place in found.items()}
+    facts = wheel_facts.gather([one for one, _ in pairs], places, cache=tmp_path / "cache", online=True)
+    assert set(facts.unknown.values()) == {"127.0.0.1: the server gives no parts of files"}
+    assert len(facts.unknown) == 40
 
 
 def test_file_that_is_no_archive_has_a_reason(tmp_path: Path) -> None:
@@ -259,3 +268,21 @@ def test_files_of_a_real_wheel_are_read_by_its_end(tmp_path: Path) -> None:
     assert {"torch", "numpy", "pillow"} <= set(facts.required)
     files = wheel_facts.contents(tmp_path / wheel_facts.FOLDER, sha256)
     assert "torchvision/__init__.py" in {file.path for file in files}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param(None, True, id="unset"),
+        pytest.param("", True, id="empty"),
+        pytest.param("0", True, id="0"),
+        pytest.param("False", True, id="false"),
+        pytest.param("1", False, id="1"),
+        pytest.param("true", False, id="true"),
+    ],
+)
+def test_offline_means_what_it_means_to_uv(monkeypatch: pytest.MonkeyPatch, value: str | None, expected: bool) -> None:
+    monkeypatch.delenv("UV_OFFLINE", raising=False)
+    if value is not None:
+        monkeypatch.setenv("UV_OFFLINE", value)
+    assert uv.is_online() is expected

@@ -58,14 +58,6 @@ def violations(
     )
 
 
-def told(packages: tuple[LockedPackage, ...], facts: Facts, *, platform: Platform) -> tuple[str, ...]:
+def told(packages: tuple[LockedPackage, ...], facts: Facts) -> tuple[str, ...]:
     """Tell what is no violation and should be known, one clause each."""
-    unknown: dict[str, list[str]] = {}
-    for package in packages:
-        if package.sha256 in facts.unknown:
-            unknown.setdefault(facts.unknown[package.sha256], []).append(package.name)
-    return (
-        *fitting.yanked(packages, facts),
-        *owners.harmless(packages, facts, platform),
-        *(f"the files of {', '.join(names)} are unknown: {why}" for why, names in sorted(unknown.items())),
-    )
+    return (*fitting.yanked(packages, facts), *owners.unread(packages, facts))

@@ -131,24 +131,24 @@ def _violation(owners: list[LockedPackage], what: str) -> Violation:
     )
 
 
-def harmless(packages: Iterable[LockedPackage], facts: Facts, platform: Platform) -> tuple[str, ...]:
-    """Tell of files that several wheels write without harm, one clause for those that write the same files."""
-    by_hash = {package.sha256: package for package in packages}
-    clauses = []
-    for group in shared(facts.contents, platform):
-        if group.is_harmless:
-            owners = sorted((by_hash[owner] for owner in group.owners), key=lambda package: package.name)
-            clauses.append(
-                f"{' and '.join(package.name for package in owners)} {_all(owners)} write {_shown(group.paths)}, "
-                "which does no harm"
-            )
-    return tuple(sorted(clauses))
+def unread(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
+    """Tell in one clause of how many wheels nobody knows which files they write, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for package in packages:
+        if package.sha256 in facts.unknown:
+            by_reason.setdefault(facts.unknown[package.sha256], []).append(package.name)
+    if not by_reason:
+        return ()
+    count = sum(map(len, by_reason.values()))
+    reasons = "; ".join(f"{why} ({_shown(tuple(sorted(names)), '')})" for why, names in sorted(by_reason.items()))
+    wheels, overwrite = ("1 wheel", "it overwrites") if count == 1 else (f"{count} wheels", "they overwrite")
+    return (f"{wheels} could not be read, so nobody knows whether {overwrite} files of others: {reasons}",)
 
 
 def _all(owners: list[LockedPackage]) -> str:
     return "both" if len(owners) == 2 else "all"
 
 
-def _shown(paths: tuple[str, ...]) -> str:
-    rest = f" and {len(paths) - _SHOWN} more files" if len(paths) > _SHOWN else ""
+def _shown(paths: tuple[str, ...], kind: str = " files") -> str:
+    rest = f" and {len(paths) - _SHOWN} more{kind}" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + rest
