@@ -147,7 +147,8 @@ def arch_free(root: Table) -> tuple[ArchFree, ...]:
     """Read the distributions whose compiled GPU code is not what an app runs."""
     found = []
     for table in root.tables("distribution"):
-        name = table.parse("name", distribution, canonicalize_name("nothing"))
-        found.append(ArchFree(name=name, why=table.text("why"), source=table.text("source")))
+        names = tuple(canonicalize_name(name) for name in table.texts("names"))
+        why, source = table.text("why"), table.text("source")
+        found += [ArchFree(name=name, why=why, source=source) for name in names]
         table.finish()
     return tuple(found)

@@ -137,6 +137,43 @@ def test_compressed_code_is_unknown_and_not_held_against_a_wheel() -> None:
     ) == ()  # fmt: skip
 
 
+ARM = "cp312-cp312-manylinux_2_28_aarch64"
+
+
+@pytest.mark.parametrize(
+    ("filename", "is_refused"),
+    [
+        pytest.param(f"torch-2.9.0-{ARM}.whl", True, id="head"),
+        pytest.param(f"torchvision-0.24.0-{ARM}.whl", True, id="member"),
+        pytest.param(f"cupy_cuda13x-15.0.0-{ARM}.whl", True, id="another-version-was-scanned"),
+        pytest.param(f"nvidia_cublas_cu12-12.8.4.1-{ARM}.whl", True, id="of-cuda-12"),
+        pytest.param(f"nvidia_cublas-13.1.0.3-{ARM}.whl", False, id="of-cuda-13"),
+        pytest.param("nvidia_ml_py-13.0-py3-none-any.whl", False, id="pure"),
+        pytest.param(f"triton-3.5.0-{ARM}.whl", False, id="free"),
+        pytest.param(f"numpy-2.2.0-{ARM}.whl", False, id="no-gpu-code"),
+    ],
+)
+def test_wheel_that_nobody_has_scanned(filename: str, is_refused: bool) -> None:
+    found = judge(of_wheel(filename), platform="linux-aarch64", python="3.12", arch="sm_110")
+    assert [one.rule for one in found] == ["arch"] * is_refused
+    assert judge(of_wheel(filename), platform="linux-aarch64", python="3.12") == ()  # without an arch, none is asked
+
+
+def test_scanned_wheel_and_sdist_need_no_look() -> None:
+    scanned = next(digest for digest, facts in RULES.wheels.items() if facts.filename == f"torch-2.11.0-{ARM}.whl")
+    torch = of_wheel(f"torch-2.11.0-{ARM}.whl", scanned)
+    xformers = package("xformers", "0.0.35", why="requirements.txt:2 · sdist")
+    assert judge(torch, xformers, platform="linux-aarch64", python="3.12", arch="sm_110") == ()
+
+
+def test_sentence_about_a_wheel_that_nobody_has_scanned() -> None:
+    [found] = judge(of_wheel(f"torch-2.9.0-{ARM}.whl"), platform="linux-aarch64", python="3.12", arch="sm_110")
+    assert str(found) == (
+        "nobody has looked which GPUs torch 2.9.0 (requirements.txt:1) has code for; give its wheel, or the address that "
+        "its index gives, to `patchlock scan --record` on a connected machine, or declare an [[exception]] with its reason"
+    )
+
+
 # --- tags -------------------------------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ def _rules(tmp_path: Path, name: str, text: str) -> str:
             '"Linux" is no operating system',
             id="os",
         ),
-        pytest.param("arch-free.toml", '[[distribution]]\nname = "x"\nwhy = "w"\n', 'the key "source" is missing', id="free"),
+        pytest.param("arch-free.toml", '[[distribution]]\nnames = ["x"]\nwhy = "w"\n', 'the key "source" is missing', id="free"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path: Path, name: str, text: str, mistake: str) -> None:

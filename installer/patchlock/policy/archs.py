@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterable
 
+from packaging.utils import InvalidWheelFilename, NormalizedName, parse_wheel_filename
+
 from patchlock.fatbins import UNREADABLE
 from patchlock.lockfile import LockedPackage
-from patchlock.policy.naming import named
+from patchlock.policy.naming import named, wheel_tags
 from patchlock.policy.values import Rules, Violation
 
+_NVIDIA = "nvidia-"
+"""What NVIDIA's libraries on PyPI begin with: those that nothing is known about are taken for GPU code."""
 _CUDA = re.compile(r"(sm|compute)_(\d+)(\d)[af]?")
 _NAME = re.compile(r"sm_\d{2,3}|gfx[0-9a-f]{3,4}")
 _FOUND = re.compile(rf"(compute_\d{{2,3}})|gfx\d+(-\d+)?-generic|{UNREADABLE}|{_NAME.pattern}")
@@ -52,19 +57,53 @@ def _covers(text: str, arch: str) -> bool:
 
 
 def wrong_archs(packages: Iterable[LockedPackage], rules: Rules, arch: str) -> list[Violation]:
-    """Name every wheel with GPU code of which nothing runs on the architecture, and heads of families without any."""
+    """Name every wheel with GPU code of which nothing runs on the architecture, and those that nobody has looked into.
+
+    The head of a family must have GPU code; its members, and whatever had such code in another version, must have been
+    scanned.
+    """
     free = {distribution.name for distribution in rules.arch_free}
     heads = {family.head for family in rules.families}
+    compiled = _compiled(rules)
     found = []
     for package in packages:
         known = rules.wheels.get(package.sha256)
-        if known is None or package.name in free or UNREADABLE in known.archs:
+        if package.name in free or (known is not None and UNREADABLE in known.archs):
             continue
-        if known.archs and not runs(known.archs, arch):
+        if known is None:
+            if (package.name in compiled or package.name.startswith(_NVIDIA)) and _is_built(package):
+                found.append(_unseen(package))
+        elif known.archs and not runs(known.archs, arch):
             found.append(_violation(package, f"GPU code for {', '.join(ordered(known.archs))} and none", arch))
         elif not known.archs and package.name in heads:
             found.append(_violation(package, "no GPU code", arch))
     return found
+
+
+def _compiled(rules: Rules) -> set[NormalizedName]:
+    """Name what is known to hold GPU code: families that are linked against each other, and what a scan found."""
+    found = {name for family in rules.families for name in (family.head, *family.members)}
+    for facts in rules.wheels.values():
+        with contextlib.suppress(InvalidWheelFilename):  # a person may have named it otherwise: nothing to learn then
+            if facts.archs:
+                found.add(parse_wheel_filename(facts.filename)[0])
+    return found
+
+
+def _is_built(package: LockedPackage) -> bool:
+    """Say whether a file may hold compiled code: no sdist, which is compiled on the machine, and no pure Python."""
+    tags = wheel_tags(package)
+    return not tags.endswith("-any") if tags else "sdist" not in package.why.split(" · ")
+
+
+def _unseen(package: LockedPackage) -> Violation:
+    return Violation(
+        rule="arch",
+        distributions=(package.name,),
+        what=f"nobody has looked which GPUs {named(package)} has code for",
+        remedy="give its wheel, or the address that its index gives, to `patchlock scan --record` on a connected "
+        "machine, or declare an [[exception]] with its reason",
+    )
 
 
 def _violation(package: LockedPackage, has: str, arch: str) -> Violation:

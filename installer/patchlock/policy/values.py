@@ -91,7 +91,7 @@ class RecordedWheelFacts:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ArchFree:
-    """A distribution whose compiled GPU code is not what an app runs."""
+    """A distribution that no scan has to look into: its GPU code is not what an app runs, or its maker vouches."""
 
     name: NormalizedName
     why: str
@@ -145,6 +145,6 @@ class Facts:
     required: Collection[NormalizedName] = ()
     """Every distribution that a wheel of the lock requires, whatever the marker."""
     unknown: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
-    """Wheels whose files could not be read → why, a clause."""
+    """Wheels that were to be read and could not be → why, a clause; neither sdists nor what lies with a vendor."""
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]] = dataclasses.field(default_factory=dict)
     """What the index answered for those that were asked for."""
