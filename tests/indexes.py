@@ -52,6 +52,11 @@ def failing(kind: str) -> Iterator[str]:
             match kind:
                 case "garbage":
                     self._answer(200, b"\0\xff<<< no page" * 20, "text/html")
+                case "login":
+                    form = b'<form action="/login"><input name="user"></form><a href="/help.html">Help</a>'
+                    self._answer(200, b"<!doctype html><title>Sign in</title>" + form)
+                case "half-json":
+                    self._answer(200, b'{"meta": {}, "files": [', "application/vnd.pypi.simple.v1+json")
                 case "not-a-page":
                     self._answer(200, b"\0\1\2", "application/octet-stream")
                 case "slow":

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import askers, compatibility, conflict_search, conflict_versions, corrections, patching
+from patchlock import askers, compatibility, conflict_search, conflict_versions, corrections, judging, patching
 from patchlock.asking import Asking, pins, solved
 from patchlock.conflict_search import Core, Correction
 from patchlock.conflicts import CUT_OFF, Atoms, Edit, Member, Question, Solved, Unsolved, atoms
@@ -65,6 +65,8 @@ class Explanation:
     """The first is of the order as it stands; each later one appears once others are mended."""
     tried: tuple[Tried, ...]
     """Fewest edits first."""
+    builds: tuple[tuple[NormalizedName, Version], ...]
+    """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found."""
     asked: int
     """How many questions uv has answered."""
     seconds: float
@@ -114,9 +116,12 @@ def explain(
             cost = sum(edit.cost for edit in correction.edits)
             tried.append((cost, _lowered(verified), verified))
     tried.sort(key=lambda one: one[:2])
+    words = "\n".join(line for core in found.cores for line in core.words)
+    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
     return Explanation(
         conflicts=conflicts,
         tried=tuple(one for _, _, one in tried),
+        builds=tuple(one for one in judging.only_built(order, words) if one[0] in in_conflict or one[0] in words),
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),

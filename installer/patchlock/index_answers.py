@@ -12,13 +12,20 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock import ranges, uv
 from patchlock.errors import DownloadError, NetworkError
 from patchlock.policy.values import IndexFile
 
 _AT_ONCE = 16
+_ENOUGH = 4
+"""Pages that are looked at where uv finds no version: an index that is none is none for each name."""
+_UNKNOWN = re.compile(r"\bno versions? of ([A-Za-z0-9._-]*[A-Za-z0-9])|\b([A-Za-z0-9._-]+) was not found in")
+_FILES = (".whl", ".tar.gz", ".zip", ".tar.bz2", ".tgz", ".egg", ".exe")
+"""Source: https://packaging.python.org/en/latest/discussions/package-formats/, and what PyPI took in former years."""
+_EMPTY = re.compile(r"(?i)\s*(?:(?:links for|index of)\b.*)?", re.DOTALL)
+"""All text of a page without files: PyPI, devpi, Apache and nginx each write a heading at most."""
 _WANTED = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 """Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/."""
 
@@ -45,7 +52,7 @@ def read(name: NormalizedName, index: str = "") -> tuple[IndexFile, ...]:
     parts = urlsplit(page)
     if parts.scheme == "file":
         path = Path(url2pathname(parts.path)) / "index.html"
-        return parse(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else ()
+        return parse(path.read_text(encoding="utf-8", errors="replace"), str(path)) if path.is_file() else ()
     answer = ranges.get(page, accept=_WANTED)
     return parse(answer, page) if answer is not None else ()
 
@@ -62,14 +69,42 @@ def parse(text: str, where: str) -> tuple[IndexFile, ...]:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_page(where) from error
     reader = _Links()
-    reader.feed(text)
-    if not reader.files and "<a" not in text and "<!doctype html" not in text.lower():
-        raise _no_page(where)
+    try:
+        reader.feed(text)
+        reader.close()
+    except AssertionError as error:  # html.parser, of some malformed declarations
+        raise _no_page(where) from error
+    has_files = any(file.filename.endswith(_FILES) for file in reader.files)
+    if not has_files and not _EMPTY.fullmatch("".join(reader.words)) and "pypi:repository-version" not in text:
+        raise _no_page(where)  # a login page, a proxy's notice
     return tuple(reader.files)
 
 
+def require_pages(words: str) -> None:
+    """Look at the index's page of what uv finds no version of: uv takes any text for a page without files.
+
+    Args:
+        words: uv's.
+
+    Raises:
+        NetworkError: the index answers with something else.
+    """
+    names = sorted({canonicalize_name(a or b) for a, b in _UNKNOWN.findall(words)})[:_ENOUGH]
+    if not names or not is_asked(online=uv.is_online()):
+        return
+    for name in names:
+        try:
+            read(name)
+        except DownloadError as error:
+            raise uv.no_page(error.where) from error
+        except (NetworkError, OSError):
+            continue
+
+
 def _no_page(where: str) -> DownloadError:
-    return DownloadError("that is no page of a package index", where=where, remedy="check UV_DEFAULT_INDEX")
+    parts = urlsplit(where)
+    public = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if parts.netloc else where
+    return DownloadError("that is no page of a package index", where=public, remedy="check UV_DEFAULT_INDEX")
 
 
 def _of_json(file: dict[str, object]) -> IndexFile:
@@ -84,6 +119,10 @@ class _Links(html.parser.HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.files: list[IndexFile] = []
+        self.words: list[str] = []
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock import policy, uv
 from patchlock.errors import PolicyError
@@ -15,7 +17,8 @@ from patchlock.lock_rules import Constraint
 from patchlock.lockfile import LockedPackage
 from patchlock.model import App, Platform, Profile, Sha256
 from patchlock.policy.declared import Kind
-from patchlock.policy.fitting import deleted_wheels
+from patchlock.policy.fitting import gone, only_sdists
+from patchlock.policy.values import IndexFile
 from patchlock.requirement_files import RequirementLine, parse
 from patchlock.sources import Undecodable, decode
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
     from patchlock import wheel_facts
     from patchlock.locking import Order
+
+_NO_WHEELS = re.compile(r"Wheels are required for `([^`=<>]+)|\b([A-Za-z0-9._-]+)\S* ha(?:s|ve) no usable wheels")
+"""Whom uv, up to 0.13.8, says that of."""
 
 
 class Pair(Protocol):
@@ -156,11 +162,37 @@ def _requirements(order: Order) -> list[Requirement]:
     ]
 
 
-def deleted(order: Order) -> tuple[str, ...]:
-    """Say which pinned versions have no wheels any more, one clause each: uv does not tell that from a conflict."""
+def deleted(order: Order, words: str) -> tuple[str, ...]:
+    """Say what has no wheels, or none any more, one clause each: uv does not tell that from a conflict.
+
+    Args:
+        order: one that uv found no packages for.
+        words: uv's.
+    """
+    wanted, offered = _doubtful(order, words)
+    return (
+        *gone(wanted, offered),
+        *(
+            f"{name} {version} has no wheel, only its sdist; allow its build with a [[build]] table, or take another "
+            "version"
+            for name, version in only_sdists(wanted, offered)
+        ),
+    )
+
+
+def only_built(order: Order, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name what the index has for an order as sdists alone, and the newest version of each; arguments as `deleted`."""
+    return only_sdists(*_doubtful(order, words))
+
+
+def _doubtful(order: Order, words: str) -> tuple[list[Requirement], dict[NormalizedName, tuple[IndexFile, ...]]]:
+    """Ask the index for all that is pinned, or that uv misses wheels of, and that may not be built."""
     from patchlock import index_answers
 
     if not index_answers.is_asked(online=uv.is_online()):
-        return ()
-    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in order.rules.source_builds]
-    return deleted_wheels(wanted, index_answers.read_all(_pinned(order)))
+        return [], {}
+    recorded = {wheel.name for index in order.indexes for wheel in index.wheels}  # their wheels lie elsewhere
+    builds = recorded.union(order.rules.source_builds)
+    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in builds]
+    missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
+    return wanted, index_answers.read_all((_pinned(order) | missed) - builds)

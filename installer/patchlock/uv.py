@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -159,7 +161,7 @@ def named(error: CommandFailedError) -> PatchlockError:
     if any(text in words for text in _OFFLINE):
         return NetworkError(
             "a package is not in the cache and the network is switched off",
-            where="UV_OFFLINE" if os.environ.get("UV_OFFLINE") else "uv",
+            where="UV_OFFLINE" if not is_online() else "uv",
             remedy="allow the network, or run the same command once on a connected machine",
             evidence=error.evidence,
         )
@@ -182,12 +184,8 @@ def named(error: CommandFailedError) -> PatchlockError:
             where=_host(refused[1]),
             remedy="write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run the same command again",
         )
-    if strange := re.search(r"Unsupported `Content-Type` .*?`(https?://[^`]+)`", words):
-        return NetworkError(
-            "the package index answers with something that is no page of an index",
-            where=_host(strange[1]),
-            remedy="check its address in UV_DEFAULT_INDEX: it ends in /simple on most servers",
-        )
+    if strange := re.search(r"(?:Unsupported `Content-Type` .*?|unexpected JSON from )`(https?://[^`]+)`", words):
+        return no_page(_host(strange[1]))
     if any(text in words for text in _UNSOLVED):
         return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
     if any(text in words for text in _UNREACHABLE):
@@ -197,7 +195,27 @@ def named(error: CommandFailedError) -> PatchlockError:
             where=_host(address[0]) if address else "the package index",
             remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
         )
+    error.where = _verb(error.where)
     return error
+
+
+def no_page(where: str) -> NetworkError:
+    """Say that a server which should be a package index is none.
+
+    Args:
+        where: its address, without user and password.
+    """
+    return NetworkError(
+        "the package index answers with something that is no page of an index",
+        where=where,
+        remedy="check its address in UV_DEFAULT_INDEX: it ends in /simple on most servers",
+    )
+
+
+def _verb(command: str) -> str:
+    """Name a command by its first words, `uv pip compile`: the rest is long, and about a folder that is gone."""
+    words = shlex.split(command)[1:]
+    return " ".join(["uv", *itertools.takewhile(re.compile(r"[a-z]+").fullmatch, words)])
 
 
 def _host(address: str) -> str:

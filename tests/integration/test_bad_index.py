@@ -28,6 +28,10 @@ CLOSED = (
     "the package index lets nobody in ({}) ({}); write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run "
     "the same command again"
 )
+NO_PAGE = (
+    "the package index answers with something that is no page of an index ({}); check its address in UV_DEFAULT_INDEX: "
+    "it ends in /simple on most servers"
+)
 ABSENT = (
     "the package index has no {}, or not that version ({}); correct the line with a patch (set-requirement, "
     "rename-requirement or replace-text), or ask another index with UV_DEFAULT_INDEX"
@@ -61,14 +65,10 @@ def _failure(capsys: pytest.CaptureFixture[str]) -> str:
         ("403", CLOSED.format("403 Forbidden", "{}")),
         ("500", SILENT),
         ("503", SILENT),
-        ("garbage", ABSENT.format("alpha", "requirements.txt:1 (patch alpha-that-exists)")),
-        (
-            "not-a-page",
-            (
-                "the package index answers with something that is no page of an index ({}); check its address in "
-                "UV_DEFAULT_INDEX: it ends in /simple on most servers"
-            ),
-        ),
+        ("garbage", NO_PAGE.format("{}/simple/alpha/")),
+        ("login", NO_PAGE.format("{}/simple/alpha/")),
+        ("half-json", NO_PAGE),
+        ("not-a-page", NO_PAGE),
         ("slow", SILENT),
         ("closes", SILENT),
     ],

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
+from packaging.version import Version
 from policy_values import judge, of_wheel
 
 from patchlock import index_answers
-from patchlock.policy.fitting import deleted_wheels
+from patchlock.policy.fitting import gone, only_sdists
 from patchlock.policy.values import Facts, IndexFile
 
 X86 = "manylinux_2_28_x86_64"
@@ -173,16 +174,18 @@ def test_av_11_with_its_wheels_deleted() -> None:
         IndexFile(filename="av-12.3.0-cp311-cp311-win_amd64.whl", sha256="", yanked=None),
     )  # fmt: skip
     offered = {NormalizedName("av"): files}
-    assert deleted_wheels([Requirement("av==11.0.0"), Requirement("numpy==1.0")], offered) == (
-        "no wheel of av 11.0.0 is left, only its sdist",
+    assert only_sdists([Requirement("av==11.0.0"), Requirement("numpy==1.0")], offered) == (
+        (NormalizedName("av"), Version("11.0.0")),
     )
-    assert deleted_wheels([Requirement("av==12.3.0"), Requirement("av>=11"), Requirement("av==11.*")], offered) == ()
-    assert deleted_wheels([Requirement("av==10.9.9")], offered) == ("no wheel of av 10.9.9 is left, nothing of it",)
+    assert only_sdists([Requirement("av==12.3.0"), Requirement("av>=11")], offered) == ()
+    assert only_sdists([], offered) == ()
+    assert gone([Requirement("av==11.0.0"), Requirement("av>=13"), Requirement("numpy==1.0")], offered) == ()
+    assert gone([Requirement("av==10.9.9")], offered) == ("the index has nothing of av 10.9.9",)
 
 
 @pytest.mark.online
 def test_the_index_says_what_was_yanked_and_what_is_left() -> None:
     av = index_answers.read(NormalizedName("av"))
-    assert deleted_wheels([Requirement("av==11.0.0")], {NormalizedName("av"): av})
+    assert only_sdists([Requirement("av==11.0.0")], {NormalizedName("av"): av})
     reasons = {file.yanked for file in index_answers.read(NormalizedName("whisperx")) if "3.1.1" in file.filename}
     assert reasons == {"unofficial release by third party (see https://github.com/m-bain/whisperX/issues/761)"}

@@ -217,13 +217,33 @@ def test_page_of_an_index(page: str) -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["{}", '{"files": 3}', "{broken", "Bad gateway"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("{}", '{"files": 3}', "{broken", "Bad gateway", "\0\xff<<!o page", "<![x y> z"),
+        '<!DOCTYPE html><title>Sign in</title><form action="/login"></form><a href="/help.html">Help</a>',
+    ],
+)
 def test_what_is_no_page_is_said(page: str) -> None:
     with pytest.raises(DownloadError) as caught:
         index_answers.parse(page, "https://index.invalid/x/")
     assert str(caught.value) == (
         "that is no page of a package index (https://index.invalid/x/); check UV_DEFAULT_INDEX"
     )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!DOCTYPE html>\n",
+        "<!DOCTYPE html><title>Links for x</title><h1>Links for x</h1>",
+        '<html><head><title>Index of /x/</title></head><body><h1>Index of /x/</h1><a href="../">../</a></body></html>',
+        '<meta name="pypi:repository-version" content="1.0"><title>x</title>',
+    ],
+    ids=["bare", "devpi", "nginx", "meta"],
+)
+def test_page_without_files_is_a_page(page: str) -> None:
+    assert [one for one in index_answers.parse(page, "x") if one.sha256] == []
 
 
 def test_index_of_files_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

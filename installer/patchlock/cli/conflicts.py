@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,8 @@ def text(pair: str, explanation: Explanation, order: Order) -> str:
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"conflict {number}"]
         lines += [f"  {row}" for row in _table(conflict)]
+    if explanation.builds:
+        lines += ["", *_builds(explanation, order)]
     for number, tried in enumerate(explanation.tried, 1):
         lines += ["", f"edit set {number}: resolves to {len(tried.versions)} packages"]
         lines += [f"  {row}" for row in _changes(tried)]
@@ -96,6 +99,25 @@ def text(pair: str, explanation: Explanation, order: Order) -> str:
     for number, conflict in enumerate(explanation.conflicts, 1):
         lines += ["", f"uv about conflict {number}:", *_words(conflict)]
     return "\n".join(lines)
+
+
+def _builds(explanation: Explanation, order: Order) -> list[str]:
+    """Offer to build what has no wheel: mostly that is wanted, and not to go without it."""
+    listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
+    it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
+    commands = ", ".join(f"`patchlock sdist {name} {version}`" for name, version in explanation.builds)
+    told = (
+        f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml (say `why` and "
+        f"`source` yourself; {commands} prints the [[metadata]] beside it):"
+    )
+    return [
+        told,
+        "",
+        "[[build]]",
+        f"names = {json.dumps([name for name, _ in explanation.builds])}",
+        'why = ""',
+        'source = ""',
+    ]
 
 
 def _sentence(explanation: Explanation) -> str:
@@ -197,6 +219,7 @@ def data(explanation: Explanation) -> dict[str, object]:
             }
             for tried in explanation.tried
         ],
+        "builds": [{"name": name, "version": str(version)} for name, version in explanation.builds],
         "questions": explanation.asked,
         "seconds": round(explanation.seconds, 1),
         "complete": explanation.is_complete,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.tags import parse_tag
 from packaging.utils import (
     InvalidSdistFilename,
@@ -134,10 +135,8 @@ def yanked(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
     )
 
 
-def deleted_wheels(
-    requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]
-) -> tuple[str, ...]:
-    """Say for each requirement that pins one version why that version cannot be locked: nothing of it is a wheel.
+def gone(requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]) -> tuple[str, ...]:
+    """Say of each requirement that pins one version where the index has no file of that, one clause each.
 
     Args:
         requirements: those of the app, patched.
@@ -147,6 +146,28 @@ def deleted_wheels(
     for requirement in requirements:
         pins = [spec.version for spec in requirement.specifier if spec.operator == "==" and "*" not in spec.version]
         files = offered.get(_name(requirement))
-        if len(pins) == 1 and files is not None and (left := without_wheels(Version(pins[0]), files)):
-            clauses.append(f"no wheel of {_name(requirement)} {pins[0]} is left, {left}")
+        if len(pins) == 1 and files and not any(of_version(file, Version(pins[0])) for file in files):
+            clauses.append(f"the index has nothing of {_name(requirement)} {pins[0]}")
     return tuple(clauses)
+
+
+def only_sdists(
+    requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]
+) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name the distributions that have no wheel in any version that the requirements allow, and the newest of these.
+
+    Args:
+        requirements: those of the app, patched.
+        offered: normalised name → what the index has of it.
+    """
+    bounds: dict[NormalizedName, SpecifierSet] = {}
+    for requirement in requirements:
+        bounds[_name(requirement)] = bounds.get(_name(requirement), SpecifierSet()) & requirement.specifier
+    found = []
+    for name, files in sorted(offered.items()):
+        bound = bounds.get(name, SpecifierSet())
+        of = [(version, file) for file in files if (version := _version(file.filename)) is not None]
+        allowed = [(version, file) for version, file in of if bound.contains(version, prereleases=True)]
+        if allowed and not any(file.filename.endswith(".whl") for _, file in allowed):
+            found.append((name, max((version for version, _ in allowed), key=lambda v: (not v.is_prerelease, v))))
+    return tuple(found)

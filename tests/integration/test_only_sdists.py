@@ -1,0 +1,46 @@
+"""What has only an sdist is told as that, and its build is offered, before anything is dropped for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World, wheel
+from sdists import ask, made, offer, sdist
+
+WAYS = "has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"
+
+
+@pytest.mark.parametrize(
+    ("needs", "told"),
+    [
+        (b"alpha==9.0\nwidget==3.2\n", f"widget 3.2 {WAYS}"),
+        (b"alpha==9.0\nwidget\n", f"widget 3.2 {WAYS}"),
+        (b"alpha==9.0\nwidget<3.2\n", f"widget 3.1 {WAYS}"),
+        (b"alpha==9.0\nasker\n", f"widget 3.2 {WAYS}"),
+    ],
+    ids=["pinned", "any", "bounded", "transitive"],
+)
+def test_build_is_offered_first(world: World, patchlock: Patchlock, tmp_path: Path, needs: bytes, told: str) -> None:
+    files = [sdist(tmp_path, "widget", version, made("widget", version)) for version in ("3.1", "3.2")]
+    offer(world, *files, wheel(tmp_path, "asker", "1.0", requires=("widget",)))
+    ask(world, needs, tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["code"] == "unsatisfiable"
+    assert told in pair["detail"]
+    version = told.split()[1]
+    assert pair["explanation"]["builds"] == [{"name": "widget", "version": version}]
+    text = patchlock("lock", "mini").stdout
+    assert '[[build]]\nnames = ["widget"]\n' in text
+    assert f"`patchlock sdist widget {version}`" in text
+    assert text.index("[[build]]\nnames") < text.index("edit set 1")
+
+
+def test_conflict_of_wheels_offers_no_build(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    voices = wheel(tmp_path, "voices", "2.0", requires=("models>=4.42",))
+    offer(world, voices, wheel(tmp_path, "models", "4.36.2"), wheel(tmp_path, "models", "4.42.4"))
+    ask(world, b"alpha==9.0\nvoices==2.0\nmodels==4.36.2\n", tmp_path)
+    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
+    assert pair["explanation"]["builds"] == []
