@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import RequirementsError
 from patchlock.model import Sha256
@@ -131,10 +133,31 @@ def objections(source: SourceText, lines: Iterable[Line]) -> Iterator[Objection]
                 yield from _options(line.line, options)
             case LocationLine(target=target, editable=editable):
                 yield _place(line.line, target, "NAME", editable)
+            case RequirementLine(requirement=requirement) if strange := _no_versions(requirement):
+                yield Objection(
+                    line=line.line,
+                    what=f'"{requirement}" asks for {strange}, which is no version',
+                    remedy="set a version with a patch (set-requirement); see "
+                    "https://packaging.python.org/en/latest/specifications/version-specifiers/",
+                )
             case RequirementLine(requirement=requirement) if requirement.url and pin(source, line) is None:
                 yield _place(line.line, requirement.url, requirement.name, line.editable)
             case _:
                 pass
+
+
+def _no_versions(requirement: Requirement) -> str:
+    """Name what `===` compares with where no index can have it: all versions there are follow the specification."""
+    texts = [one.version for one in requirement.specifier if one.operator == "==="]
+    return ", ".join(text for text in texts if not _is_version(text))
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def pin(source: SourceText, line: RequirementLine) -> Pin | None:

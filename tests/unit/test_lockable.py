@@ -97,6 +97,14 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
             "num\u0440y==1",
             UNREADABLE.format('it is not a requirement that pip can read ("\u0440" is CYRILLIC SMALL LETTER ER)'),
         ),
+        (
+            "idna===3.7-foo",
+            (
+                '"idna===3.7-foo" asks for 3.7-foo, which is no version (requirements.txt:2); set a version with a '
+                "patch (set-requirement); see "
+                "https://packaging.python.org/en/latest/specifications/version-specifiers/"
+            ),
+        ),
         ("encodec phonemizer", UNREADABLE.format("it is not a requirement that pip can read")),
     ],
 )
