@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 
-from patchlock import gathering, patching, planning, relocking, trying
+from patchlock import gathering, lockfile, patching, planning, relocking, trying
 from patchlock.errors import PatchlockError
 from patchlock.gathering import Request
+from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import App, OutcomeKind
 from patchlock.policy import Rules
 from patchlock.trying import Wanted
@@ -56,16 +58,63 @@ def patches(request: Request) -> Finding:
     )
 
 
-def lock(request: Request, rules: Rules) -> Finding:
+def lock(request: Request, policy: Rules) -> Finding:
     """Judge the lock of a pair, without any network."""
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    standing = relocking.standing(request, rules, request.cache)
+    standing = relocking.standing(request, policy, request.cache)
     holds = standing.state in {"fresh", "refused"}
     return Finding(
         what=path.relative_to(request.catalogue.root).as_posix(),
         says=standing.state + (f": {'; '.join(standing.reasons)}" if standing.state == "refused" else ""),
         problems=() if holds else standing.reasons,
     )
+
+
+def rules(requests: Sequence[Request]) -> Finding:
+    """Name the tables of an app that let something be built, or say what it requires, and that no lock has a use for.
+
+    A table for one platform or profile is looked for in these locks alone; in none while one is missing or stale.
+
+    Args:
+        requests: all pairs of the app.
+    """
+    own = requests[0].app.rules
+    locks = {(r.profile.name, r.platform.name): _of_today(r) for r in requests if is_possible(r)}
+    problems: list[str] = []
+    for build in own.builds:
+        packages = _packages(locks, build.profiles, build.platforms)
+        built = {one.name for one in packages or () if one.why.endswith("sdist")}
+        idle = sorted(set(build.names) - built) if packages is not None else []
+        problems += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
+    for one in own.metadata:
+        packages = _packages(locks, one.profiles, ())
+        if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
+            problems.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
+    return Finding(
+        what="rules", says=f"{len(own.builds)} [[build]], {len(own.metadata)} [[metadata]]", problems=tuple(problems)
+    )
+
+
+def _of_today(request: Request) -> Lock | None:
+    """Read a lock; None where there is none that was made from the files as they are."""
+    lock = relocking.current(request)
+    if lock is None:
+        return None
+    inputs = gathering.lock_inputs(request, None)
+    python = str(request.profile.python)
+    return None if lockfile.stale(lock, commit=request.app.upstream.commit, python=python, inputs=inputs) else lock
+
+
+def _packages(
+    locks: Mapping[tuple[str, str], Lock | None], profiles: tuple[str, ...], platforms: tuple[str, ...]
+) -> list[LockedPackage] | None:
+    """List the packages of all locks of some profiles and platforms, empty: of all; None where one is missing."""
+    chosen = [
+        lock
+        for (profile, platform), lock in locks.items()
+        if (not profiles or profile in profiles) and (not platforms or platform in platforms)
+    ]
+    return None if None in chosen else [package for lock in chosen if lock for package in lock.packages]
 
 
 def is_possible(request: Request) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from conftest import Patchlock
 from miniature import World
+from sdists import ask, host, made, maker, offer, sdist
 
 
 def _problems(patchlock: Patchlock, *arguments: str) -> tuple[int, dict[str, list[str]]]:
@@ -82,3 +84,29 @@ def test_mistake_in_a_file_is_named(world: World, patchlock: Patchlock, file: st
     assert done.returncode == 1
     assert f"{file}:" in done.stderr
     assert 'the key "source" is missing' in done.stderr
+
+
+def test_rule_of_a_build_that_no_lock_has_is_named(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    offer(world, sdist(tmp_path, "widget", "3.2", made("widget", "3.2")), maker(world.wheels))
+    said = 'why = "w"\nsource = "s"\n'
+
+    def states(name: str, version: str) -> str:
+        return f'[[metadata]]\nname = "{name}"\nversion = "{version}"\nrequires = []\nbuild = ["maker"]\n{said}'
+
+    used = f'[[build]]\nnames = ["widget"]\n{said}{states("widget", "3.2")}'
+    ask(world, b"alpha==9.0\nbeta\nwidget\n", tmp_path, used)
+    assert patchlock("lock", "mini").returncode == 0
+    assert "rules" not in _problems(patchlock, "--offline")[1]
+    idle = f'[[build]]\nnames = ["nothing"]\nplatforms = ["{host()}"]\n{said}{states("widget", "3.1")}'
+    ask(world, b"alpha==9.0\nbeta\nwidget\n", tmp_path, used + idle)
+    assert "rules" not in _problems(patchlock, "--offline")[1]  # a lock of today may have a use for them
+    assert patchlock("lock", "mini").returncode == 0
+    lines = world.app.read_text().splitlines()
+    build = next(i for i, line in enumerate(lines, 1) if "nothing" in line) - 1
+    metadata = next(i for i, line in enumerate(lines, 1) if '"3.1"' in line) - 2
+    code, problems = _problems(patchlock, "--offline")
+    assert code == 1
+    assert problems["rules"] == [
+        f"[[build]] of nothing (patches/mini/app.toml:{build}): no lock has it as an sdist; remove it",
+        f"[[metadata]] of widget 3.1 (patches/mini/app.toml:{metadata}): no lock has that; remove it",
+    ]

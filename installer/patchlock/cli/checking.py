@@ -57,7 +57,8 @@ def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | No
     from patchlock.trying import Wanted
 
     home, cache = options.home(), options.cache()
-    rules = catalogue.rules()
+    policy = catalogue.rules()
+    pairs: list[Request] = []
     yield holding.cases(app, Wanted(catalogue=catalogue, cache=cache))
     for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
         requests = [
@@ -75,4 +76,7 @@ def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | No
         possible = [request for request in requests if holding.is_possible(request)]
         if possible and not offline:
             yield holding.patches(possible[0])
-        yield from (holding.lock(request, rules) for request in requests)
+        yield from (holding.lock(request, policy) for request in requests)
+        pairs += requests
+    if pairs and (app.rules.builds or app.rules.metadata):
+        yield holding.rules(pairs)
