@@ -22,6 +22,10 @@ from patchlock.model import BLOCKING, Patch
 from patchlock.ops.requirements import AddRequirement, RenameRequirement
 
 Files = Mapping[PurePosixPath, bytes]
+_LATER = (
+    "lock with `--as-of now` (`--as-of none` where the index has no upload times), or give what has to be newer a "
+    "[[newer]] table"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +102,7 @@ def remedy(
             by_hand += [f'remove or widen the [[constraint]] "{m.requirement}" ({m.asker.place})' for m in gone]
         if edit.kind == "later":
             changes.append(Change(member=None, after=""))
-            by_hand.append("lock with `--as-of now`, or give what has to be newer a [[newer]] table")
+            by_hand.append(_LATER)
     return Remedy(changes=tuple(changes), written=tuple(written), without=tuple(without), by_hand=tuple(by_hand))
 
 

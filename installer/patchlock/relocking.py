@@ -29,7 +29,7 @@ class Until:
     """One cut-off for all distributions."""
 
     time: str
-    """RFC 3339 in UTC; `commit` for the date of upstream's commit, whose day the authors had in mind."""
+    """RFC 3339 in UTC; `commit` for the date of upstream's commit, whose day the authors had in mind; "" for none."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

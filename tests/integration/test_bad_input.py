@@ -48,7 +48,7 @@ def _nothing_installed(folder: Path) -> bool:
             ("lock", "--as-of", "yesterday"),
             2,
             (
-                'error[usage]: --as-of "yesterday" is neither commit, now nor a time with its zone; '
+                'error[usage]: --as-of "yesterday" is neither commit, now, none nor a time with its zone; '
                 "write 2026-01-31T00:00:00Z"
             ),
         ),

@@ -11,6 +11,10 @@ from miniature import World, index, wheel
 
 from patchlock import catalogue
 
+LATER = (
+    "lock with `--as-of now` (`--as-of none` where the index has no upload times), or give what has to be newer a "
+    "[[newer]] table"
+)
 STACKED = (
     b"web==1.0\n"
     b"torch==2.1.0\n"
@@ -177,7 +181,22 @@ def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Pa
     found = explained(patchlock)
     assert [one["by"] for one in found["conflicts"][0]["members"]] == ["upstream", "cut-off"]  # type: ignore[index]
     by_hand = [one["by-hand"] for one in found["sets"]]  # type: ignore[attr-defined]
-    assert ["lock with `--as-of now`, or give what has to be newer a [[newer]] table"] in by_hand
+    assert [LATER] in by_hand
+
+
+def test_index_without_upload_times_is_locked_without_a_bound(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    stack(world, tmp_path, b"young==1.0\nweb\n")
+    root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    index(root, [wheel(world.wheels, "young", "1.0")])
+    page = root / "young" / "index.html"
+    page.write_text(page.read_text().replace("data-upload-time", "data-other"))
+    assert [LATER] in [one["by-hand"] for one in explained(patchlock, "--as-of", "now")["sets"]]  # type: ignore[attr-defined]
+    done = patchlock("lock", "mini", "--as-of", "none", "--json")
+    assert json.loads(done.stdout)["data"]["pairs"][0]["state"] == "written", done.stdout
+    assert patchlock("lock", "mini", "--check").returncode == 0
+    assert patchlock("lock", "mini").returncode == 0  # it stays so
 
 
 def test_a_recorded_index_that_lacks_the_version_is_named(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

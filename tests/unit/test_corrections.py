@@ -16,6 +16,11 @@ from patchlock.catalogue import Catalogue, patch_file
 from patchlock.conflict_search import Correction
 from patchlock.conflicts import Solved
 
+LATER = (
+    "lock with `--as-of now` (`--as-of none` where the index has no upload times), or give what has to be newer a "
+    "[[newer]] table"
+)
+
 FILE = PurePosixPath("requirements.txt")
 
 
@@ -112,7 +117,7 @@ def test_requirement_that_a_patch_adds_is_dropped_with_the_patch(world: World) -
 def test_the_cut_off_is_no_patch(world: World) -> None:
     remedy, text = mended(world, b"beta\n", "later")
     assert (text, remedy.toml) == ("beta\n", "")
-    assert remedy.by_hand == ("lock with `--as-of now`, or give what has to be newer a [[newer]] table",)
+    assert remedy.by_hand == (LATER,)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ class _Line:
 @click.option(
     "--as-of",
     metavar="TIME",
-    help="Ignore files uploaded later: `commit` (upstream's date), `now`, or 2026-01-31T00:00:00Z "
-    "(default: as the lock has it, or `commit`).",
+    help="Ignore files uploaded later: `commit` (upstream's date), `now`, 2026-01-31T00:00:00Z, "
+    "or `none` for no bound (default: as the lock has it, or `commit`).",
 )
 @click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
 @click.option(
@@ -143,6 +143,8 @@ def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> Cut
         return relocking.Upgraded(names=tuple(map(_distribution, packages)), now=relocking.now())
     if upgrade or as_of == "now":
         return relocking.Until(time=relocking.now())
+    if as_of == "none":
+        return relocking.Until(time="")
     return relocking.Until(time=_time(as_of)) if as_of else relocking.Kept()
 
 
@@ -166,7 +168,8 @@ def _time(as_of: str) -> str:
         parsed = None
     if parsed is None or parsed.tzinfo is None:
         raise UsageError(
-            f'--as-of "{as_of}" is neither commit, now nor a time with its zone', remedy="write 2026-01-31T00:00:00Z"
+            f'--as-of "{as_of}" is neither commit, now, none nor a time with its zone',
+            remedy="write 2026-01-31T00:00:00Z",
         )
     return as_of
 
