@@ -168,7 +168,13 @@ def deleted(order: Order, words: str) -> tuple[str, ...]:
     Args:
         order: one that uv found no packages for.
         words: uv's.
+
+    Raises:
+        NetworkError: what should be the index is none, so that nothing can be said of wheels.
     """
+    from patchlock import index_answers
+
+    index_answers.require_pages(words)
     wanted, offered = _doubtful(order, words)
     return (
         *gone(wanted, offered),

@@ -34,7 +34,6 @@ from patchlock.sources import Undecodable, decode
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
 
-
 _AS_PYLOCK = ("--format", "pylock.toml", "--no-header")
 
 
@@ -132,10 +131,8 @@ def resolve(order: Order) -> Lock:
 
 def _not_there(order: Order, error: UnsatisfiableError) -> UnsatisfiableError:
     """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
-    from patchlock import index_answers  # it speaks HTTP, which is imported late
-
     words = " ".join(error.evidence)
-    index_answers.require_pages(words)
+    evidence = (*judging.deleted(order, words), *error.evidence)
     for name, places in _places(order).items():
         if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
             return UnsatisfiableError(
@@ -143,9 +140,9 @@ def _not_there(order: Order, error: UnsatisfiableError) -> UnsatisfiableError:
                 where=", ".join(places),
                 remedy="correct the line with a patch (set-requirement, rename-requirement or replace-text), or ask "
                 "another index with UV_DEFAULT_INDEX",
-                evidence=(*judging.deleted(order, words), *error.evidence),
+                evidence=evidence,
             )
-    return UnsatisfiableError(error.what, evidence=(*judging.deleted(order, words), *error.evidence))
+    return UnsatisfiableError(error.what, evidence=evidence)
 
 
 def question(order: Order) -> Sha256:
