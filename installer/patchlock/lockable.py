@@ -173,6 +173,42 @@ def pin(source: SourceText, line: RequirementLine) -> Pin | None:
     return Pin(name=name, url=url.partition("#")[0], sha256=Sha256(found.pop()))
 
 
+def require_hashes(
+    contents: Mapping[PurePosixPath, bytes], chosen: Mapping[NormalizedName, Sha256], markers: Mapping[str, str]
+) -> None:
+    """Make sure that each chosen file is among those whose hashes stand on the lines that ask for it.
+
+    The lines are those after the patches. No op changes a requirement with hashes and leaves them: set-requirement
+    refuses it, and replace-text writes the whole line.
+
+    Args:
+        contents: requirement files by path.
+        chosen: distribution → sha256 of its file.
+        markers: of the machine that is locked for; lines for others are left out.
+
+    Raises:
+        RequirementsError: a file is none of them.
+    """
+    for path, data in contents.items():
+        source = decode(path, data)
+        for line in () if isinstance(source, Undecodable) else parse(source):
+            if not isinstance(line, RequirementLine) or not line.has_hash:
+                continue
+            marker = line.requirement.marker
+            name = canonicalize_name(line.requirement.name)
+            if name not in chosen or (marker is not None and not marker.evaluate(dict(markers))):
+                continue
+            allowed = {one.lower() for one in _HASH.findall(source.text[line.span.start : line.span.end])}  # type: ignore[union-attr]
+            if chosen[name] not in allowed:
+                raise RequirementsError(
+                    f"the file chosen for {name} has sha256 {chosen[name]}, which is none of the {len(allowed)} that "
+                    "upstream allows",
+                    where=f"{path}:{line.line}",
+                    remedy="find out why; then drop the hashes with a patch (replace-text), or ask the index that has "
+                    "upstream's file",
+                )
+
+
 def _options(line: int, options: tuple[tuple[str, str], ...]) -> Iterator[Objection]:
     for name, value in options:
         written = f"{name} {value}".strip()

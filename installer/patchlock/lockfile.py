@@ -12,10 +12,11 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from packaging.tags import InvalidTag, parse_tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
@@ -103,7 +104,6 @@ def render(lock: Lock) -> str:
         "uv": p.uv,
         "patches": list(p.patches),
         "resolver-input": p.resolver_input,
-        "content": _content(lock.packages),
     }
     if p.build_constraints:
         head["build-constraints"] = p.build_constraints
@@ -123,7 +123,12 @@ def render(lock: Lock) -> str:
         "# `pip install --require-hashes -r`, `uv pip sync --require-hashes`, `pip-sync`.",
         *(str(package) for package in lock.packages),
     ]
-    return "\n".join(lines) + "\n"
+    # Beside the other keys, and above the first table.
+    at = lines.index(f"# resolver-input = {_toml(p.resolver_input)}") + 1
+    return "\n".join([*lines[:at], f"{_SEAL}{_toml(_content(lines))}", *lines[at:]]) + "\n"
+
+
+_SEAL = "# content = "
 
 
 def _toml(value: object) -> str:
@@ -168,16 +173,18 @@ def parse(text: str, file: str) -> Lock:
             packages.append(_package(found, head.get("versions", {})))
         except (InvalidVersion, InvalidWheelFilename) as error:
             raise _malformed(file, number, f"{found['name']} has no version: {error}") from error
+        except InvalidTag as error:
+            raise _malformed(file, number, f"{found['name']} has no wheel tags: {error}") from error
     return Lock(
         provenance=provenance,
         packages=tuple(packages),
-        is_intact=head.get("content") == _content(tuple(packages)),
+        is_intact=head.get("content") == _content([line for line in lines if line and not line.startswith(_SEAL)]),
     )
 
 
-def _content(packages: tuple[LockedPackage, ...]) -> str:
-    """Digest the lines of a lock, so that a change by hand is seen."""
-    return hashlib.sha256("".join(f"{package}\n" for package in packages).encode()).hexdigest()
+def _content(lines: Iterable[str]) -> str:
+    """Digest the lines of a lock but the one that holds the digest, so that a change by hand is seen."""
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
 def _provenance(head: Mapping[str, Any]) -> Provenance:
@@ -203,6 +210,9 @@ def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage
     version = found["version"] or versions.get(name, "")
     if not version and _of_address(url) is None:
         raise InvalidVersion("neither its address nor [versions] names one")
+    for part in (found["why"] or "").split(" · "):
+        if part.startswith("wheel "):
+            parse_tag(part.removeprefix("wheel "))
     return LockedPackage(
         name=name,
         version=_of_address(url) or Version(version),

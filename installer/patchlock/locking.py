@@ -277,8 +277,8 @@ _TRANSITIVE = re.compile(
 def _chosen(
     order: Order, answer: Pylock, askers: Mapping[NormalizedName, tuple[NormalizedName, ...]]
 ) -> tuple[LockedPackage, ...]:
-    environment = default_environment() | _markers(order)
-    wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(environment)))  # type: ignore[arg-type]
+    environment = markers(order)
+    wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(environment)))
     places = _places(order)
     packages = tuple(
         _locked(order, package, [*places.get(package.name, ()), *_via(askers.get(package.name, ()))])
@@ -291,17 +291,18 @@ def _target(order: Order) -> building.Target:
     return building.Target(
         profile=order.profile,
         platform=order.platform,
-        markers=default_environment() | _markers(order),  # type: ignore[arg-type]
+        markers=markers(order),
         as_of=order.as_of,
         cut_offs=order.cut_offs,
     )
 
 
-def _markers(order: Order) -> dict[str, str]:
+def markers(order: Order) -> dict[str, str]:
+    """Give the environment of the machine that is locked for, as markers see it."""
     system = {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[order.platform.os]
     sys_platform = {"linux": "linux", "windows": "win32", "macos": "darwin"}[order.platform.os]
     machine = {"amd64": "AMD64"}.get(order.platform.machine, order.platform.machine)
-    return {
+    return default_environment() | {  # type: ignore[return-value]
         "os_name": "nt" if order.platform.os == "windows" else "posix",
         "sys_platform": sys_platform,
         "platform_system": system,

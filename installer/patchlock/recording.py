@@ -9,7 +9,7 @@ import re
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -83,6 +83,8 @@ def refresh(
         )
     with download.session() as over, concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
         listed = _listed(index, keep, over, tell)
+        # Before anything else: what is left out below, for want of METADATA say, would lose its hash unseen.
+        _require_known_hashes(index, [file for _, file in listed], frozenset(accept))
         wanted = [(page, file) for page, file in listed if records.is_kept(file, keep) and not file.is_yanked]
         metadata = list(pool.map(lambda one: _metadata(one[1], over), wanted))
     found = [
@@ -191,9 +193,11 @@ def _by_download(file: Listed, sha256: Sha256 | None) -> tuple[Sha256, bytes]:
             ) from error
 
 
-def _require_known_hashes(index: RecordedIndex, wheels: tuple[RecordedWheel, ...], accept: frozenset[str]) -> None:
-    known = {wheel.filename: wheel.sha256 for wheel in index.wheels}
-    changed = [w for w in wheels if known.get(w.filename, w.sha256) != w.sha256 and w.filename not in accept]
+def _require_known_hashes(
+    index: RecordedIndex, files: Sequence[Listed | RecordedWheel], accept: frozenset[str]
+) -> None:
+    known = {wheel.filename: wheel.sha256 for wheel in index.wheels if wheel.filename not in accept}
+    changed = [f for f in files if f.sha256 and known.get(f.filename, f.sha256) != f.sha256]
     if not changed:
         return
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
@@ -201,5 +205,5 @@ def _require_known_hashes(index: RecordedIndex, wheels: tuple[RecordedWheel, ...
         f"{changed[0].filename}{more} has other bytes now under the same name, and nothing was written",
         where=f"{index.name}: {urljoin(changed[0].url, '.')}",
         remedy="find out why before anybody installs it; then `--accept-changed FILE` for each",
-        evidence=tuple(f"{w.filename}: sha256 {known[w.filename]} → {w.sha256}" for w in changed),
+        evidence=tuple(f"{f.filename}: sha256 {known[f.filename]} → {f.sha256}" for f in changed),
     )

@@ -118,8 +118,31 @@ def _name_of(package: LockedPackage) -> _Name | None:
     return _Name(package.name, package.version, parse_tag(found[1])) if found else None
 
 
-def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[RecordedIndex]) -> tuple[str, ...]:
-    """Name every locked wheel whose hash is another one than the records have under its name, one clause each.
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Strange:
+    """A wheel of a lock that has other bytes than are known under its name."""
+
+    filename: str
+    """As far as a lock says it: without a build number."""
+    now: Sha256
+    known: tuple[str, ...]
+    """`sha256 <64 digits> in <where>`, sorted."""
+
+    def __str__(self) -> str:
+        return f"{self.filename} has sha256 {self.now}, and under the same name there is {', '.join(self.known)}"
+
+    def is_named(self, filenames: Iterable[str]) -> bool:
+        """Say whether one of some file names is its own."""
+        return _read(self.filename) in map(_read, filenames)
+
+
+def _read(filename: str) -> _Name:
+    name, version, _, tags = parse_wheel_filename(filename)
+    return _Name(name, version, tags)
+
+
+def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[RecordedIndex]) -> tuple[Strange, ...]:
+    """Name every locked wheel whose hash is another one than the records have under its name.
 
     Channels may have different files of one name, so a file that any of these records has is no contradiction.
 
@@ -130,29 +153,25 @@ def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[Recorded
     recorded: dict[_Name, dict[Sha256, str]] = {}
     for index in indexes:
         for wheel in index.wheels:
-            name, version, _, tags = parse_wheel_filename(wheel.filename)
-            recorded.setdefault(_Name(name, version, tags), {})[wheel.sha256] = index.name
-    found = []
-    for package in packages:
-        chosen = _name_of(package)
-        known = recorded.get(chosen, {}) if chosen else {}
-        if known and package.sha256 not in known:
-            others = ", ".join(f"{other[:12]}… in {index}" for other, index in sorted(known.items()))
-            found.append(
-                f"the wheel of {package.name} {package.version} has sha256 {package.sha256[:12]}…, and the record has "
-                f"{others} under the same name: find out why before anybody installs it"
-            )
-    return tuple(found)
+            recorded.setdefault(_read(wheel.filename), {})[wheel.sha256] = f"the record {index.name}"
+    return _strange(packages, recorded)
 
 
-def replaced(before: Iterable[LockedPackage], after: Iterable[LockedPackage]) -> tuple[str, ...]:
-    """Name every wheel that has other bytes than the lock before had under the same name, one clause each."""
-    known = {chosen: package.sha256 for package in before if (chosen := _name_of(package))}
+def replaced(before: Iterable[LockedPackage], after: Iterable[LockedPackage]) -> tuple[Strange, ...]:
+    """Name every wheel that has other bytes than the lock before had under the same name."""
+    known = {chosen: {package.sha256: "the lock before"} for package in before if (chosen := _name_of(package))}
+    return _strange(after, known)
+
+
+def _strange(packages: Iterable[LockedPackage], known: Mapping[_Name, Mapping[Sha256, str]]) -> tuple[Strange, ...]:
     return tuple(
-        f"the wheel of {package.name} {package.version} had sha256 {known[chosen][:12]}… in the lock before, and now "
-        f"has {package.sha256[:12]}… under the same name: find out why before anybody installs it"
-        for package in after
-        if (chosen := _name_of(package)) and known.get(chosen, package.sha256) != package.sha256
+        Strange(
+            filename=f"{package.name.replace('-', '_')}-{package.version}-{package.why.rpartition(' ')[2]}.whl",
+            now=package.sha256,
+            known=tuple(sorted(f"sha256 {sha256} in {where}" for sha256, where in known[chosen].items())),
+        )
+        for package in packages
+        if (chosen := _name_of(package)) and package.sha256 not in known.get(chosen, {package.sha256: ""})
     )
 
 

@@ -5,14 +5,22 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import gathering, judging, lockfile, locking, patching, planning, records, stating
-from patchlock.errors import LockFormatError, LockMissingError, MetadataMissingError, RefusedError, UsageError
+from patchlock import gathering, judging, lockable, lockfile, locking, patching, planning, records, stating
+from patchlock.catalogue import Catalogue
+from patchlock.errors import (
+    LockFormatError,
+    LockMissingError,
+    MetadataMissingError,
+    RecordChangedError,
+    RefusedError,
+    UsageError,
+)
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId
@@ -63,9 +71,15 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     """
     wanted = order(request, cut_off)[0]
     try:
-        return locking.resolve(wanted)
+        lock = locking.resolve(wanted)
     except MetadataMissingError as error:
         raise stating.proposed(wanted, error.sdists, request.cache) from error
+    chosen = {package.name: package.sha256 for package in lock.packages}
+    # An override stands in the place of what upstream asks for, and so of its hashes.
+    for rule in wanted.rules.overrides:
+        chosen.pop(canonicalize_name(rule.requirement.name), None)
+    lockable.require_hashes(wanted.requirements, chosen, locking.markers(wanted))
+    return lock
 
 
 def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[PurePosixPath, bytes]]:
@@ -88,14 +102,42 @@ def current(request: Request) -> Lock | None:
     return None
 
 
-def strange(request: Request, lock: Lock) -> tuple[str, ...]:
-    """Name every file that has other bytes than the records, or the lock that there is, have under its name."""
+def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()) -> tuple[str, ...]:
+    """Make sure that no wheel has other bytes than the records, or the lock that there is, have under its name.
+
+    Bytes that the lock that there is has already were accepted once.
+
+    Args:
+        request: the pair.
+        lock: as it would be written.
+        accept: names of wheels whose bytes may be others.
+
+    Returns:
+        What was accepted, one clause each.
+
+    Raises:
+        RecordChangedError: there is one that is not accepted.
+    """
     before = current(request)
+    held = {(package.name, package.sha256) for package in before.packages} if before and before.is_intact else set()
     indexes = [request.catalogue.index(name) for name in request.profile.indexes]
-    return (
-        *records.contradictions(lock.packages, indexes),
+    found = (
+        *records.contradictions((p for p in lock.packages if (p.name, p.sha256) not in held), indexes),
         *(records.replaced(before.packages, lock.packages) if before else ()),
     )
+    refused = [one for one in found if not one.is_named(accept)]
+    if refused:
+        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        raise RecordChangedError(
+            f"{refused[0]}{more}; the lock was left as it is",
+            where=path.relative_to(request.catalogue.root).as_posix(),
+            remedy="find out from its publisher why it changed before anybody installs it; then "
+            f"`patchlock lock {request.app.name} --profile {request.profile.name} --accept-changed "
+            f"{refused[0].filename}`, once for each",
+            evidence=tuple(map(str, refused)),
+        )
+    return tuple(map(str, found))
 
 
 def _bounds(
@@ -139,6 +181,9 @@ def standing(request: Request, rules: Rules, cache: Path | None = None) -> Stand
         planning.require_possible(request.app, request.profile, request.platform)
         lock, _ = gathering.read_lock(request)
     except RefusedError as error:
+        if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
+            reason = f"it belongs to no pair, remove it: {error.what}"
+            return Standing(state="failed", reasons=(reason,), code=LockFormatError.code)
         return Standing(state="refused", reasons=(error.what,), code=error.code)
     except LockMissingError as error:
         return Standing(state="missing", reasons=(error.what,), code=error.code)
@@ -156,6 +201,16 @@ def standing(request: Request, rules: Rules, cache: Path | None = None) -> Stand
     if broken := judging.broken(request, lock.packages, rules, cache):
         return Standing(state="failed", reasons=broken, code="policy")
     return Standing(state="fresh")
+
+
+def strays(catalogue: Catalogue) -> tuple[str, ...]:
+    """Name the lockfiles, relative to the catalogue, that belong to no app, profile and platform; sorted."""
+    apps = [catalogue.app(name) for name in catalogue.app_names()]
+    profiles = [catalogue.profile(name) for name in catalogue.profile_names()]
+    locks = {catalogue.lock_path(a, p, platform) for a in apps for p in profiles for platform in p.platforms}
+    wanted = locks | {catalogue.build_path(lock) for lock in locks}
+    found = (catalogue.root / "lockfiles").glob("*/**/*.txt")
+    return tuple(sorted(path.relative_to(catalogue.root).as_posix() for path in found if path not in wanted))
 
 
 def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "unchanged"]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -13,6 +14,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Patchlock
 from miniature import World, index, wheel
+from sdists import ask
+
+from patchlock import relocking
+from patchlock.errors import RecordChangedError
+from patchlock.model import Sha256
 
 RECORDED = """\
 [index]
@@ -176,17 +182,75 @@ def test_cut_off_holds_for_vendor_wheels_whose_time_is_known(
     assert (pair["state"], pair["code"]) == (state, "" if state == "written" else "unsatisfiable")
 
 
-def test_wheel_that_changed_under_its_name_is_loud(world: World, patchlock: Patchlock) -> None:
+def test_wheel_that_changed_under_its_name_is_refused_until_it_is_accepted(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").stderr.count("warning:") == 0
+    before = _locks(world)
     page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
-    page.write_text(re.sub("sha256=[0-9a-f]+", f"sha256={'4' * 64}", page.read_text()))
-    done = patchlock("lock", "mini")
-    assert done.returncode == 0
-    assert re.search(
-        r"warning: mini × tiny × linux-x86_64: the wheel of beta 1\.5 had sha256 [0-9a-f]{12}… in the lock before, "
-        r"and now has 444444444444… under the same name: find out why before anybody installs it",
-        done.stderr,
+    old = _sha256(next(world.wheels.glob("beta-1.5-*.whl")))
+    page.write_text(page.read_text().replace(old, "4" * 64))
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    assert (done.returncode, pair["state"], pair["code"], _locks(world)) == (1, "failed", "record-changed", before)
+    sentence = f"{BETA} has sha256 {'4' * 64}, and under the same name there is sha256 {old} in the lock before"
+    assert sentence in pair["detail"]
+    assert f"`patchlock lock mini --profile tiny --accept-changed {BETA}`" in pair["detail"]
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--accept-changed", BETA)
+    assert (done.returncode, done.stderr.count(f"warning: mini × tiny × linux-x86_64: {sentence}")) == (0, 1)
+    assert b"4" * 64 in _locks(world)["tiny.linux-x86_64.txt"]
+
+
+BETA = "beta-1.5-py3-none-any.whl"
+
+
+def test_wheel_that_contradicts_the_record_is_refused_until_it_is_accepted(world: World, tmp_path: Path) -> None:
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(
+        f'[index]\nurl = "https://vendor.invalid/whl"\n[[wheel]]\nfilename = "{BETA}"\nsha256 = "{"5" * 64}"\n'
+        'source = "tests"\n'
     )
+    world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
+    request = ask(world, b"alpha==9.0\nbeta\n", tmp_path)
+    lock = relocking.resolve(request, relocking.Kept())
+    other = Sha256("4" * 64)
+    at_its_address = tuple(dataclasses.replace(p, sha256=other) if p.name == "beta" else p for p in lock.packages)
+    lock = dataclasses.replace(lock, packages=at_its_address)
+    with pytest.raises(RecordChangedError, match=f"{other}.* there is sha256 {'5' * 64} in the record vendor"):
+        relocking.require_known_bytes(request, lock)
+    assert len(relocking.require_known_bytes(request, lock, [BETA])) == 1
+    relocking.write(request, lock)
+    assert relocking.require_known_bytes(request, lock) == ()
+
+
+def test_file_that_upstream_does_not_allow_is_refused(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta==1.5 --hash=sha256:" + b"0" * 64 + b"\n")
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    assert (done.returncode, pair["state"], pair["code"]) == (1, "failed", "requirements")
+    assert "which is none of the 1 that upstream allows (requirements.txt:2)" in pair["detail"]
+
+
+def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    folder = world.catalogue / "lockfiles"
+    (folder / "gone").mkdir()
+    names = ["gone/tiny.linux-x86_64.txt", "mini/other.txt", "mini/tiny.txt"]
+    for name in names:
+        (folder / name).write_bytes((folder / "mini" / "tiny.linux-x86_64.txt").read_bytes())
+    (folder / "development.txt").write_text("")
+    done = patchlock("lock", "--check")
+    assert done.returncode == 1
+    detail = "failed     it belongs to no pair of app and profile; remove it"
+    assert [re.split(r"  +", line, maxsplit=1) for line in done.stdout.splitlines()[4:]] == [
+        [f"lockfiles/{name}", detail] for name in names
+    ]
+    assert patchlock("lock", "--check", "mini").returncode == 0
+
+
+def test_time_with_another_zone_is_written_in_utc(world: World, patchlock: Patchlock) -> None:
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", "2026-01-31T02:00:00.5+02:00")
+    assert done.returncode == 0
+    assert b'\n# as-of = "2026-01-31T00:00:00Z"\n' in _locks(world)["tiny.linux-x86_64.txt"]
 
 
 def test_two_distributions_that_write_the_same_files_are_refused(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import PurePosixPath
 
 import pytest
+from packaging.markers import default_environment
+from packaging.utils import NormalizedName
 
 from patchlock import lockable
 from patchlock.errors import RequirementsError
 from patchlock.lockable import Pin
+from patchlock.model import Sha256
 
 FILE = PurePosixPath("requirements.txt")
 COMMIT = "da4d70d7affc477eb8dc3a51f9b13d387817059a"
@@ -185,3 +189,29 @@ def test_pins_are_read_from_fragment_and_option() -> None:
         Pin(name="y", url="https://example.org/y.tar.gz", sha256=SHA),
     )
     assert [pin.is_wheel for pin in lockable.pins({FILE: text.encode()})] == [True, False]
+
+
+ASKED = f"""\
+idna==3.7 --hash=sha256:{SHA.upper()} \\
+    --hash=sha256:{"cd" * 32}
+idna; sys_platform == "win32" --hash=sha256:{"ef" * 32}
+six --hash=sha512:{"ab" * 64}
+"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "platform", "refused"),
+    [
+        pytest.param({"idna": SHA}, "linux", "", id="first"),
+        pytest.param({"idna": "cd" * 32}, "linux", "", id="second"),
+        pytest.param({"idna": SHA}, "win32", "idna has sha256 ababab.* none of the 1 .*requirements.txt:3", id="marker"),
+        pytest.param({"idna": "0" * 64}, "linux", "idna has sha256 000000.* none of the 2 .*requirements.txt:1", id="none"),
+        pytest.param({"six": SHA}, "linux", "six has .* none of the 0 .*requirements.txt:4", id="no-sha256"),
+        pytest.param({"torch": SHA}, "linux", "", id="not-asked-for"),
+    ],
+)  # fmt: skip
+def test_chosen_file_is_one_that_upstream_allows(chosen: dict[str, str], platform: str, refused: str) -> None:
+    wanted = {NormalizedName(name): Sha256(sha256) for name, sha256 in chosen.items()}
+    markers = {**default_environment(), "sys_platform": platform}
+    with pytest.raises(RequirementsError, match=refused) if refused else contextlib.nullcontext():
+        lockable.require_hashes({FILE: ASKED.encode()}, wanted, markers)

@@ -41,7 +41,7 @@ LOCK = Lock(
         ),
     ),
 )
-BODY = f"av==12.0 --hash=sha256:{B}\ntorch @ {TORCH} --hash=sha256:{C} # via # av · é\n"
+SEAL = "SEAL"
 TEXT = f"""\
 # /// patchlock
 # format = 1
@@ -54,7 +54,7 @@ TEXT = f"""\
 # uv = "0.13.1"
 # patches = ["one", "two"]
 # resolver-input = "{A}"
-# content = "{hashlib.sha256(BODY.encode()).hexdigest()}"
+# content = "{SEAL}"
 #
 # [newer]
 # av = "2026-02-01T00:00:00Z"
@@ -69,6 +69,9 @@ TEXT = f"""\
 av==12.0 --hash=sha256:{B}
 torch @ {TORCH} --hash=sha256:{C} # via # av · é
 """
+
+SEAL = hashlib.sha256(TEXT.replace('# content = "SEAL"\n', "").encode()).hexdigest()
+TEXT = TEXT.replace("SEAL", SEAL)
 
 WORDS = st.text(max_size=12)
 LINES = st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=12)
@@ -225,6 +228,13 @@ def test_each_line_is_a_requirement_with_one_hash() -> None:
         ),
         pytest.param("12.0", "twelve", 24, "av has no version: Invalid version: 'twelve'", id="no-version"),
         pytest.param(
+            "# via # av · é",
+            "# wheel cp311-win_amd64",
+            25,
+            "torch has no wheel tags: Tag 'cp311-win_amd64' must have exactly three components",
+            id="broken-tags",
+        ),
+        pytest.param(
             TORCH,
             "https://x.test/torch.zip",
             25,
@@ -245,3 +255,18 @@ def test_changed_line_is_seen() -> None:
     assert parse(TEXT, "x.txt").is_intact
     assert not parse(TEXT.replace("av==12.0", "av==12.1"), "x.txt").is_intact
     assert not parse(TEXT.replace(f"av==12.0 --hash=sha256:{B}\n", ""), "x.txt").is_intact
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("2026-01-01", "2026-03-01", id="as-of"),
+        pytest.param("2026-02-01", "2026-03-01", id="newer"),
+        pytest.param(f'resolver-input = "{A}"', f'resolver-input = "{B}"', id="resolver-input"),
+        pytest.param('"one", ', "", id="patches"),
+        pytest.param('uv = "0.13.1"', 'uv = "0.13.2"', id="uv"),
+    ],
+)
+def test_changed_header_is_seen(before: str, after: str) -> None:
+    assert TEXT.count(before) == 1
+    assert not parse(TEXT.replace(before, after), "x.txt").is_intact

@@ -210,6 +210,18 @@ def test_known_name_with_another_hash_stops_everything(index: Index) -> None:
     assert (Kind.HASH, ALPHA, f"sha256 {OLD} → {SHA256}") in _found(refreshed)
 
 
+@pytest.mark.parametrize("by_download", [False, True])
+@pytest.mark.parametrize("attributes", ["", "data-yanked"])
+def test_another_hash_stops_everything_also_where_there_is_no_metadata(
+    index: Index, attributes: str, by_download: bool
+) -> None:
+    index.html(_link(attributes=attributes))
+    with pytest.raises(RecordChangedError) as caught:
+        recording.refresh(index.record(index.known(sha256=OLD)), by_download=by_download)
+    assert caught.value.evidence == (f"{ALPHA}: sha256 {OLD} → {SHA256}",)
+    assert index.asked == ["/whl/cu128/alpha/"]
+
+
 @pytest.mark.parametrize(
     ("page", "metadata", "kind", "words"),
     [

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import conflicts, launcher, lock_modes, options, output
-from patchlock.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, nearest
+from patchlock.errors import (
+    LockFormatError,
+    PatchlockError,
+    UnknownProfileError,
+    UnsatisfiableError,
+    UsageError,
+    nearest,
+)
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
@@ -64,6 +71,13 @@ class _Line:
     metavar="SECONDS",
     help="How long to look for the cause of a conflict and for edits that resolve it; 0: not at all (default: 120).",
 )
+@click.option(
+    "--accept-changed",
+    "accept",
+    multiple=True,
+    metavar="FILE",
+    help="This wheel may have other bytes than the lock or the record; give it once for each.",
+)
 @lock_modes.add
 @options.upstream
 @options.common
@@ -77,6 +91,7 @@ def lock_command(
     platform: str | None,
     mode: lock_modes.Mode,
     explain: float,
+    accept: tuple[str, ...],
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -93,6 +108,7 @@ def lock_command(
     cut_off = _cut_off(upgrade, packages, as_of)
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
+    _require_wheels(accept)
     opened = options.open_catalogue(catalogue)
     requests = _requests(opened, apps, profile, platform, source)
     code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
@@ -102,12 +118,14 @@ def lock_command(
     if check:
         rules = opened.rules()
         lines = [_check(request, rules) for request in requests]
+        if not (apps or profile or platform):
+            lines += _strays(opened)
     else:
         from patchlock import uv
 
         uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
         progress = output.progress(as_json)
-        lines = _lock_all(requests, cut_off, progress)
+        lines = _lock_all(requests, cut_off, progress, accept)
         stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
         told = conflicts.tell(stuck, cut_off, explain, progress) if explain else {}
     passed = all(line.good for line in lines)
@@ -127,7 +145,8 @@ def lock_command(
         for one in told.values():
             click.echo(f"\n{one.text}")
         if check and not passed:
-            stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good})
+            stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file})
+        if check and not passed and stale:
             click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
     return 0 if passed else 1
 
@@ -146,6 +165,18 @@ def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> Cut
     if as_of == "none":
         return relocking.Until(time="")
     return relocking.Until(time=_time(as_of)) if as_of else relocking.Kept()
+
+
+def _require_wheels(filenames: tuple[str, ...]) -> None:
+    from packaging.utils import parse_wheel_filename
+
+    for filename in filenames:
+        try:
+            parse_wheel_filename(filename)
+        except ValueError as error:
+            raise UsageError(
+                f'--accept-changed "{filename}" is no file name of a wheel', remedy="give it as the message has it"
+            ) from error
 
 
 def _distribution(name: str) -> NormalizedName:
@@ -171,7 +202,10 @@ def _time(as_of: str) -> str:
             f'--as-of "{as_of}" is neither commit, now, none nor a time with its zone',
             remedy="write 2026-01-31T00:00:00Z",
         )
-    return as_of
+    try:
+        return parsed.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except OverflowError as error:
+        raise UsageError(f'--as-of "{as_of}" is before all time', remedy="write 2026-01-31T00:00:00Z") from error
 
 
 def _requests(
@@ -222,15 +256,28 @@ def _at_once() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
+def _strays(catalogue: Catalogue) -> list[_Line]:
+    from patchlock import relocking
+
+    detail = "it belongs to no pair of app and profile; remove it"
+    return [
+        _Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code)
+        for file in relocking.strays(catalogue)
+    ]
+
+
 def _lock_all(
-    requests: list[Request], cut_off: CutOff, progress: output.Silent | output.Plain | output.Live
+    requests: list[Request],
+    cut_off: CutOff,
+    progress: output.Silent | output.Plain | output.Live,
+    accept: tuple[str, ...],
 ) -> list[_Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
     from patchlock import uv
 
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=_at_once()) as pool:
-        waiting = {pool.submit(_lock, request, cut_off): _names(request)[0] for request in requests}
+        waiting = {pool.submit(_lock, request, cut_off, accept): _names(request)[0] for request in requests}
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
             progress.say(f"{done} of {len(requests)} pairs" + (f", {', '.join(running)}" if running else ""))
@@ -238,14 +285,14 @@ def _lock_all(
         return [future.result() for future in waiting]
 
 
-def _lock(request: Request, cut_off: CutOff) -> _Line:
+def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> _Line:
     from patchlock import relocking
 
     pair, file = _names(request)
     started = time.monotonic()
     try:
         lock = relocking.resolve(request, cut_off)
-        warnings = relocking.strange(request, lock)
+        warnings = relocking.require_known_bytes(request, lock, accept)
         _, state = relocking.write(request, lock)
     except PatchlockError as error:
         refused = "refused" if error.code == "refused" else "failed"
