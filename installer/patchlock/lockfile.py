@@ -8,6 +8,7 @@ was made from.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from packaging.tags import InvalidTag, parse_tag
+from packaging.tags import InvalidTag, Tag, parse_tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
@@ -204,6 +205,16 @@ def _provenance(head: Mapping[str, Any]) -> Provenance:
     )
 
 
+@functools.cache
+def tags(text: str) -> frozenset[Tag]:
+    """Parse the tags of a wheel; most wheels have the same few.
+
+    Raises:
+        InvalidTag: they are none.
+    """
+    return parse_tag(text)
+
+
 def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage:
     url = found["url"] or ""
     name = canonicalize_name(found["name"])
@@ -212,7 +223,7 @@ def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage
         raise InvalidVersion("neither its address nor [versions] names one")
     for part in (found["why"] or "").split(" · "):
         if part.startswith("wheel "):
-            parse_tag(part.removeprefix("wheel "))
+            tags(part.removeprefix("wheel "))
     return LockedPackage(
         name=name,
         version=_of_address(url) or Version(version),

@@ -11,7 +11,7 @@ from typing import Literal
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import gathering, judging, lockable, lockfile, locking, patching, planning, records, stating
+from patchlock import gathering, judging, lockable, lockfile, locking, patching, planning
 from patchlock.catalogue import Catalogue
 from patchlock.errors import (
     LockFormatError,
@@ -73,6 +73,8 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     try:
         lock = locking.resolve(wanted)
     except MetadataMissingError as error:
+        from patchlock import stating  # it speaks HTTP, of which `lock --check` has no use
+
         raise stating.proposed(wanted, error.sdists, request.cache) from error
     chosen = {package.name: package.sha256 for package in lock.packages}
     # An override stands in the place of what upstream asks for, and so of its hashes.
@@ -118,6 +120,8 @@ def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()
     Raises:
         RecordChangedError: there is one that is not accepted.
     """
+    from patchlock import records
+
     before = current(request)
     held = {(package.name, package.sha256) for package in before.packages} if before and before.is_intact else set()
     indexes = [request.catalogue.index(name) for name in request.profile.indexes]
@@ -203,11 +207,9 @@ def standing(request: Request, rules: Rules, cache: Path | None = None) -> Stand
     return Standing(state="fresh")
 
 
-def strays(catalogue: Catalogue) -> tuple[str, ...]:
-    """Name the lockfiles, relative to the catalogue, that belong to no app, profile and platform; sorted."""
-    apps = [catalogue.app(name) for name in catalogue.app_names()]
-    profiles = [catalogue.profile(name) for name in catalogue.profile_names()]
-    locks = {catalogue.lock_path(a, p, platform) for a in apps for p in profiles for platform in p.platforms}
+def strays(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:
+    """Name the lockfiles, relative to the catalogue, that belong to none of all its pairs; sorted."""
+    locks = {catalogue.lock_path(request.app, request.profile, request.platform) for request in requests}
     wanted = locks | {catalogue.build_path(lock) for lock in locks}
     found = (catalogue.root / "lockfiles").glob("*/**/*.txt")
     return tuple(sorted(path.relative_to(catalogue.root).as_posix() for path in found if path not in wanted))

@@ -119,7 +119,7 @@ def lock_command(
         rules = opened.rules()
         lines = [_check(request, rules) for request in requests]
         if not (apps or profile or platform):
-            lines += _strays(opened)
+            lines += _strays(opened, requests)
     else:
         from patchlock import uv
 
@@ -256,13 +256,13 @@ def _at_once() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def _strays(catalogue: Catalogue) -> list[_Line]:
+def _strays(catalogue: Catalogue, requests: list[Request]) -> list[_Line]:
     from patchlock import relocking
 
     detail = "it belongs to no pair of app and profile; remove it"
     return [
         _Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code)
-        for file in relocking.strays(catalogue)
+        for file in relocking.strays(catalogue, requests)
     ]
 
 

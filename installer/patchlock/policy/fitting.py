@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.tags import parse_tag
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -17,6 +16,7 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
+from patchlock import lockfile
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Platform
 from patchlock.platforms import wheel_rank
@@ -36,7 +36,7 @@ def foreign_wheels(packages: Iterable[LockedPackage], platform: Platform, python
             remedy="lock again",
         )
         for package in packages
-        if (tags := wheel_tags(package)) is not None and not any(tag in ranks for tag in parse_tag(tags))
+        if (tags := wheel_tags(package)) is not None and not any(tag in ranks for tag in lockfile.tags(tags))
     ]
 
 
