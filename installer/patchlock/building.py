@@ -46,14 +46,14 @@ class Answers:
     """What uv answers for all that an app's builds may require: asked for while uv resolves the app itself."""
 
     asked: tuple[str, ...]
-    answer: Future[str]
-    """A `pylock.toml`; may hold an error that nobody wants."""
+    answer: Future[str] | None
+    """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
 
 
 def ahead(rules: LockRules, target: Target, pool: Executor) -> Answers:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
     asked = _asked(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds))
-    return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else Future())
+    return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
 
 
 def build_constraints_of(
@@ -95,7 +95,7 @@ def resolve(metadata: tuple[Metadata, ...], target: Target, answers: Answers) ->
 
     asked = _asked(metadata)
     try:
-        text = answers.answer.result() if asked == answers.asked else _ask(asked, target)
+        text = answers.answer.result() if answers.answer and asked == answers.asked else _ask(asked, target)
     except UnsatisfiableError as error:
         built = ", ".join(f"{rule.name} {rule.version}" for rule in metadata)
         raise UnsatisfiableError(
