@@ -94,10 +94,8 @@ def test_other_files_than_pythons_are_latin_1_where_they_are_no_utf_8() -> None:
 
 @given(data=st.binary(max_size=60))
 def test_whatever_decodes_is_encoded_to_the_same_bytes(data: bytes) -> None:
-    source = decode(PATH, data)
-    assume(isinstance(source, SourceText))
-    assert isinstance(source, SourceText)
-    assert encode(source) == data
+    source = decode(PurePosixPath("requirements.txt"), data)
+    assert not isinstance(source, SourceText) or encode(source) == data
 
 
 @given(

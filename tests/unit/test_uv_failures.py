@@ -16,9 +16,3 @@ def test_command_is_named_by_its_first_words(tmp_path: Path) -> None:
     first, *words = str(caught.value).splitlines()
     assert first == "uv failed with exit code 2 (uv pip compile)"
     assert "gone.txt" in words[-1]
-
-
-@pytest.mark.parametrize(("value", "offline"), [("", False), ("0", False), ("false", False), ("1", True), ("on", True)])
-def test_offline_is_read_as_uv_reads_it(monkeypatch: pytest.MonkeyPatch, value: str, offline: bool) -> None:
-    monkeypatch.setenv("UV_OFFLINE", value)
-    assert uv.is_offline() == offline
