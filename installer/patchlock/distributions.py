@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.version import Version
 
-from patchlock import download, indexes, patching, targets, wheel_cases, wheels
+from patchlock import download, indexes, patching, targets, wheel_cases, wheelhouse, wheels
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import DownloadError, PatchError, PatchlockError, UnknownDistributionError, UsageError
 from patchlock.model import Outcome, OutcomeKind, Sha256
@@ -209,7 +209,7 @@ def obtain(distribution: Distribution, version: Version, cache: Path, *, tell: d
     known = {wheel.filename: wheel for wheel in distribution.wheels if wheel.version == version}
     if len(known) == 1:
         (one,) = known.values()
-        kept = cache / "wheels" / one.sha256[:16] / one.filename
+        kept = wheelhouse.place(cache, one.sha256, one.filename)
         if not download.is_there(kept, one.sha256):
             offered = {wheel.sha256: wheel.url for wheel in _offers(distribution, version)}
             if one.sha256 not in offered:
@@ -228,7 +228,7 @@ def obtain(distribution: Distribution, version: Version, cache: Path, *, tell: d
             remedy="give the file with `--wheel`",
             evidence=[wheel.filename for wheel in offers],
         )
-    kept = cache / "wheels" / offers[0].sha256[:16] / offers[0].filename
+    kept = wheelhouse.place(cache, offers[0].sha256, offers[0].filename)
     download.fetch(offers[0].url, kept, sha256=offers[0].sha256, tell=tell)
     return Obtained(path=kept, sha256=offers[0].sha256, is_known=False)
 

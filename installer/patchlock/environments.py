@@ -13,17 +13,20 @@ from typing import Any
 
 from packaging.version import Version
 
-from patchlock import gate, lockfile, process, uv
+from patchlock import gate, lockfile, process, uv, wheelhouse
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Sha256
+from patchlock.wheelhouse import LocalWheels
 
 RECEIPT = "receipt.toml"
 LOCK = "lock.txt"
 """The lock that a generation was made from, kept in it: the catalogue may have moved on."""
 BUILD = "lock.build.txt"
 """What pins the builds of its sdists, kept as well; only where there are any."""
+_LOCAL, _INDEX = "local.txt", "index.txt"
+"""The lock in two parts, as uv is given them: what lies on this machine, and the rest."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,17 +128,21 @@ def create(folder: Path, python: Version, *, lock: int) -> None:
 def sync(
     folder: Path,
     locked: Path,
+    local: LocalWheels,
     source_builds: tuple[str, ...],
     build_constraints: Path | None,
     *,
     tell: Callable[[str], None],
     lock: int,
 ) -> None:
-    """Fill an environment with exactly what a lock names, every byte checked against its sha256; keeps the lock in it.
+    """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
+
+    The lock is kept in it, as `lock_of` reads it.
 
     Args:
         folder: the environment.
         locked: the lock.
+        local: distributions that are taken from this machine; the others come from the machine's index or uv's cache.
         source_builds: distributions that may be built from an sdist.
         build_constraints: pins what these builds require; what it does not name stops the install.
         tell: called with what uv says while it works.
@@ -149,27 +156,25 @@ def sync(
     shutil.copyfile(locked, folder / LOCK)
     if build_constraints is not None:
         shutil.copyfile(build_constraints, folder / BUILD)
+    base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
     try:
-        uv.watch(
-            *(
-                "pip",
-                "sync",
-                "--no-config",
-                "--require-hashes",
-                "--python",
-                str(interpreter(folder)),
-                "--only-binary",
-                ":all:",
-            ),
-            *(option for name in source_builds for option in ("--no-binary", name)),
-            *(("--build-constraints", BUILD) if build_constraints is not None else ()),
-            *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
-            LOCK,
-            cwd=folder,
-            installing=True,
-            tell=tell,
-            keep_open=[lock],
-        )
+        if local:
+            (folder / _LOCAL).write_text(wheelhouse.listing(local), encoding="utf-8", newline="\n")
+            only = ("--offline", "--only-binary", ":all:", "-r", _LOCAL)
+            uv.watch(*base, *only, cwd=folder, installing=True, tell=tell, keep_open=[lock])
+        others = [package for package in lock_of(folder).packages if package.name not in local]
+        if others:
+            (folder / _INDEX).write_text("".join(f"{p}\n" for p in others), encoding="utf-8", newline="\n")
+            uv.watch(
+                *(*base, "--only-binary", ":all:"),
+                *(option for name in source_builds for option in ("--no-binary", name)),
+                *(("--build-constraints", BUILD) if build_constraints is not None else ()),
+                *("--require-build-hashes", "--preview-features", "build-dependency-hashes", "-r", _INDEX),
+                cwd=folder,
+                installing=True,
+                tell=tell,
+                keep_open=[lock],
+            )
     except HashMismatchError as error:
         raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from patchlock import checkout, checks, environments, moving, mutex, patching, planning, trees, worktree
+from patchlock import checkout, checks, environments, moving, mutex, patching, planning, providing, trees, worktree
 from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh, rules_of
@@ -136,7 +136,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
             path = request.catalogue.lock_path(request.app, request.profile, request.platform)
             tell = _downloads(progress, f"{len(job.lock.packages)} packages")
             build = request.catalogue.build_path(path) if job.lock.provenance.build_constraints else None
-            environments.sync(folder, path, rules_of(request).source_builds, build, tell=tell, lock=job.held)
+            local = providing.provide(request, job.lock, tell=tell, held=job.held)
+            environments.sync(folder, path, local, rules_of(request).source_builds, build, tell=tell, lock=job.held)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)

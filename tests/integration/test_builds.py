@@ -231,7 +231,7 @@ def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools
         environments.create(folder, request.profile.python, lock=held.fileno())
         builds = gathering.rules_of(request).source_builds
         environments.sync(
-            folder, path, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno()
+            folder, path, {}, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno()
         )
     assert list(folder.glob("**/site-packages/docopt.py"))
     assert list(folder.glob("**/site-packages/antlr4/__init__.py"))

@@ -24,9 +24,11 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "gate", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),
-    **dict.fromkeys(("wheels", "wheel_cases", "download", "indexes", "recording", "addresses"), 2),
+    **dict.fromkeys(("wheels", "wheelhouse", "wheel_cases", "download", "indexes", "recording", "addresses"), 2),
     **dict.fromkeys(("cross_check", "revisions"), 2),
-    **dict.fromkeys(("gathering", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3),
+    **dict.fromkeys(
+        ("gathering", "providing", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3
+    ),
     **dict.fromkeys(("exporting", "holding"), 3),
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),

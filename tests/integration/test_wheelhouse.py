@@ -1,0 +1,71 @@
+"""Wheels that lie on this machine enter an environment by their hash, and no index is asked for them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import miniature
+import pytest
+from miniature import World
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from patchlock import environments, lockfile, platforms, probes, wheelhouse
+from patchlock.errors import HashMismatchError
+from patchlock.model import Sha256
+from patchlock.planning import sha256
+from patchlock.wheelhouse import LocalWheel
+
+_PYTHON = Version(f"{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def _local(cache: Path, module: str) -> LocalWheel:
+    made = miniature.wheel(cache / "made", "alpha", "1.0", files={"alpha.py": module})
+    data = made.read_bytes()
+    path = wheelhouse.place(cache, sha256(data), made.name)
+    path.parent.mkdir(parents=True)
+    made.rename(path)
+    return LocalWheel(name=canonicalize_name("alpha"), version=Version("1.0"), path=path, sha256=sha256(data))
+
+
+def _lock(world: World) -> Path:
+    platform = platforms.platform_of(probes.probe())
+    assert platform is not None
+    return world.catalogue / "lockfiles" / "mini" / f"tiny.{platform.name}.txt"
+
+
+@contextlib.contextmanager
+def _empty(folder: Path) -> Iterator[int]:
+    with (folder.with_suffix(".held")).open("w") as held:
+        environments.create(folder, _PYTHON, lock=held.fileno())
+        yield held.fileno()
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "Zoë's #1 100%"], ids=["plain", "spaces", "odd characters"])
+def test_local_wheel_is_installed_instead_of_the_index_one(locked: World, tmp_path: Path, name: str) -> None:
+    made = _local(tmp_path / name, "here = 'this machine'\n")
+    assert wheelhouse.find(tmp_path / name, made.sha256) == made.path
+    path = _lock(locked)
+    folder = tmp_path / "environment"
+    with _empty(folder) as held:
+        environments.sync(folder, path, {made.name: made}, (), None, tell=lambda _: None, lock=held)
+    (module,) = folder.glob("**/site-packages/alpha.py")
+    assert module.read_text() == "here = 'this machine'\n"
+    wanted = {package.name for package in lockfile.parse(path.read_text(), "x").packages}
+    assert {folder.name.partition("-")[0] for folder in folder.glob("**/*.dist-info")} == wanted
+    assert not list(folder.glob("**/direct_url.json"))
+    assert environments.lock_of(folder) == lockfile.parse(path.read_text(), "x")
+
+
+def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) -> None:
+    made = _local(tmp_path / "cache", "\n")
+    other = dataclasses.replace(made, sha256=Sha256("0" * 64))
+    path = _lock(locked)
+    folder = tmp_path / "environment"
+    with _empty(folder) as held, pytest.raises(HashMismatchError):
+        environments.sync(folder, path, {made.name: other}, (), None, tell=lambda _: None, lock=held)
+    assert not list(folder.glob("**/site-packages/alpha.py"))
