@@ -23,7 +23,15 @@ from patchlock import process, smoke
 from patchlock.environments import interpreter
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
 from patchlock.lockfile import Lock
-from patchlock.model import Check, CommandCheck, ImportsCheck, OnnxSessionCheck, ServesCheck, SmokeImportCheck
+from patchlock.model import (
+    Check,
+    CommandCheck,
+    ImportsCheck,
+    OnnxSessionCheck,
+    PythonCheck,
+    ServesCheck,
+    SmokeImportCheck,
+)
 
 _TOLERANCE = 1e-5
 """Largest difference from the exact result in float32 for the probe model."""
@@ -98,6 +106,9 @@ def _run(check: Check, place: Place) -> CheckResult:
                 return _onnx_session(check, place)
             case CommandCheck():
                 return _command(check, place)
+            case PythonCheck(id=id_, code=code, prints=prints, timeout=timeout):
+                command = (str(interpreter(place.environment)), "-c", code)
+                return _command(CommandCheck(id=id_, command=command, prints=prints, timeout=timeout), place)
             case ServesCheck():
                 return _serves(check, place)
             case SmokeImportCheck():

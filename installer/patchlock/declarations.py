@@ -29,6 +29,7 @@ from patchlock.model import (
     OnnxSessionCheck,
     Patch,
     Profile,
+    PythonCheck,
     RefusedPair,
     ServesCheck,
     SmokeImport,
@@ -53,6 +54,7 @@ CHECKS: Mapping[str, type[Check]] = {
     "imports": ImportsCheck,
     "onnx-session": OnnxSessionCheck,
     "command": CommandCheck,
+    "python": PythonCheck,
     "serves": ServesCheck,
 }
 """`kind` of a `[[check]]` → dataclass whose fields are its keys."""
@@ -341,9 +343,16 @@ def _checks(root: Table) -> tuple[Check, ...]:
 
 
 def _check_filled(table: Table, check: Check) -> None:
-    if isinstance(check, CommandCheck | ServesCheck) and check.timeout <= 0:
+    if isinstance(check, CommandCheck | PythonCheck | ServesCheck) and check.timeout <= 0:
         table.problem("timeout", "it must be a number of seconds above 0")
     if not check.id:
         table.problem("id", "it is empty")
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:
         table.problem("command", "it is empty")
+    if isinstance(check, PythonCheck):
+        try:
+            compile(check.code, check.id, "exec")
+        except (SyntaxError, ValueError) as error:
+            table.problem("code", f"it is no Python: {error}")
+        if not check.prints:
+            table.problem("prints", "it is empty, so that the check proves little")

@@ -276,6 +276,19 @@ class CommandCheck:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PythonCheck:
+    """A few lines of Python that compute with the app's own modules must end well and print a text."""
+
+    id: str
+    code: str
+    """Runs in the app's folder, which is first on `sys.path`."""
+    prints: str
+    """Must occur in stdout."""
+    timeout: int
+    """Seconds."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class ServesCheck:
     """A service of the app must answer with status 200 on the loopback address."""
 
@@ -297,7 +310,7 @@ class SmokeImportCheck:
     smoke: SmokeImport
 
 
-Check = ImportsCheck | OnnxSessionCheck | CommandCheck | ServesCheck | SmokeImportCheck
+Check = ImportsCheck | OnnxSessionCheck | CommandCheck | PythonCheck | ServesCheck | SmokeImportCheck
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -285,3 +285,26 @@ def test_another_commit_of_a_fork(locked: World, patchlock: Patchlock, tmp_path:
     assert done.returncode == 1
     assert "error[lock-stale]: the lock of mini on tiny is stale: upstream is at commit" in done.stderr
     assert "upstream's requirements.txt has changed since the lock was made" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "passed", "detail"),
+    [
+        ("import alpha, app\nprint(alpha.__version__, app.DEVICE)", True, "1.0 cpu"),
+        ("import alpha\nraise SystemExit('no kernel')", False, "no kernel"),
+        ("print('1.0')", False, 'its output does not have "1.0 cpu"; its last line is: 1.0'),
+    ],
+    ids=["computes", "fails", "prints something else"],
+)
+def test_python_check_computes_with_the_app_s_own_modules(
+    locked: World, patchlock: Patchlock, code: str, passed: bool, detail: str
+) -> None:
+    table = f'\n[[check]]\nid = "own"\nkind = "python"\ncode = {json.dumps(code)}\nprints = "1.0 cpu"\ntimeout = 60\n'
+    locked.app.write_text(locked.app.read_text() + table)
+    done = patchlock("install", "mini", "--json")
+    assert (done.returncode == 0) is passed
+    if passed:
+        checks = json.loads(done.stdout)["data"]["receipt"]["checks"]
+        assert {"id": "own", "level": "computes", "detail": detail} in checks
+    else:
+        assert detail in done.stdout

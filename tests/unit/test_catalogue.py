@@ -25,6 +25,7 @@ from patchlock.model import (
     GitUpstream,
     ImportsCheck,
     OnnxSessionCheck,
+    PythonCheck,
     RefusedPair,
     ServesCheck,
 )
@@ -172,6 +173,13 @@ command = ["python", "-m", "http.server", "{port}"]
 path = "/"
 prints = ""
 timeout = 5
+
+[[check]]
+id = "sum"
+kind = "python"
+code = "import alpha; print(1 + 1)"
+prints = "2"
+timeout = 9
 """
     _write(opened, "patches/mini/app.toml", APP + more)
     assert opened.app("mini").checks == (
@@ -179,6 +187,7 @@ timeout = 5
         CommandCheck(id="says-where", command=("python", "app.py"), prints="computed on cpu", timeout=60),
         OnnxSessionCheck(id="onnxruntime", provider="CPUExecutionProvider"),
         ServesCheck(id="service", command=("python", "-m", "http.server", "{port}"), path="/", prints="", timeout=5),
+        PythonCheck(id="sum", code="import alpha; print(1 + 1)", prints="2", timeout=9),
     )
 
 

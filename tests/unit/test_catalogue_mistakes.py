@@ -144,6 +144,7 @@ IN_APP: list[Any] = [
     pytest.param('id = "says-where"', 'id = ""', ":52: check[1].id: it is empty", id="check-without-id"),
     pytest.param('command = ["python", "app.py"]\nprints', "command = []\nprints", ":54: check[1].command: it is empty", id="check-without-command"),
     pytest.param('kind = "command"', 'kind = "comand"', ':53: check[1].kind: there is no kind "comand"; did you mean "command"?', id="kind"),
+    pytest.param('kind = "command"\ncommand = ["python", "app.py"]', 'kind = "python"\ncode = "1 +"', ":54: check[1].code: it is no Python: invalid syntax (says-where, line 1)", id="check-code"),
     # --- the rest
     pytest.param('commit = "0000000000000000000000000000000000000000"', f'commit = "{COMMIT.upper()}"', f':12: upstream.commit: "{COMMIT.upper()}" must be a commit id of 40 hexadecimal digits', id="commit"),
     pytest.param('date = "2026-01-01T00:00:00Z"', 'date = "2026-01-01"', ':11: upstream.date: "2026-01-01" must be a time such as "2026-01-31T00:00:00Z"', id="date"),
