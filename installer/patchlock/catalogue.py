@@ -22,6 +22,7 @@ from patchlock.errors import (
     UsageError,
     nearest,
 )
+from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
 from patchlock.policy.values import Rules
 from patchlock.tables import Report, Table, line_index
@@ -59,6 +60,7 @@ class Catalogue:
         app = _read(
             self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name, self.profile_names())
         )
+        self._require_patched(app.rules, app.origin.file)
         return dataclasses.replace(app, patches=codemods.bind(app.patches, self.root / "patches" / name))
 
     def profile(self, name: str) -> Profile:
@@ -70,9 +72,27 @@ class Catalogue:
         """
         if name not in self.profile_names():
             raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, self.profile_names()))
-        return _read(
+        profile = _read(
             self.root, f"profiles/{name}.toml", lambda table: declarations.profile(table, name, self.index_names())
         )
+        self._require_patched(profile.rules, profile.origin.file)
+        return profile
+
+    def _require_patched(self, rules: LockRules, file: str) -> None:
+        known = self.distribution_names() if rules.distributions else ()
+        unknown = [
+            Problem(
+                file=file,
+                line=rule.origin.line,
+                key="distribution.name",
+                what=f'there is no patch for a distribution "{rule.name}"',
+                remedy=nearest(rule.name, known),
+            )
+            for rule in rules.distributions
+            if rule.name not in known
+        ]
+        if unknown:
+            raise CatalogueError(unknown)
 
     def index_names(self) -> tuple[str, ...]:
         """List the recorded indexes, sorted."""

@@ -14,7 +14,7 @@ from packaging.version import Version
 from patchlock import download, indexes, patching, targets, wheel_cases, wheelhouse, wheels
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import DownloadError, PatchError, PatchlockError, UnknownDistributionError, UsageError
-from patchlock.model import Outcome, OutcomeKind, Sha256
+from patchlock.model import Outcome, OutcomeKind, Patched, Sha256
 from patchlock.wheel_cases import CaseResult
 from patchlock.wheels import PackedWheel, Wheel
 
@@ -86,10 +86,7 @@ def patch(distribution: Distribution, root: Path, wheel: Path, *, sha256: Sha256
         fixed = OutcomeKind.FIXED_UPSTREAM
         notices = _history(distribution, original.version, fixed)
         return Made(original=original, kind=fixed, before=before, after=(), outcomes=(), packed=None, notices=notices)
-    contents = original.contents()
-    wanted = targets.candidates(distribution.patches, contents)
-    patched = patching.apply(distribution.patches, {path: contents[path] for path in wanted})
-    patching.require_complete(patched, f"{distribution.origin.file}, {wheel.name}")
+    patched = apply(distribution, original)
     changes = {change.path: change.after for change in patched.changes}
     after = _run(distribution, script, original, changes)
     _require_better(original, script, before, after)
@@ -105,6 +102,19 @@ def patch(distribution: Distribution, root: Path, wheel: Path, *, sha256: Sha256
         packed=packed,
         notices=(*packed.notices, *_history(distribution, original.version, kind)),
     )
+
+
+def apply(distribution: Distribution, original: Wheel) -> Patched:
+    """Apply the patches to the files of a wheel, in memory; proves no more than their `ensure`s.
+
+    Raises:
+        PatchError: a patch cannot do what it says.
+    """
+    contents = original.contents()
+    wanted = targets.candidates(distribution.patches, contents)
+    patched = patching.apply(distribution.patches, {path: contents[path] for path in wanted})
+    patching.require_complete(patched, f"{distribution.origin.file}, {original.filename}")
+    return patched
 
 
 def _run(

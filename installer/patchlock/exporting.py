@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from patchlock import addresses, gathering, patching, planning
-from patchlock.errors import LockFormatError
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from packaging.utils import NormalizedName
+
+from patchlock import addresses, gathering, lockfile, patching, planning, targets
+from patchlock.errors import LockFormatError, RefusedError
 from patchlock.exports import cyclonedx, dockerfile, pylock
 from patchlock.exports.cyclonedx import AppliedPatch
 from patchlock.gathering import Request, Upstream
 from patchlock.lockfile import Lock
-from patchlock.model import Sha256
+from patchlock.model import Patch, Sha256
 
 
 def as_pylock(request: Request) -> str:
@@ -17,9 +22,18 @@ def as_pylock(request: Request) -> str:
     Raises:
         LockMissingError: there is no lock.
         LockFormatError: the lock was changed by hand.
+        RefusedError: the lock has patched wheels, which no index has.
         DownloadError: the index does not have the files.
     """
     lock, _ = _lock(request)
+    if patched := [f"{package.name} {package.version}" for package in lock.packages if package.original]:
+        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+        make = " && ".join(lockfile.patch_commands(lock.packages))
+        raise RefusedError(
+            f"PEP 751 asks for an address of every file, and there is none of {', '.join(patched)}, which is patched "
+            "on each machine",
+            remedy=f"take the lock itself: `{make} && uv pip sync --require-hashes --find-links wheels {path}`",
+        )
     return pylock.document(lock, request.platform, addresses.locate(lock, request.platform))
 
 
@@ -33,7 +47,13 @@ def as_cyclonedx(request: Request) -> str:
     """
     lock, _ = _lock(request)
     upstream = _upstream(request, lock)
-    return cyclonedx.document(request.app, lock, date=upstream.snapshot.date, patches=applied(request, upstream))
+    return cyclonedx.document(
+        request.app,
+        lock,
+        date=upstream.snapshot.date,
+        patches=applied(request, upstream),
+        distributions=_of_distributions(request, lock),
+    )
 
 
 def as_dockerfile(request: Request, base: str = "") -> str:
@@ -66,12 +86,32 @@ def as_dockerfile(request: Request, base: str = "") -> str:
 
 def applied(request: Request, upstream: Upstream) -> tuple[AppliedPatch, ...]:
     """List the patches that change the app's source, each with its own diff, in the order in which they go."""
-    contents = upstream.contents
+    wanted = patching.for_profile(request.app.patches, request.profile.name)
+    return _steps(wanted, upstream.contents, upstream.seen)
+
+
+def _of_distributions(request: Request, lock: Lock) -> dict[NormalizedName, tuple[AppliedPatch, ...]]:
+    """List the patches that change something in distributions of a lock; their wheels are fetched if need be."""
+    found = {}
+    for package in lock.packages:
+        if package.original is not None:
+            from patchlock import patched_wheels, wheels  # most locks have no use for them
+
+            path = patched_wheels.original(request, package, lock.provenance.python)
+            contents = wheels.read(path, package.original.sha256).contents()
+            found[package.name] = _steps(request.catalogue.distribution(package.name).patches, contents, {})
+    return found
+
+
+def _steps(
+    patches: Iterable[Patch], contents: Mapping[PurePosixPath, bytes], seen: Mapping[PurePosixPath, bytes]
+) -> tuple[AppliedPatch, ...]:
     found = []
-    for patch in patching.for_profile(request.app.patches, request.profile.name):
-        changes = patching.apply((patch,), contents, upstream.seen).changes
+    for patch in patches:
+        wanted = {path: contents[path] for path in targets.candidates((patch,), contents)}
+        changes = patching.apply((patch,), wanted, seen).changes
         if changes:
-            contents = contents | {change.path: change.after for change in changes}
+            contents = {**contents, **{change.path: change.after for change in changes}}
             diff = planning.diff(changes, before="a", after="b")
             found.append(AppliedPatch(id=patch.id, why=patch.why, source=patch.source, diff=diff))
     return tuple(found)

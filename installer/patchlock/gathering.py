@@ -200,6 +200,8 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     inputs = {file: planning.sha256((root / file).read_bytes()) for file in files}
     codes = codemods.texts(app.patches)
     inputs |= {f"patches/{app.name}/{file}": planning.sha256(code.encode()) for file, code in codes.items()}
+    for rule in rules_of(request).distributions:
+        inputs |= _distribution_inputs(request.catalogue, rule.name)
     if upstream is not None:
         inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in upstream.raw.items()}
     elif isinstance(app.upstream, EmbeddedUpstream):
@@ -208,6 +210,27 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
             with contextlib.suppress(FileNotFoundError):
                 inputs[f"upstream:{path}"] = planning.sha256((folder / path).read_bytes())
     return inputs
+
+
+def _distribution_inputs(catalogue: Catalogue, name: NormalizedName) -> dict[str, Sha256]:
+    """Digest the files that say how a distribution is patched."""
+    distribution = catalogue.distribution(name)
+    folder = distribution.cases.parent
+    files = [distribution.origin.file, str(distribution.cases)]
+    files += [str(folder / file) for file in codemods.texts(distribution.patches)]
+    return {file: planning.sha256((catalogue.root / file).read_bytes()) for file in files}
+
+
+def patched_objections(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Say which distributions a lock does not have as the catalogue wants them now, patched or not; empty if none."""
+    wanted = {rule.name for rule in rules_of(request).distributions}
+    known = {PurePosixPath(file).parent.name for file in lock.provenance.inputs if file.endswith("/patch.toml")}
+    added = sorted(wanted & {package.name for package in lock.packages} - known)
+    gone = sorted(package.name for package in lock.packages if package.original and package.name not in wanted)
+    return (
+        *(f"{name} is to be patched, and was not when the lock was made" for name in added),
+        *(f"{name} is patched in it, and the catalogue does not ask for that any more" for name in gone),
+    )
 
 
 def rules_of(request: Request) -> LockRules:
@@ -277,7 +300,7 @@ def plan(request: Request) -> Plan:
 def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
     """Compare what the lock was resolved from with what it would be resolved from now, word by word."""
     made = lock.provenance
-    objections = build_objections(request, lock)
+    objections = build_objections(request, lock) + patched_objections(request, lock)
     asked = locking.question(order(request, upstream, made.as_of, made.newer))
     if asked == made.resolver_input and not objections:
         return

@@ -111,6 +111,7 @@ def broken(
     Returns:
         one sentence for each broken rule.
     """
+    packages = tuple(package.upstream for package in packages)
     facts = policy.Facts()
     if cache is not None:
         from patchlock import wheel_facts

@@ -18,6 +18,8 @@ class Kind(enum.Enum):
     REMOVED = "removed"
     NEWER = "newer"
     OLDER = "older"
+    PATCHED = "patched"
+    """The same version as upstream has it, patched otherwise than before, or no longer."""
     OTHER_FILE = "other file"
     OTHER_BYTES = "other bytes"
     OTHER_ADDRESS = "other address"
@@ -118,6 +120,10 @@ def _judge(old: LockedPackage | None, new: LockedPackage | None) -> tuple[Kind, 
         return Kind.ADDED, asked(new)
     if new is None or old is None:
         return Kind.REMOVED, f"was: {asked(old)}" if old and asked(old) else ""
+    if old.version != new.version and old.upstream.version == new.upstream.version:
+        if old.upstream.sha256 == new.upstream.sha256:
+            return Kind.PATCHED, f"{_patched(old)} → {_patched(new)}"
+        old, new = old.upstream, new.upstream  # whatever was patched, another original is what must be seen
     if old.version != new.version:
         return (Kind.NEWER if new.version > old.version else Kind.OLDER), asked(new)
     if old.sha256 != new.sha256:
@@ -128,6 +134,11 @@ def _judge(old: LockedPackage | None, new: LockedPackage | None) -> tuple[Kind, 
     if old.url != new.url:
         return Kind.OTHER_ADDRESS, f"{old.url or 'the default index'} → {new.url or 'the default index'}"
     return Kind.OTHER_REASON, f"{asked(old) or 'nobody'} → {asked(new) or 'nobody'}"
+
+
+def _patched(package: LockedPackage) -> str:
+    of = package.original
+    return f"patched by {', '.join(of.patches)}" if of else "as upstream made it"
 
 
 def asked(package: LockedPackage) -> str:

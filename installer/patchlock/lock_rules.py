@@ -81,6 +81,17 @@ class Metadata:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PatchedDistribution:
+    """A distribution that enters as the catalogue patches it, where upstream has not fixed it."""
+
+    name: NormalizedName
+    why: str
+    source: str
+    profiles: tuple[str, ...]
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyException:
     """A rule of `policy` that a lock does not follow."""
 
@@ -105,11 +116,14 @@ class LockRules:
     builds: tuple[Build, ...] = ()
     metadata: tuple[Metadata, ...] = ()
     exceptions: tuple[PolicyException, ...] = ()
+    distributions: tuple[PatchedDistribution, ...] = ()
 
     def of(self, profile: str) -> LockRules:
         """Keep what is meant for a profile."""
 
-        def fits(rule: Constraint | Exclusion | Newer | Build | Metadata | PolicyException) -> bool:
+        def fits(
+            rule: Constraint | Exclusion | Newer | Build | Metadata | PolicyException | PatchedDistribution,
+        ) -> bool:
             return not rule.profiles or profile in rule.profiles
 
         return LockRules(
@@ -120,6 +134,7 @@ class LockRules:
             builds=tuple(filter(fits, self.builds)),
             metadata=tuple(filter(fits, self.metadata)),
             exceptions=tuple(filter(fits, self.exceptions)),
+            distributions=tuple(filter(fits, self.distributions)),
         )
 
     def on(self, platform: str) -> LockRules:
@@ -137,6 +152,7 @@ class LockRules:
             builds=self.builds + other.builds,
             metadata=self.metadata + other.metadata,
             exceptions=self.exceptions + other.exceptions,
+            distributions=self.distributions + other.distributions,
         )
 
     @property

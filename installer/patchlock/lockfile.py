@@ -34,6 +34,18 @@ _LINE = re.compile(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Original:
+    """The wheel of upstream that a wheel of ours is made from."""
+
+    version: Version
+    url: str
+    """As `LockedPackage.url`."""
+    sha256: Sha256
+    patches: tuple[str, ...]
+    """Ids of those that change something in it, in their order."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LockedPackage:
     """One distribution of a lock: exactly one file."""
 
@@ -44,6 +56,16 @@ class LockedPackage:
     sha256: Sha256
     why: str
     """Who asked for it, where, and which file was chosen."""
+    original: Original | None = None
+    """What it is made from, where no index has it: install patches that on the machine."""
+
+    @property
+    def upstream(self) -> LockedPackage:
+        """The file as upstream made it, which is what rules, indexes and other resolvers know."""
+        if self.original is None:
+            return self
+        of = self.original
+        return dataclasses.replace(self, version=of.version, url=of.url, sha256=of.sha256, original=None)
 
     def __str__(self) -> str:
         pin = f"{self.name} @ {self.url}" if self.url else f"{self.name}=={self.version}"
@@ -115,6 +137,8 @@ def render(lock: Lock) -> str:
         package.name: package.version for package in lock.packages if package.url and _of_address(package.url) is None
     }:
         block += ["", "[versions]", *(f"{name} = {_toml(str(unnamed[name]))}" for name in sorted(unnamed))]
+    for package in lock.packages:
+        block += _patched(package)
     block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
     lines = [
         "# /// patchlock",
@@ -122,11 +146,36 @@ def render(lock: Lock) -> str:
         "# ///",
         f"# Written by `patchlock lock {p.app} --profile {p.profile}`; any installer takes it:",
         "# `pip install --require-hashes -r`, `uv pip sync --require-hashes`, `pip-sync`.",
+        *_first_made(lock.packages),
         *(str(package) for package in lock.packages),
     ]
     # Beside the other keys, and above the first table.
     at = lines.index(f"# resolver-input = {_toml(p.resolver_input)}") + 1
     return "\n".join([*lines[:at], f"{_SEAL}{_toml(_content(lines))}", *lines[at:]]) + "\n"
+
+
+def _patched(package: LockedPackage) -> list[str]:
+    if package.original is None:
+        return []
+    of = package.original
+    values = {"version": str(of.version), **({"url": of.url} if of.url else {}), "sha256": of.sha256}
+    rows = [f"{key} = {_toml(value)}" for key, value in {**values, "patches": list(of.patches)}.items()]
+    return ["", f"[patched.{package.name}]", *rows]
+
+
+def _first_made(packages: Iterable[LockedPackage]) -> list[str]:
+    """Tell who uses another installer how to get the wheels that no index has."""
+    commands = [f"# `{command}`" for command in patch_commands(packages)]
+    return ["# No index has the patched wheels. First, then with `--find-links wheels`:", *commands] if commands else []
+
+
+def patch_commands(packages: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Give the commands that make the patched wheels of a lock, in a folder `wheels`, for other installers."""
+    return tuple(
+        f"patchlock patch wheel {package.name} --version {package.original.version} --output wheels"
+        for package in packages
+        if package.original is not None
+    )
 
 
 _SEAL = "# content = "
@@ -159,9 +208,10 @@ def parse(text: str, file: str) -> Lock:
         raise _malformed(file, 1, f"it has format {head.get('format')}, and this patchlock reads format {FORMAT}")
     try:
         provenance = _provenance(head)
+        originals = {canonicalize_name(name): _original(of) for name, of in head.get("patched", {}).items()}
     except KeyError as error:
         raise _malformed(file, 1, f'its patchlock block lacks the key "{error.args[0]}"') from error
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, InvalidVersion) as error:
         raise _malformed(file, 1, "its patchlock block has a value of the wrong kind") from error
     packages = []
     for number, line in enumerate(lines[end + 1 :], start=end + 2):
@@ -171,11 +221,13 @@ def parse(text: str, file: str) -> Lock:
         if found is None:
             raise _malformed(file, number, "a line must be one distribution with exactly one sha256")
         try:
-            packages.append(_package(found, head.get("versions", {})))
+            packages.append(_package(found, head.get("versions", {}), originals))
         except (InvalidVersion, InvalidWheelFilename) as error:
             raise _malformed(file, number, f"{found['name']} has no version: {error}") from error
         except InvalidTag as error:
             raise _malformed(file, number, f"{found['name']} has no wheel tags: {error}") from error
+    if unlisted := sorted(originals.keys() - {package.name for package in packages}):
+        raise _malformed(file, 1, f"it names what {', '.join(unlisted)} is patched from, and has no line for it")
     return Lock(
         provenance=provenance,
         packages=tuple(packages),
@@ -215,7 +267,18 @@ def tags(text: str) -> frozenset[Tag]:
     return parse_tag(text)
 
 
-def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage:
+def _original(values: Mapping[str, Any]) -> Original:
+    return Original(
+        version=Version(values["version"]),
+        url=values.get("url", ""),
+        sha256=Sha256(values["sha256"]),
+        patches=tuple(values["patches"]),
+    )
+
+
+def _package(
+    found: re.Match[str], versions: Mapping[str, str], originals: Mapping[NormalizedName, Original]
+) -> LockedPackage:
     url = found["url"] or ""
     name = canonicalize_name(found["name"])
     version = found["version"] or versions.get(name, "")
@@ -230,6 +293,7 @@ def _package(found: re.Match[str], versions: Mapping[str, str]) -> LockedPackage
         url=url,
         sha256=Sha256(found["sha256"]),
         why=found["why"] or "",
+        original=originals.get(name),
     )
 
 

@@ -81,7 +81,11 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     for rule in wanted.rules.overrides:
         chosen.pop(canonicalize_name(rule.requirement.name), None)
     lockable.require_hashes(wanted.requirements, chosen, locking.markers(wanted))
-    return lock
+    if not wanted.rules.distributions:
+        return lock
+    from patchlock import patched_wheels  # as above
+
+    return patched_wheels.enter(wanted, lock)
 
 
 def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[PurePosixPath, bytes]]:
@@ -123,11 +127,13 @@ def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()
     from patchlock import records
 
     before = current(request)
-    held = {(package.name, package.sha256) for package in before.packages} if before and before.is_intact else set()
+    made = [package.upstream for package in lock.packages]
+    known = [package.upstream for package in before.packages] if before else []
+    held = {(package.name, package.sha256) for package in known} if before and before.is_intact else set()
     indexes = [request.catalogue.index(name) for name in request.profile.indexes]
     found = (
-        *records.contradictions((p for p in lock.packages if (p.name, p.sha256) not in held), indexes),
-        *(records.replaced(before.packages, lock.packages) if before else ()),
+        *records.contradictions((p for p in made if (p.name, p.sha256) not in held), indexes),
+        *records.replaced(known, made),
     )
     refused = [one for one in found if not one.is_named(accept)]
     if refused:

@@ -18,6 +18,7 @@ from patchlock.lock_rules import (
     LockRules,
     Metadata,
     Newer,
+    PatchedDistribution,
     PolicyException,
 )
 from patchlock.platforms import PLATFORMS
@@ -43,6 +44,7 @@ def rules(root: Table, profiles: tuple[str, ...] | None) -> LockRules:
         builds=tuple(_builds(root, profiles)),
         metadata=tuple(_metadata(root, profiles)),
         exceptions=tuple(_exceptions(root, profiles)),
+        distributions=tuple(_distributions(root, profiles)),
     )
 
 
@@ -123,6 +125,18 @@ def _exceptions(root: Table, profiles: tuple[str, ...] | None) -> Iterator[Polic
         yield PolicyException(
             rule=rule,
             distributions=table.each("distributions", distribution),
+            why=table.text("why"),
+            source=table.text("source"),
+            profiles=_profiles(table, profiles),
+            origin=table.origin(),
+        )
+        table.finish()
+
+
+def _distributions(root: Table, profiles: tuple[str, ...] | None) -> Iterator[PatchedDistribution]:
+    for table in root.tables("distribution"):
+        yield PatchedDistribution(
+            name=table.parse("name", distribution, _NOTHING),
             why=table.text("why"),
             source=table.text("source"),
             profiles=_profiles(table, profiles),

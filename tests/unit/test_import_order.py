@@ -29,7 +29,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(
         ("gathering", "providing", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3
     ),
-    **dict.fromkeys(("exporting", "holding"), 3),
+    **dict.fromkeys(("exporting", "holding", "patched_wheels"), 3),
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),
     "stating": 3,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -69,7 +71,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
 
 
 def _ask(request: Request, host: Host) -> _Line:
-    from patchlock import cross_check, gathering, patching, planning
+    from patchlock import cross_check, gathering, lockfile, patching, planning
 
     pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
     try:
@@ -82,7 +84,12 @@ def _ask(request: Request, host: Host) -> _Line:
         order = gathering.order(request, upstream, lock.provenance.as_of, lock.provenance.newer)
         file = request.catalogue.lock_path(request.app, request.profile, request.platform)
         skipped = cross_check.no_counterpart(order)
-        answers = dict(cross_check.read_by_others(file, with_requirements=not skipped))
+        with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:
+            if any(package.original for package in lock.packages):  # which others can only have as upstream made them
+                lock = dataclasses.replace(lock, packages=tuple(package.upstream for package in lock.packages))
+                file = Path(name) / file.name
+                file.write_text(lockfile.render(lock), encoding="utf-8")
+            answers = dict(cross_check.read_by_others(file, with_requirements=not skipped))
         if not skipped:
             answers["pip-compile"] = cross_check.resolve(order, lock)
     except PatchlockError as error:

@@ -109,13 +109,13 @@ def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[
 
     upstream = gathering.read_upstream(request)
     order = gathering.order(request, upstream, lock.provenance.as_of, lock.provenance.newer)
-    return alternatives.newer(order, upstream.raw, package.name, package.version, tell=tell)
+    return alternatives.newer(order, upstream.raw, package.name, package.upstream.version, tell=tell)
 
 
 def _index(request: Request, package: LockedPackage) -> str:
     """Name where the file is from: a recorded index, or the machine's own."""
     for name in request.profile.indexes:
-        if any(wheel.url == package.url for wheel in request.catalogue.index(name).wheels):
+        if any(wheel.url == package.upstream.url for wheel in request.catalogue.index(name).wheels):
             return f"{name} (profiles/indexes/{name}.toml)"
     return "the default index"
 
@@ -137,8 +137,25 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         "url": package.url,
         "file": reason.file,
         "sha256": package.sha256,
+        "patched": _patched_data(request, package),
         "as-of": lock.provenance.as_of,
         "alternatives": None if found is None else _alternatives(found),
+    }
+
+
+def _patched_data(request: Request, package: LockedPackage) -> dict[str, object] | None:
+    from patchlock import gathering
+
+    of = package.original
+    if of is None:
+        return None
+    rules = [rule for rule in gathering.rules_of(request).distributions if rule.name == package.name]
+    return {
+        "version": str(of.version),
+        "sha256": of.sha256,
+        "patches": list(of.patches),
+        "why": [rule.why for rule in rules],
+        "asked": [str(rule.origin) for rule in rules],
     }
 
 
@@ -165,11 +182,27 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         ("file", f"{reason.file}, sha256 {package.sha256}"),
         ("cut-off", lock.provenance.as_of or "none"),
     ]
+    if package.original is not None:
+        rows.insert(-1, ("patched", "\n".join(_patched(request, package))))
     if found is None:
         rows.append(("newer", "not asked: --alternatives"))
     else:
         rows.append(("newer", "\n".join(_lost(found, lock))))
     return f"{package.name} {package.version} in {data['lock']}\n{output.rows(rows)}"
+
+
+def _patched(request: Request, package: LockedPackage) -> list[str]:
+    """Say what a patched wheel is made from, by which patches, and who asked for that."""
+    from patchlock import gathering
+
+    of = package.upstream
+    rules = [rule for rule in gathering.rules_of(request).distributions if rule.name == package.name]
+    patches = package.original.patches if package.original else ()
+    return [
+        *(f"{rule.origin}: {rule.why}" for rule in rules),
+        f"made on each machine from {of.name} {of.version}, sha256 {of.sha256}",
+        f"by patches/distributions/{of.name}/patch.toml: {', '.join(patches)}",
+    ]
 
 
 def _constraint(request: Request, place: str) -> str:

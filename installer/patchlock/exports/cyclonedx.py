@@ -152,8 +152,13 @@ def _distribution(package: LockedPackage, patches: tuple[AppliedPatch, ...]) -> 
     }
     if package.url:
         component["externalReferences"] = [{"type": "distribution", "url": package.url}]
-    if patches:
-        component["pedigree"] = {"patches": [_patch(patch) for patch in patches]}
+    if patches or package.original is not None:
+        ancestors = [_distribution(dataclasses.replace(package.upstream, why=""), ())] if package.original else []
+        component["pedigree"] = {
+            **({"ancestors": ancestors} if ancestors else {}),
+            "patches": [_patch(patch) for patch in patches],
+            "notes": "upstream's wheel, changed by the patches in this order",
+        }
     if package.why:
         component["properties"] = [{"name": "patchlock:why", "value": package.why}]
     return component

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from patchlock import build_constraints
 from patchlock.errors import RefusedError
-from patchlock.lockfile import Lock
+from patchlock.lockfile import Lock, patch_commands
 from patchlock.model import App, EmbeddedUpstream, Platform, Profile, Sha256
 
 _PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
@@ -22,6 +22,8 @@ _UV = (
 """As `patchlock install` calls it, and compiled: who runs the app may not write there."""
 _LOCK = "/lock.txt"
 _BUILD = "/lock.build.txt"
+_WHEELS = "/wheels"
+"""What the lock has as we patch it."""
 
 
 def document(
@@ -52,7 +54,7 @@ def document(
     parts = [
         _head(app, profile, platform, lock, base),
         _source(app, profile, platform, lock, file, target),
-        _environment(_copied(file, sha256, lock), sdists, base, target),
+        _environment(_copied(file, sha256, lock), sdists, base, target, is_patched=bool(patch_commands(lock.packages))),
         _image(app, profile, base, target),
     ]
     return "\n".join(parts)
@@ -113,12 +115,16 @@ def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: st
         )
     pair = f"{app.name} --profile {profile.name}"
     check = f"lock {pair} --platform {platform.name} --check"
+    made = [
+        f"/tools/bin/python -m {command.replace(' wheels', f' {_WHEELS}')}" for command in patch_commands(lock.packages)
+    ]
     lines += [
         "ENV PYTHONPATH=/patchlock/installer",
         _run(
             f"/tools/bin/python -m patchlock {check}",
             f"/tools/bin/python -m patchlock patch apply {pair} --source /app",
             "rm -rf /app/.git /app/.patchlock",
+            *made,
         ),
     ]
     return "\n".join(lines) + "\n"
@@ -130,7 +136,9 @@ def _copied(file: str, sha256: Sha256, lock: Lock) -> Mapping[str, tuple[str, st
     return {_LOCK: (file, sha256)} | ({_BUILD: (build_constraints.beside(file), pins)} if pins else {})
 
 
-def _environment(copied: Mapping[str, tuple[str, str]], sdists: Sequence[str], base: str, target: str) -> str:
+def _environment(
+    copied: Mapping[str, tuple[str, str]], sdists: Sequence[str], base: str, target: str, *, is_patched: bool
+) -> str:
     lines = [
         "# The environment: what the lock names, and nothing else; uv, from the tools above, stays outside.",
         f"FROM --platform={target} {base} AS environment",
@@ -139,8 +147,10 @@ def _environment(copied: Mapping[str, tuple[str, str]], sdists: Sequence[str], b
         lines += [f"# Compilers, as {', '.join(sdists)} may have C in them.", _apt("build-essential")]
     options = [*_UV, *(f"--no-binary {name}" for name in sdists)]
     options += [f"--build-constraints {_BUILD}"] if _BUILD in copied else []
+    options += [f"--find-links {_WHEELS}"] if is_patched else []
     lines += [
         "COPY --from=source /tools/bin/uv /tools/bin/uv",
+        *([f"COPY --from=source {_WHEELS} {_WHEELS}"] if is_patched else []),
         *(f"COPY {file} {path}" for path, (file, _) in copied.items()),
         _run(
             *(f'echo "{sha256}  {path}" | sha256sum --check --status' for path, (_, sha256) in copied.items()),
