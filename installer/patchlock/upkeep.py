@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from patchlock import checkout, environments, moving, mutex, trees, worktree
+from patchlock import checkout, environments, launch_scripts, moving, mutex, trees, worktree
 from patchlock.environments import Receipt
 from patchlock.errors import NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
@@ -79,6 +79,8 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str
         if source.exists() and not purge:
             mine = (*map(str, worktree.users_files(source)), *(f"commit {c}" for c in worktree.users_commits(source)))
         installation.pointer.unlink(missing_ok=True)
+        for name in launch_scripts.names(request.app.name, request.profile.name):
+            (installation.folder / name).unlink(missing_ok=True)
         checkout.remove_tree(installation.environments)
         if not mine:
             checkout.remove_tree(source)

@@ -17,7 +17,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("ops", "ensures", "targets", "patching", "authoring", "trials"), 1),
     **dict.fromkeys(("policy", "policy_tables", "fatbins"), 1),
     **dict.fromkeys(("ranges", "index_answers", "wheel_facts", "wheel_archs", "judging"), 2),
-    **dict.fromkeys(("selection", "planning", "lockfile", "compatibility"), 1),
+    **dict.fromkeys(("selection", "planning", "lockfile", "compatibility", "launch_scripts"), 1),
     **dict.fromkeys(("lock_diff", "exports", "pairing", "index_pages", "index_tables", "records"), 1),
     **dict.fromkeys(("conflicts", "conflict_search", "conflict_versions", "askers", "corrections", "reasons"), 1),
     **dict.fromkeys(("asking", "explaining", "alternatives"), 2),

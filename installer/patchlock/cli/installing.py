@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ def install_command(
     receipt = gathering.up_to_date(request)
     launcher.write(request.home)
     if receipt is not None:
+        launcher.write_for(request)
         if as_json:
             output.succeed("install", _report(request, receipt))
         else:
@@ -51,6 +53,7 @@ def install_command(
     from patchlock import install
 
     report = install.install(request, output.progress(as_json))
+    launcher.write_for(request)
     if as_json:
         output.succeed("install", _report(request, report.receipt, report))
     else:
@@ -68,12 +71,21 @@ def _summary(request: Request, report: Report) -> str:
         ("verified", "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks)),
         ("folder", str(request.installation.source / request.app.directory)),
         ("run", f"{itself} run {app}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
+        ("launcher", _launchers(request)),
         ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {app}"),
     ]
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     head = f"{app} is installed and verified on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
     return f"\n{head}\n{output.rows(pairs)}"
+
+
+def _launchers(request: Request) -> str:
+    """Name the file that starts the app by itself, and how the menu gets its entry."""
+    lines = [str(launcher.script(request))]
+    if entry := launcher.entry(request):
+        lines.append(f"for the menu: cp {shlex.quote(str(entry))} ~/.local/share/applications/")
+    return "\n".join(lines)
 
 
 def _report(request: Request, receipt: Receipt, report: Report | None = None) -> dict[str, object]:
@@ -135,6 +147,7 @@ def update_command(
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True)
+    launcher.write_for(request)
     if as_json:
         output.succeed("update", _report(request, report.receipt, report))
     else:

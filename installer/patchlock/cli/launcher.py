@@ -1,11 +1,18 @@
-"""The small launcher that lets a person call patchlock again after `install.sh`, without anything on PATH."""
+"""Launchers: of patchlock itself after `install.sh`, without anything on PATH, and of each installation."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchlock import launch_scripts
+
+if TYPE_CHECKING:
+    from patchlock.gathering import Request
 
 _NAME = "patchlock.cmd" if os.name == "nt" else "patchlock"
 
@@ -40,3 +47,52 @@ def itself(home: Path) -> str:
     if shutil.which("patchlock") or not os.environ.get("PATCHLOCK_BOOTSTRAP") or not target.is_file():
         return "patchlock"
     return shlex.quote(str(target))
+
+
+def write_for(request: Request) -> None:
+    """Write the launchers of an installation; what is right already is left alone."""
+    folder = request.installation.folder
+    target = launch_scripts.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
+    made = launch_scripts.files(_starter(request), target, os=request.platform.os, folder=str(folder))
+    for name, content in made.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            beside = folder / f".{name}.new"
+            beside.write_bytes(content)
+            beside.chmod(0o644 if name.endswith(".desktop") else 0o755)
+            beside.replace(path)
+
+
+def script(request: Request) -> Path:
+    """Name the launcher for this system's shell."""
+    return request.installation.folder / ("run.bat" if request.platform.os == "windows" else "run")
+
+
+def entry(request: Request) -> Path | None:
+    """Name the file for the menu of a desktop, if there is one."""
+    name = launch_scripts.names(request.app.name, request.profile.name)[-1]
+    path = request.installation.folder / name
+    return path if path.is_file() else None
+
+
+def _starter(request: Request) -> launch_scripts.Starter:
+    """Say how this patchlock was started, with the folders that it was told."""
+    variables = {"PATCHLOCK_HOME": str(request.home)}
+    if os.environ.get("PATCHLOCK_CACHE_DIR"):
+        variables["PATCHLOCK_CACHE_DIR"] = str(request.cache)
+    package = Path(launch_scripts.__file__).parent
+    if request.catalogue.root not in (package / "_catalogue", package.parent.parent):
+        variables["PATCHLOCK_CATALOGUE"] = str(request.catalogue.root)
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    if not bootstrap:
+        return launch_scripts.Starter(
+            program=sys.executable,
+            arguments=("-P", "-m", "patchlock"),
+            variables=variables | {"PYTHONPATH": str(package.parent)},
+            anchor=sys.executable,
+        )
+    variables["PATCHLOCK_MODULE"] = "patchlock"
+    if request.platform.os == "windows":
+        words = ("-NoProfile", "-ExecutionPolicy", "Bypass", "-File", bootstrap)
+        return launch_scripts.Starter(program="powershell", arguments=words, variables=variables, anchor=bootstrap)
+    return launch_scripts.Starter(program=bootstrap, arguments=(), variables=variables, anchor=bootstrap)
