@@ -37,6 +37,16 @@ class Installation:
     """`<home>/<app>@<profile>`."""
 
     @property
+    def app(self) -> str:
+        """The app's name."""
+        return self.folder.name.partition("@")[0]
+
+    @property
+    def profile(self) -> str:
+        """The profile's name."""
+        return self.folder.name.partition("@")[2]
+
+    @property
     def source(self) -> Path:
         """The working tree: upstream, our commit, and whatever the user keeps there."""
         return self.folder / "source"
@@ -252,6 +262,12 @@ def receipts(installation: Installation) -> tuple[Receipt, ...]:
     return tuple(sorted((r for r in found if r is not None), key=lambda r: -r.sequence))
 
 
+def installations(home: Path) -> tuple[Installation, ...]:
+    """List the folders of a home that hold an installation, or what was left of one; sorted."""
+    folders = sorted(home.iterdir()) if home.is_dir() else []
+    return tuple(Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
+
+
 def current(installation: Installation) -> Receipt | None:
     """Read the receipt of the generation in use; None where nothing is installed."""
     try:
@@ -286,16 +302,6 @@ def incomplete(installation: Installation) -> tuple[Path, ...]:
     if installation.environments.is_dir():
         left += [p for p in sorted(installation.environments.iterdir()) if read_receipt(p) is None]
     return tuple(left)
-
-
-def size(folder: Path) -> int:
-    """Add up the bytes of a folder that no other folder shares (files with more than one link count once more)."""
-    total = 0
-    for root, _, files in os.walk(folder):
-        for file in files:
-            status = os.lstat(os.path.join(root, file))  # noqa: PTH118 - thousands of files
-            total += status.st_size if status.st_nlink == 1 else 0
-    return total
 
 
 def free_bytes(folder: Path) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from pathlib import Path
 
-from patchlock import checkout, environments, launch_scripts, moving, mutex, trees, worktree
+from patchlock import checkout, environments, launch_scripts, moving, mutex, room, trees, wheelhouse, worktree
 from patchlock.environments import Receipt
 from patchlock.errors import NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
 from patchlock.install import Progress, working
+from patchlock.room import Room
 
 
 def rollback(request: Request, progress: Progress) -> Receipt:
@@ -36,36 +39,55 @@ def rollback(request: Request, progress: Progress) -> Receipt:
     return earlier[0]
 
 
-def prune(request: Request, progress: Progress, *, dry_run: bool) -> tuple[tuple[str, int], ...]:
-    """Remove every generation but the one in use.
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Pruned:
+    """What was removed, or would be."""
 
-    Returns:
-        Id and bytes freed, of each.
-    """
+    generations: tuple[tuple[Receipt, Room], ...]
+    downloads: tuple[tuple[str, Room], ...]
+    """Name of each file that no generation of this home needs."""
+
+
+def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
+    """Remove every generation but the one in use, and the downloads that no generation of this home needs then."""
     installation = request.installation
     now = environments.require_current(installation, request.app.name)
-    others = [r.id for r in environments.receipts(installation) if r.id != now.id]
-    freed = tuple((name, environments.size(environments.generation(installation, name))) for name in others)
-    if not dry_run:
+    others = [receipt for receipt in environments.receipts(installation) if receipt.id != now.id]
+    folders = [environments.generation(installation, receipt.id) for receipt in others]
+    downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home, without=folders))
+    rooms = room.of([*folders, *(one.folder for one in downloads)])
+    if not dry_run and rooms:
         with working(installation, progress):
-            for name in others:
-                folder = environments.generation(installation, name)
+            for receipt, folder in zip(others, folders, strict=True):
                 (folder / environments.RECEIPT).unlink(missing_ok=True)
                 checkout.remove_tree(folder)
-                worktree.forget(installation.source, name)
-    return freed
+                worktree.forget(installation.source, receipt.id)
+        wheelhouse.remove(downloads)
+    return Pruned(
+        generations=tuple(zip(others, rooms[: len(others)], strict=True)),
+        downloads=tuple(zip([one.filename for one in downloads], rooms[len(others) :], strict=True)),
+    )
 
 
-def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str, ...]:
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """What an uninstall leaves."""
+
+    files: tuple[tuple[str, int], ...]
+    """Of the user, by path from the clone's root, and their bytes; a folder that git ignores is one."""
+    commits: tuple[str, ...]
+    """Of the user, a line each."""
+    downloads: int
+    """Bytes of the files in the cache that no generation of this home needs."""
+
+
+def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     """Remove an installation; the user's files in the working tree stay unless told otherwise.
 
     Args:
         request: which one.
         progress: told what goes on.
-        purge: remove the user's files too.
-
-    Returns:
-        What was kept because it is the user's: files by path from the clone's root, and commits.
+        purge: remove the user's files too, and the downloads that no generation of this home needs then.
 
     Raises:
         NotInstalledError: there is nothing to remove.
@@ -75,9 +97,8 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str
     if not installation.folder.exists():
         environments.require_current(installation, request.app.name)
     with working(installation, progress):
-        mine: tuple[str, ...] = ()
-        if source.exists() and not purge:
-            mine = (*map(str, worktree.users_files(source)), *(f"commit {c}" for c in worktree.users_commits(source)))
+        files, commits = _users(source) if source.exists() and not purge else ((), ())
+        mine = bool(files or commits)
         installation.pointer.unlink(missing_ok=True)
         for name in launch_scripts.names(request.app.name, request.profile.name):
             (installation.folder / name).unlink(missing_ok=True)
@@ -89,7 +110,20 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> tuple[str
                 checkout.remove_tree(installation.folder)
     if not mine and os.name != "posix":
         checkout.remove_tree(installation.folder)
-    return mine
+    downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home))
+    if purge:
+        wheelhouse.remove(downloads)
+    return Left(files=files, commits=commits, downloads=0 if purge else sum(one.size for one in downloads))
+
+
+def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    files = tuple((str(path), _bytes(source / path)) for path in worktree.users_files(source))
+    return files, worktree.users_commits(source)
+
+
+def _bytes(path: Path) -> int:
+    found = (path, *path.rglob("*")) if path.is_dir() and not path.is_symlink() else (path,)
+    return sum(one.lstat().st_size for one in found if one.is_symlink() or one.is_file())
 
 
 def recover(request: Request, progress: Progress) -> None:

@@ -71,11 +71,18 @@ class Unneeded:
     """Bytes, of the file and its parts together."""
 
 
-def needed(home: Path) -> frozenset[Sha256]:
-    """Gather the sha256 of all files that the generations of a home were made from, or are being made from."""
+def needed(home: Path, *, without: Collection[Path] = ()) -> frozenset[Sha256]:
+    """Gather the sha256 of all files that the generations of a home were made from, or are being made from.
+
+    Args:
+        home: of the installations.
+        without: folders of generations that are about to go.
+    """
     found: set[Sha256] = set()
     for listed in home.glob("*/environments/*/*.txt"):
         with contextlib.suppress(FileNotFoundError):
+            if listed.parent in without:
+                continue
             found.update(map(Sha256, _HASH.findall(listed.read_text(encoding="utf-8", errors="replace"))))
     return frozenset(found)
 

@@ -30,11 +30,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Go back to the generation made before the one in use, environment and source together.",
     ),
     "prune": (
-        "patchlock.cli.installing",
+        "patchlock.cli.removing",
         "Remove every generation but the one in use, and say how much room that frees.",
     ),
     "uninstall": (
-        "patchlock.cli.installing",
+        "patchlock.cli.removing",
         "Remove an installed app; models, outputs and edits of yours stay unless --purge.",
     ),
     "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, one for each profile and platform, or check them."),

@@ -12,6 +12,7 @@ from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
+    from patchlock.environments import Installation, Receipt
     from patchlock.model import App, Outcome, Platform, Profile
     from patchlock.planning import Plan
 
@@ -41,6 +42,16 @@ def list_command(catalogue: Path | None, as_json: bool) -> None:
                 {"app": a.name, "profile": p.name, "platform": t.name, "state": state, "why": why}
                 for a, p, t, (state, why) in states
             ],
+            "installed": [
+                {
+                    "app": one.app,
+                    "profile": one.profile,
+                    "generations": [
+                        {"id": r.id, "made": r.made, "upstream": r.upstream, "in_use": r == used} for r in made
+                    ],
+                }
+                for one, used, made in _installed()
+            ],
         }
         output.succeed("list", data)
         return
@@ -48,10 +59,28 @@ def list_command(catalogue: Path | None, as_json: bool) -> None:
     click.echo(output.rows([(app.name, app.title) for app in apps]))
     click.echo("\nProfiles")
     click.echo(output.rows([(profile.name, profile.title) for profile in profiles]))
+    if rows := [
+        (f"{one.app} × {one.profile}", "\n".join(_generation(receipt, receipt == used) for receipt in made))
+        for one, used, made in _installed()
+    ]:
+        click.echo("\nInstalled")
+        click.echo(output.rows(rows))
     click.echo("\nLocks")
     click.echo(
         output.rows([(f"{a.name} × {p.name} × {t.name}", f"{s}: {w}" if w else s) for a, p, t, (s, w) in states])
     )
+
+
+def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]]]:
+    """List what is installed: the generation in use, and all of them, the newest first."""
+    from patchlock import environments
+
+    there = environments.installations(options.home())
+    return [(one, environments.current(one), made) for one in there if (made := environments.receipts(one))]
+
+
+def _generation(receipt: Receipt, is_used: bool) -> str:
+    return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{', in use' if is_used else ''}"
 
 
 def _state(catalogue: Catalogue, app: App, profile: Profile, platform: Platform) -> tuple[str, str]:

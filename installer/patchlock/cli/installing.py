@@ -1,4 +1,4 @@
-"""`install`, `verify`, `run`, `rollback`, `prune` and `uninstall`: everything that works on an installation."""
+"""`install`, `update`, `verify`, `run` and `rollback`: what brings an installation about and uses it."""
 
 from __future__ import annotations
 
@@ -64,15 +64,16 @@ def _summary(request: Request, report: Report) -> str:
     from patchlock.cli.apps import outcome_lines
 
     receipt, app, itself = report.receipt, request.app.name, launcher.itself(options.home())
+    pair = options.pair_of(request)
     pairs = [
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_lines(report.outcomes) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
         ("verified", "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks)),
         ("folder", str(request.installation.source / request.app.directory)),
-        ("run", f"{itself} run {app}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
+        ("run", f"{itself} run {pair}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
         ("launcher", _launchers(request)),
-        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {app}"),
+        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
     ]
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
@@ -111,7 +112,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 
 
 @click.command("update")
-@options.pair
+@options.installed
 @options.upstream
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
 @options.common
@@ -134,7 +135,7 @@ def update_command(
     from patchlock import environments, install, upkeep
     from patchlock.model import EmbeddedUpstream
 
-    request = options.request(catalogue, app, profile, source=source, revision=revision)
+    request = options.installed_request(catalogue, app, profile, source=source, revision=revision)
     progress = output.progress(as_json)
     if abort:
         files = upkeep.abort_update(request, progress)
@@ -155,7 +156,7 @@ def update_command(
 
 
 @click.command("verify")
-@options.pair
+@options.installed
 @options.common
 def verify_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> int:
     """Prove that an installed app still works: packages, imports, a computation on the device.
@@ -166,7 +167,7 @@ def verify_command(app: str, profile: str | None, catalogue: Path | None, as_jso
     """
     from patchlock import environments, install, planning, upkeep
 
-    request = options.request(catalogue, app, profile)
+    request = options.installed_request(catalogue, app, profile)
     upkeep.recover(request, output.progress(as_json))
     receipt = environments.require_current(request.installation, app)
     folder = environments.generation(request.installation, receipt.id)
@@ -194,12 +195,16 @@ def verify_command(app: str, profile: str | None, catalogue: Path | None, as_jso
     for file in drifted:
         click.echo(f"note    {file} differs from our patched file: you edited it")
     if not passed:
-        click.echo(f"to build it afresh: {launcher.itself(options.home())} install {app} --reinstall", err=True)
+        click.echo(
+            f"to build it afresh: {launcher.itself(options.home())} install {app} "
+            f"--profile {request.profile.name} --reinstall",
+            err=True,
+        )
     return 0 if passed else 1
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True})
-@options.pair
+@options.installed
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @options.common
 def run_command(
@@ -216,7 +221,7 @@ def run_command(
     """
     from patchlock import environments, install, process, upkeep
 
-    request = options.request(catalogue, app, profile)
+    request = options.installed_request(catalogue, app, profile)
     upkeep.recover(request, output.progress(as_json))
     receipt = environments.require_current(request.installation, app)
     place = install.place(request, environments.generation(request.installation, receipt.id))
@@ -228,7 +233,7 @@ def run_command(
 
 
 @click.command("rollback")
-@options.pair
+@options.installed
 @options.common
 def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> None:
     """Go back to the generation made before the one in use, environment and source together.
@@ -239,63 +244,10 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     """
     from patchlock import upkeep
 
-    request = options.request(catalogue, app, profile)
+    request = options.installed_request(catalogue, app, profile)
     receipt = upkeep.rollback(request, output.progress(as_json))
     if as_json:
         output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
         click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
         click.echo(f"forward again: {launcher.itself(options.home())} install {app} --profile {request.profile.name}")
-
-
-@click.command("prune")
-@options.pair
-@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
-@options.common
-def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Remove every generation but the one in use, and say how much room that frees.
-
-    \b
-    Example:
-      patchlock prune demo --dry-run
-    """
-    from patchlock import upkeep
-
-    request = options.request(catalogue, app, profile)
-    freed = upkeep.prune(request, output.progress(as_json), dry_run=dry_run)
-    if as_json:
-        removed = [{"generation": name, "bytes": count} for name, count in freed]
-        output.succeed("prune", {"removed": removed, "dry_run": dry_run})
-        return
-    for name, count in freed:
-        click.echo(f"{'would free' if dry_run else 'freed'} {count / 1e6:.1f} MB: generation {name}")
-    if not freed:
-        click.echo("there is only the generation in use: nothing to remove")
-
-
-@click.command("uninstall")
-@options.pair
-@click.option("--purge", is_flag=True, help="Remove your own files in the app's folder too.")
-@options.common
-def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Remove an installed app; models, outputs and edits of yours stay unless --purge.
-
-    \b
-    Example:
-      patchlock uninstall demo
-    """
-    from patchlock import upkeep
-
-    request = options.request(catalogue, app, profile)
-    kept = upkeep.uninstall(request, output.progress(as_json), purge=purge)
-    if as_json:
-        output.succeed("uninstall", {"kept": list(kept), "folder": str(request.installation.folder)})
-        return
-    click.echo(f"{app} is removed from {request.profile.name}")
-    if kept:
-        click.echo(f"kept, because it is yours ({len(kept)}): {request.installation.source}")
-        for path in kept[:5]:
-            click.echo(f"  {path}")
-        click.echo(
-            f"remove it too: {launcher.itself(options.home())} uninstall {app} --profile {request.profile.name} --purge"
-        )

@@ -35,6 +35,14 @@ def pair(function: F) -> F:
     return click.argument("app")(function)
 
 
+def installed(function: F) -> F:
+    """Add the app and the profile that it is installed on."""
+    function = click.option(
+        "--profile", metavar="PROFILE", help="Kind of machine (default: the one that it is installed on)."
+    )(function)
+    return click.argument("app")(function)
+
+
 def upstream(function: F) -> F:
     """Add where upstream is taken from."""
     function = click.option(
@@ -106,3 +114,40 @@ def request(
         revision=revision,
         reinstall=reinstall,
     )
+
+
+def installed_request(
+    catalogue: Path | None, app: str, profile: str | None, *, source: str | None = None, revision: str | None = None
+) -> Request:
+    """Turn the options of a command into a request for what is installed; where nothing is, for what fits.
+
+    Raises:
+        UsageError: no profile is named, and the app is installed on several.
+        PatchlockError: as `request`.
+    """
+    return request(catalogue, app, profile or _installed_on(app), source=source, revision=revision)
+
+
+def _installed_on(app: str) -> str | None:
+    from patchlock import environments
+    from patchlock.errors import UsageError
+
+    found = profiles_of(app)
+    there = [one.profile for one in environments.installations(home()) if one.app == app]
+    chosen = found or there  # files of the user may be all that is left
+    if len(chosen) > 1:
+        raise UsageError(f"{app} is installed on {' and on '.join(chosen)}", remedy=f"name one: --profile {chosen[0]}")
+    return chosen[0] if chosen else None
+
+
+def profiles_of(app: str) -> list[str]:
+    """Name the profiles on which an app is installed and can be started, sorted."""
+    from patchlock import environments
+
+    return [one.profile for one in environments.installations(home()) if one.app == app and one.pointer.is_file()]
+
+
+def pair_of(request: Request) -> str:
+    """Name an installation as short as commands understand it: with its profile where there are several."""
+    name = request.app.name
+    return name if profiles_of(name) == [request.profile.name] else f"{name} --profile {request.profile.name}"

@@ -1,0 +1,165 @@
+"""What is installed, over its life: launchers, going back and forward, side by side, what is freed and what stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock, Said
+from miniature import World
+
+from patchlock import platforms, probes, wheelhouse
+from patchlock.model import Sha256
+
+Face = Callable[..., Said]
+EDITION = b'print("computed on", DEVICE)'
+
+
+def _second_edition(world: World, face: Face, folder: Path) -> None:
+    app = world.upstream / "app.py"
+    app.write_bytes(app.read_bytes().replace(EDITION, b'print("computed on", DEVICE, "again")'))
+    world.name_commit(folder)
+    assert face("lock", "mini", "--platform", _platform()).returncode == 0
+    assert face("install", "mini").returncode == 0
+
+
+def _platform() -> str:
+    platform = platforms.platform_of(probes.probe())
+    assert platform is not None
+    return platform.name
+
+
+def _start(launcher: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Start it as a menu does: from anywhere, with next to no variables."""
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "PYTHONHOME": "/nowhere"}
+    return subprocess.run([str(launcher), *words], cwd="/", env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", ['it\'s 100% "my" $HOME é'])
+def test_launcher_starts_what_is_in_use_from_anywhere(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    home = tmp_path / name
+    monkeypatch.setenv("PATCHLOCK_HOME", str(home))
+    said = face("install", "mini")
+    assert said.returncode == 0, said.stderr
+    folder, launcher = home / "mini@tiny", home / "mini@tiny" / "run"
+    assert f"launcher  {launcher}\n" in said.stdout
+    assert "patchlock-mini-tiny.desktop' ~/.local/share/applications/" in said.stdout
+    assert (_start(launcher).stdout, _start(launcher).stderr) == ("computed on cpu\n", "")
+    _second_edition(locked, face, tmp_path)
+    assert _start(launcher).stdout == "computed on cpu again\n"
+    assert face("rollback", "mini").returncode == 0
+    assert _start(launcher).stdout == "computed on cpu\n"
+    said = face("rollback", "mini")
+    assert (said.returncode, "mini has no earlier generation" in said.stderr) == (1, True)
+    assert face("verify", "mini").returncode == 0
+    rows = face("list").stdout.partition("Installed\n")[2].splitlines()[:2]
+    assert [row.endswith(", in use") for row in rows] == [False, True]
+    assert face("install", "mini").returncode == 0
+    assert _start(launcher).stdout == "computed on cpu again\n"
+    (folder / "source" / "mine.txt").write_text("mine")
+    assert face("uninstall", "mini").returncode == 0
+    assert {path.name for path in folder.iterdir()} <= {"source", "lock"}
+
+
+def test_launcher_hands_on_words_and_the_exit_code(locked: World, face: Face, tmp_path: Path) -> None:
+    app = locked.upstream / "app.py"
+    app.write_bytes(
+        b"import sys\n" + app.read_bytes() + b"    sys.exit(len(sys.argv[1:]) and print(sys.argv[1:]) or 7)\n"
+    )
+    locked.name_commit(tmp_path)
+    text = locked.app.read_text()
+    locked.app.write_text(text[: text.index('[[check]]\nid = "says-where"')])
+    assert face("lock", "mini", "--platform", _platform()).returncode == 0
+    assert face("install", "mini").returncode == 0
+    done = _start(tmp_path / "installed" / "mini@tiny" / "run", "--profile", "a b", "$x", "--json")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (7, "['--profile', 'a b', '$x', '--json']")
+
+
+# --- side by side -----------------------------------------------------------------------------------------------------
+
+
+def test_two_profiles_live_side_by_side(locked: World, face: Face, patchlock: Patchlock, tmp_path: Path) -> None:
+    other = locked.profile.with_name("other.toml")
+    other.write_text(locked.profile.read_text().replace("specificity = 0", 'specificity = 1\n[environment]\nX = "1"'))
+    home = tmp_path / "installed"
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert face("prune", "mini").stdout == "there is only the generation in use: nothing to remove\n"  # not `other`
+    assert face("lock", "mini", "--profile", "other", "--platform", _platform()).returncode == 0
+    said = face("install", "mini")  # the one that fits best
+    assert "run       patchlock run mini --profile other" in said.stdout
+    for command in ("verify", "run", "rollback", "prune", "uninstall", "update"):
+        said = face(command, "mini")
+        assert said.returncode == 2
+        assert said.stderr == ("error[usage]: mini is installed on other and on tiny; name one: --profile other\n"), (
+            command
+        )
+    before = {path: path.stat().st_mtime_ns for path in (home / "mini@other").rglob("*") if path.name != "__pycache__"}
+    assert patchlock("run", "mini", "--profile", "tiny").stdout == "computed on cpu\n"
+    assert face("install", "mini", "--profile", "tiny", "--reinstall").returncode == 0
+    assert face("rollback", "mini", "--profile", "tiny").returncode == 0
+    assert face("prune", "mini", "--profile", "tiny").returncode == 0
+    assert face("uninstall", "mini", "--profile", "tiny").stdout == "mini is removed from tiny\n"
+    assert {
+        path: path.stat().st_mtime_ns for path in (home / "mini@other").rglob("*") if path.name != "__pycache__"
+    } == before
+    assert face("verify", "mini").returncode == 0  # there is one again
+    assert _start(home / "mini@other" / "run").stdout == "computed on cpu\n"
+
+
+def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_path: Path) -> None:
+    other = locked.profile.with_name("other.toml")
+    other.write_text(locked.profile.read_text().replace("specificity = 0", "specificity = 1"))
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    outputs = tmp_path / "installed" / "mini@tiny" / "source" / "outputs"
+    outputs.mkdir()
+    (outputs / "song.wav").write_bytes(b"x" * 250_000)
+    said = face("uninstall", "mini").stdout
+    assert f"kept, because it is yours (1, 0.2 MB): {outputs.parent}\n  outputs/song.wav  0.2 MB\n" in said
+    assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
+    assert face("uninstall", "mini", "--purge").returncode == 0
+    assert list((tmp_path / "installed").iterdir()) == []
+
+
+# --- room -------------------------------------------------------------------------------------------------------------
+
+
+def _du(*folders: Path) -> int:
+    done = subprocess.run(["du", "-sc", "-B1", *map(str, folders)], capture_output=True, text=True, check=True)
+    return int(done.stdout.splitlines()[-1].split()[0])
+
+
+def test_prune_frees_what_it_promises(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_LINK_MODE", "hardlink")
+    assert face("install", "mini").returncode == 0
+    assert face("install", "mini", "--reinstall").returncode == 0
+    needed = next(package for package in sorted(tmp_path.glob("installed/*/environments/*/lock.txt")))
+    digest = Sha256(needed.read_text().rpartition("--hash=sha256:")[2][:64])
+    for sha256 in (digest, Sha256("0" * 64)):
+        kept = wheelhouse.place(tmp_path / "cache", sha256, "delta-1.0-py3-none-any.whl")
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(b"x" * 50_000)
+    planned = json.loads(face("prune", "mini", "--dry-run", "--json").stdout)["data"]
+    assert [one["file"] for one in planned["downloads"]] == ["delta-1.0-py3-none-any.whl"]
+    (generation,) = planned["removed"]
+    assert generation["shared_bytes"] > 0
+    text = face("prune", "mini", "--dry-run").stdout
+    assert "MB: delta-1.0-py3-none-any.whl, which no generation needs\n" in text
+    assert "not freed " in text
+    everything = [tmp_path / name for name in ("installed", "uv", "cache")]
+    environments = tmp_path / "installed" / "mini@tiny" / "environments"
+    before = _du(environments, tmp_path / "uv", tmp_path / "cache" / "wheels")
+    assert face("prune", "mini").returncode == 0
+    freed = before - _du(environments, tmp_path / "uv", tmp_path / "cache" / "wheels")
+    assert freed == generation["bytes"] + planned["downloads"][0]["bytes"]
+    assert wheelhouse.find(tmp_path / "cache", digest) is not None
+    assert all(path.exists() for path in everything)
+    said = face("uninstall", "mini").stdout
+    assert "kept for the next install: 50000 bytes of downloads in" in said
