@@ -22,10 +22,15 @@ if TYPE_CHECKING:
     from packaging.pylock import PackageSdist, PackageWheel, Pylock
 
 
-def locate(lock: Lock, platform: Platform) -> Mapping[NormalizedName, Located]:
+def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mapping[NormalizedName, Located]:
     """Find the address of the one file of each distribution, by its sha256.
 
     Files that carry an address in the lock keep it; all others are asked of the machine's default index, all at once.
+
+    Args:
+        lock: the lock.
+        platform: the one it is for.
+        installing: whether the files are fetched now, so that further indexes of the machine are welcome, as to uv.
 
     Raises:
         DownloadError: the index has not, or no longer, the files that the lock names; names all of them.
@@ -37,14 +42,14 @@ def locate(lock: Lock, platform: Platform) -> Mapping[NormalizedName, Located]:
         if package.url
     }
     asked = [package for package in lock.packages if not package.url]
-    offered = _offered(lock, platform) if asked else {}
+    offered = _offered(lock, platform, installing=installing) if asked else {}
     missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in offered]
     if missing:
         raise _gone(missing)
     return places | {package.name: offered[package.sha256] for package in asked}
 
 
-def _offered(lock: Lock, platform: Platform) -> dict[str, Located]:
+def _offered(lock: Lock, platform: Platform, *, installing: bool) -> dict[str, Located]:
     """Ask for every file of every pinned version that fits the platform, by sha256."""
     from packaging.pylock import Pylock
 
@@ -59,7 +64,7 @@ def _offered(lock: Lock, platform: Platform) -> dict[str, Located]:
                 *("--python-version", lock.provenance.python, "--python-platform", platform.uv),
                 *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
                 cwd=folder,
-                installing=False,
+                installing=installing,
             )
         except UnsatisfiableError as error:
             raise _gone(error.evidence) from error

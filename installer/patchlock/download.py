@@ -45,7 +45,14 @@ def _silent(_done: int, _size: int) -> None:
 
 
 def fetch(
-    address: str, target: Path, *, sha256: Sha256, tell: Tell = _silent, pause: Callable[[float], None] = time.sleep
+    address: str,
+    target: Path,
+    *,
+    sha256: Sha256,
+    tell: Tell = _silent,
+    over: requests.Session | None = None,
+    pause: Callable[[float], None] = time.sleep,
+    wait: float = _OTHER_HOLDER,
 ) -> Path:
     """Bring one file to its place; it is there whole and right, or not at all.
 
@@ -57,9 +64,12 @@ def fetch(
         target: where the file goes; its folder is made.
         sha256: what the file must be.
         tell: see `Tell`.
+        over: what `session(encoding="identity")` has opened; None opens connections of its own.
         pause: waits some seconds before another attempt.
+        wait: seconds to wait for another patchlock that fetches the same file.
 
     Raises:
+        BusyError: that one did not end in time.
         HashMismatchError: other bytes came; they were removed.
         NetworkError: the server does not answer, or not to the end, several times over.
         DownloadError: it answers that it will not give the file, or the address is none.
@@ -67,9 +77,10 @@ def fetch(
     if is_there(target, sha256):
         return target
     part = target.with_name(f"{target.name}.part")
-    with mutex.hold(part.with_name(f"{part.name}.lock"), wait=_OTHER_HOLDER):
+    with mutex.hold(part.with_name(f"{part.name}.lock"), wait=wait):
         if not is_there(target, sha256):
-            _bring(address, part, sha256, tell, pause)
+            with contextlib.nullcontext(over) if over is not None else session(encoding="identity") as opened:
+                _bring(opened, address, part, sha256, tell, pause)
             part.replace(target)
     return target
 
@@ -81,7 +92,8 @@ def fetch_unproved(address: str, target: Path, *, pause: Callable[[float], None]
         NetworkError, DownloadError: as `fetch`.
     """
     part = target.with_name(f"{target.name}.part")
-    _download(address, part, _silent, pause)
+    with session(encoding="identity") as opened:
+        _download(opened, address, part, _silent, pause)
     part.replace(target)
     return Sha256(_digest(target))
 
@@ -161,7 +173,14 @@ def is_there(target: Path, sha256: Sha256) -> bool:
     return target.is_file() and _digest(target) == sha256
 
 
-def _bring(address: str, part: Path, sha256: Sha256, tell: Tell, pause: Callable[[float], None]) -> None:
+def _bring(
+    opened: requests.Session,
+    address: str,
+    part: Path,
+    sha256: Sha256,
+    tell: Tell,
+    pause: Callable[[float], None],
+) -> None:
     parts = urlsplit(address)
     local = _local(address)
     if local is not None:
@@ -170,10 +189,10 @@ def _bring(address: str, part: Path, sha256: Sha256, tell: Tell, pause: Callable
         shutil.copyfile(local, part)
     elif parts.scheme in {"http", "https"} and parts.hostname:
         resumed = part.is_file() and part.stat().st_size > 0
-        _download(address, part, tell, pause)
+        _download(opened, address, part, tell, pause)
         if resumed and _digest(part) != sha256:  # what lay there may be of another file
             part.unlink()
-            _download(address, part, tell, pause)
+            _download(opened, address, part, tell, pause)
     else:
         raise DownloadError(
             "only http, https and file addresses can be fetched", where=_shown(address), remedy="correct the address"
@@ -196,22 +215,25 @@ def _local(address: str) -> Path | None:
     return Path(address) if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address) else None
 
 
-def _download(address: str, part: Path, tell: Tell, pause: Callable[[float], None]) -> None:
+def _download(opened: requests.Session, address: str, part: Path, tell: Tell, pause: Callable[[float], None]) -> None:
     """Try several times; each attempt goes on where the one before stopped."""
-    with session(encoding="identity") as opened:
-        _patiently(address, lambda: _attempt(opened, address, part, tell), pause)
+    _patiently(address, lambda: _attempt(opened, address, part, tell), pause)
 
 
 @contextlib.contextmanager
-def session(*, encoding: str = "gzip") -> Iterator[requests.Session]:
+def session(*, encoding: str = "gzip", at_once: int = 10) -> Iterator[requests.Session]:
     """Open connections that several pages can be read over, also in several threads; keeps no cookies.
 
     Args:
         encoding: what the server may pack its answers with.
+        at_once: connections to one server that are kept open.
     """
     import requests
+    from requests.adapters import HTTPAdapter
 
     with requests.Session() as opened:
+        for scheme in ("https://", "http://"):
+            opened.mount(scheme, HTTPAdapter(pool_maxsize=at_once))
         opened.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": encoding})
         opened.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
         opened.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))

@@ -144,6 +144,7 @@ def sync(
     *,
     tell: Callable[[str], None],
     lock: int,
+    offline: bool = False,
 ) -> None:
     """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
 
@@ -157,6 +158,7 @@ def sync(
         build_constraints: pins what these builds require; what it does not name stops the install.
         tell: called with what uv says while it works.
         lock: descriptor of the installation's lock.
+        offline: take what is not in `local` from uv's cache, and ask no network.
 
     Raises:
         HashMismatchError: an index gave other bytes; nothing of them was installed.
@@ -168,15 +170,11 @@ def sync(
         shutil.copyfile(build_constraints, folder / BUILD)
     base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
     try:
-        if local:
-            (folder / _LOCAL).write_text(wheelhouse.listing(local), encoding="utf-8", newline="\n")
-            only = ("--offline", "--only-binary", ":all:", "-r", _LOCAL)
-            uv.watch(*base, *only, cwd=folder, installing=True, tell=tell, keep_open=[lock])
         others = [package for package in lock_of(folder).packages if package.name not in local]
-        if others:
+        if others:  # first: what uv's cache lacks is known before anything is unpacked
             (folder / _INDEX).write_text("".join(f"{p}\n" for p in others), encoding="utf-8", newline="\n")
             uv.watch(
-                *(*base, "--only-binary", ":all:"),
+                *(*base, "--only-binary", ":all:", *(["--offline"] if offline else [])),
                 *(option for name in source_builds for option in ("--no-binary", name)),
                 *(("--build-constraints", BUILD) if build_constraints is not None else ()),
                 *("--require-build-hashes", "--preview-features", "build-dependency-hashes", "-r", _INDEX),
@@ -185,6 +183,10 @@ def sync(
                 tell=tell,
                 keep_open=[lock],
             )
+        if local:
+            (folder / _LOCAL).write_text(wheelhouse.listing(local), encoding="utf-8", newline="\n")
+            only = ("--offline", "--only-binary", ":all:", "-r", _LOCAL)
+            uv.watch(*base, *only, cwd=folder, installing=True, tell=tell, keep_open=[lock])
     except HashMismatchError as error:
         raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
 

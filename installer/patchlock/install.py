@@ -6,14 +6,14 @@ import contextlib
 import dataclasses
 import datetime
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from patchlock import checkout, checks, environments, moving, mutex, patching, planning, providing, trees, worktree
+from patchlock import checkout, checks, environments, filling, moving, mutex, patching, planning, trees, worktree
 from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError
-from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh, rules_of
+from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Outcome, Sha256, SmokeImportCheck
 
@@ -133,11 +133,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
             environments.create(folder, request.profile.python, lock=job.held)
-            path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-            tell = _downloads(progress, f"{len(job.lock.packages)} packages")
-            build = request.catalogue.build_path(path) if job.lock.provenance.build_constraints else None
-            local = providing.provide(request, job.lock, tell=tell, held=job.held)
-            environments.sync(folder, path, local, rules_of(request).source_builds, build, tell=tell, lock=job.held)
+            filling.fill(request, job.lock, folder, progress, job.held)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)
@@ -161,24 +157,6 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     worktree.keep(installation.source, name, job.applied)
     environments.switch(installation, name)
     return receipt, moved.merged
-
-
-def _downloads(progress: Progress, packages: str) -> Callable[[str], None]:
-    """Turn what uv says into what is still on its way: `27 packages: downloading av (34.1MiB), numpy (16.1MiB)`."""
-    waiting: dict[str, str] = {}
-
-    def tell(line: str) -> None:
-        verb, _, rest = line.strip().partition(" ")
-        name = rest.partition(" ")[0]
-        if verb in {"Downloading", "Building"}:
-            waiting[name] = rest
-        elif verb in {"Downloaded", "Built"}:
-            waiting.pop(name, None)
-        elif verb != "Prepared":
-            return
-        progress.say(f"{packages}: downloading {', '.join(waiting.values())}" if waiting else f"{packages}: unpacking")
-
-    return tell
 
 
 def _move_source(job: _Job) -> moving.Moved:

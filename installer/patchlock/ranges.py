@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -135,6 +136,34 @@ def open_file(address: str, *, ahead: int = 0) -> BinaryIO:
     if parts.scheme == "file":
         return Path(url2pathname(parts.path)).open("rb")
     return io.BufferedReader(RemoteFile(address, ahead=ahead), buffer_size=1)
+
+
+def size(address: str) -> int | None:
+    """Ask how many bytes a file has, with one small request, or a second one where the server does not take the first.
+
+    Args:
+        address: `https://…`, `http://…` or `file://…`.
+
+    Returns:
+        None where nobody says; whoever fetches the file is told why.
+    """
+    import requests
+
+    parts = urlsplit(address)
+    with contextlib.suppress(requests.exceptions.RequestException, OSError):
+        if parts.scheme == "file":
+            return Path(url2pathname(parts.path)).stat().st_size
+        with _session().head(address, allow_redirects=True, timeout=(_CONNECT, _SILENCE)) as answer:
+            length = answer.headers.get("Content-Length", "")
+            if answer.status_code == 200 and length.isdigit():
+                return int(length)
+        if answer.status_code not in {401, 403, 404, 410}:
+            one = {"Range": "bytes=0-0"}
+            with _session().get(address, headers=one, stream=True, timeout=(_CONNECT, _SILENCE)) as answer:
+                whole = re.fullmatch(r"bytes 0-0/(\d+)", answer.headers.get("Content-Range", ""))
+                if answer.status_code == 206 and whole:
+                    return int(whole[1])
+    return None
 
 
 def _session() -> requests.Session:

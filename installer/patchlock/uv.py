@@ -41,7 +41,7 @@ so that it never wants to build one. Tested with uv 0.13.8 by `test_no_build_cod
 _CREDENTIALS = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)")
 
 _UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "Request failed after")
-_OFFLINE = ("the network was disabled", "network connectivity is disabled", "--offline")
+_OFFLINE = ("the network was disabled", "etwork connectivity is disabled", "--offline")
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
@@ -110,6 +110,11 @@ def is_online() -> bool:
     return os.environ.get("UV_OFFLINE", "").strip().lower() in {"", "0", "f", "false", "n", "no", "off"}
 
 
+def copies() -> bool:
+    """Say whether uv is told to copy files from its cache instead of linking to them."""
+    return os.environ.get("UV_LINK_MODE", "").strip().lower() == "copy"
+
+
 def default_index() -> str:
     """Name the index that uv asks on this machine for what no other index has, without its last slash.
 
@@ -156,7 +161,15 @@ def named(error: CommandFailedError) -> PatchlockError:
         return HashMismatchError(
             f"{found[1] if found else 'a file'} is not the file that the lock names, and nothing of it was installed",
             where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
-            remedy="the index or a cache has other bytes: run `uv cache clean` and try again; if it stays so, tell us",
+            remedy="the index or a cache has other bytes: "
+            f"run `{_clean(found[1] if found else '')}` and the same command again; if it stays so, tell us",
+        )
+    if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
+        return CommandFailedError(
+            f"what uv's cache has of {broken[1]} is damaged, and it was not installed",
+            where=_verb(error.where),
+            remedy=f"run `{_clean(broken[1])}` and the same command again",
+            evidence=error.evidence,
         )
     if any(text in words for text in _OFFLINE):
         return NetworkError(
@@ -197,6 +210,12 @@ def named(error: CommandFailedError) -> PatchlockError:
         )
     error.where = _verb(error.where)
     return error
+
+
+def _clean(distribution: str) -> str:
+    """Write the command that removes one distribution from uv's cache; our uv need not be on the user's PATH."""
+    name = re.match(r"[A-Za-z0-9._-]*", distribution)
+    return shlex.join([str(find()), "cache", "clean", *([name[0]] if name and name[0] else [])])
 
 
 def no_page(where: str) -> NetworkError:

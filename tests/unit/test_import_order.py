@@ -30,6 +30,9 @@ STOREYS: dict[str, int] = {
         ("gathering", "providing", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3
     ),
     **dict.fromkeys(("exporting", "holding", "patched_wheels"), 3),
+    **dict.fromkeys(("sizes", "disk_room", "uv_cache", "fetching"), 2),
+    "transfers": 1,
+    **dict.fromkeys(("exporting", "holding", "filling"), 3),
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),
     "stating": 3,

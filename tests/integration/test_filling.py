@@ -1,0 +1,317 @@
+"""How an environment is filled: nobody is asked where all is here, and what is missing is fetched by its hash."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import miniature
+import pytest
+from conftest import Patchlock
+from depot import Depot, until
+from miniature import World
+from packaging.version import Version
+
+from patchlock import disk_room, download, environments, filling, platforms, probes, uv, wheelhouse
+from patchlock.catalogue import Catalogue
+from patchlock.disk_room import FileSystem
+from patchlock.errors import DiskFullError, DownloadError, HashMismatchError, NetworkError
+from patchlock.gathering import Request, read_lock
+from patchlock.model import Sha256
+
+ALPHA, BETA, GAMMA = (f"{name}-py3-none-any.whl" for name in ("alpha-1.0", "beta-1.5", "gamma-2.0"))
+
+
+class Told:
+    """Keeps what a person would be told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.notes: list[str] = []
+
+    def stage(self, _: str) -> contextlib.AbstractContextManager[None]:
+        """Run a stage."""
+        return contextlib.nullcontext()
+
+    def say(self, text: str) -> None:
+        """Keep it."""
+        self.said.append(text)
+
+    def note(self, text: str) -> None:
+        """Keep it."""
+        self.notes.append(text)
+
+
+Fill = Callable[[], Told]
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an empty environment once; tests take copies."""
+    folder = tmp_path_factory.mktemp("empty") / "environment"
+    with folder.with_suffix(".held").open("w") as held:
+        environments.create(folder, Version(miniature.PYTHON), lock=held.fileno())
+    return folder
+
+
+@pytest.fixture
+def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
+    """Give a function that fills a new environment with the lock of the miniature."""
+    platform = platforms.platform_of(probes.probe())
+    assert platform is not None
+    catalogue = Catalogue(root=locked.catalogue)
+    request = Request(
+        app=catalogue.app("mini"),
+        profile=catalogue.profile("tiny"),
+        platform=platform,
+        catalogue=catalogue,
+        home=tmp_path / "installed",
+        cache=tmp_path / "cache",
+    )
+    lock, _ = read_lock(request)
+
+    def run() -> Told:
+        folder = request.installation.environments / str(len(list(request.home.glob("*/*/*"))))
+        told = Told()
+        shutil.copytree(empty, folder, symlinks=True)
+        with (tmp_path / "held").open("w") as held:
+            filling.fill(request, lock, folder, told, held.fileno())
+        names = {path.name.partition("-")[0] for path in folder.glob("**/*.dist-info")}
+        assert names == {"alpha", "beta", "gamma"}
+        return told
+
+    return run
+
+
+@pytest.fixture
+def depot(locked: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Depot]:
+    """Give the test a locked app, and an index over HTTP that has its wheels."""
+    made = Depot(locked.wheels)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", made.index)
+    monkeypatch.setenv("UV_OFFLINE", "0")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    yield made
+    made.close()
+
+
+def _files(depot: Depot) -> list[str]:
+    """List the files that were asked for, without what only their sizes and ends were asked for."""
+    return sorted(
+        path.removeprefix("/files/")
+        for method, path, wanted in depot.asked
+        if method == "GET" and path.startswith("/files/") and not re.fullmatch(r"bytes=(-|0-0|\d+-\d)\d*", wanted)
+    )
+
+
+def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
+    depot: Depot, fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = fill()
+    assert told.notes == []
+    assert told.said[0] == "3 packages: asking where they lie"
+    assert "3 packages: 0.0 of 0.0 MB" in told.said
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "cache").glob("wheels/*/*.whl")}
+    assert kept == {name: depot.files[name] for name in (ALPHA, BETA, GAMMA)}
+    depot.asked.clear()
+    fill()
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "another-uv"))
+    fill()
+    assert depot.asked == []
+    assert wheelhouse.unneeded(tmp_path / "cache", wheelhouse.needed(tmp_path / "installed")) == ()
+
+
+def test_what_uv_has_is_not_fetched_again(depot: Depot, fill: Fill, tmp_path: Path) -> None:
+    for words in (
+        ("venv", "-q", "other"),
+        ("pip", "install", "-q", "--python", "other", "alpha==1.0", "gamma==2.0", "--no-deps"),
+    ):
+        uv.run(*words, "--no-config", cwd=tmp_path, installing=True)
+    depot.asked.clear()
+    fill()
+    assert _files(depot) == [BETA]
+    depot.asked.clear()
+    fill()
+    assert depot.asked == []
+
+
+@pytest.mark.parametrize("warm", [(), (ALPHA,)], ids=["nothing is here", "one is here"])
+def test_without_a_network_the_sentence_is_clear(
+    depot: Depot, fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: tuple[str, ...]
+) -> None:
+    for name in warm:
+        download.fetch(
+            depot.url(name),
+            wheelhouse.place(tmp_path / "cache", Sha256(depot.promised[name]), name),
+            sha256=Sha256(depot.promised[name]),
+        )
+    depot.asked.clear()
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    with pytest.raises(NetworkError) as refused:
+        fill()
+    assert str(refused.value).startswith(
+        "a package is not in the cache and the network is switched off (UV_OFFLINE); "
+        "allow the network, or run the same command once on a connected machine"
+    )
+    assert depot.asked == []
+
+
+def test_flipped_bit_is_refused_and_kept_nowhere(depot: Depot, fill: Fill, tmp_path: Path) -> None:
+    depot.files[BETA] = depot.files[BETA][:-1] + b"\1"
+    with pytest.raises(HashMismatchError, match=f"{BETA} is not the file that was promised, and was removed") as found:
+        fill()
+    assert found.value.where.startswith(depot.url(BETA))
+    assert not list((tmp_path / "cache").glob(f"wheels/*/{BETA}*[!k]"))
+    depot.files[BETA] = depot.files[BETA][:-1] + b"\0"
+    fill()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda data: data[: len(data) // 2], id="truncated"),
+        pytest.param(lambda data: data.replace(b"__version__", b"__versiom__"), id="flipped"),
+    ],
+)
+def test_damaged_file_of_the_wheelhouse_is_fetched_again(
+    depot: Depot, fill: Fill, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    fill()
+    (kept,) = (tmp_path / "cache").glob(f"wheels/*/{BETA}")
+    kept.write_bytes(damage(kept.read_bytes()))
+    shutil.rmtree(tmp_path / "uv")
+    depot.asked.clear()
+    assert fill().notes == [f"damaged in the wheelhouse, and removed: {BETA}"]
+    assert kept.read_bytes() == depot.files[BETA]
+    assert _files(depot) == [BETA]
+
+
+def test_file_that_only_uv_gets_is_left_to_it_and_told(
+    depot: Depot, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a password that only uv's keyring knows."""
+    real = download.fetch
+
+    def fetch(address: str, target: Path, **options: object) -> Path:
+        if BETA in address:
+            raise DownloadError(f"{BETA} cannot be fetched: the server asks for a password")
+        return real(address, target, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(download, "fetch", fetch)
+    assert fill().notes == [
+        f"left to uv, without a word on how far it is: beta; {BETA} cannot be fetched: the server asks for a password"
+    ]
+
+
+def test_file_that_nobody_gets_is_named_with_its_host(depot: Depot, fill: Fill) -> None:
+    depot.status[BETA] = 403
+    with pytest.raises(DownloadError, match=f"{BETA} cannot be fetched: the server does not allow it") as found:
+        fill()
+    assert found.value.where == depot.url(BETA)
+
+
+def test_index_that_lost_a_file_is_told(depot: Depot, fill: Fill) -> None:
+    del depot.files[BETA]
+    with pytest.raises(DownloadError, match="the package index does not have files of the lock"):
+        fill()
+
+
+# --- room -------------------------------------------------------------------------------------------------------------
+
+
+def _free(monkeypatch: pytest.MonkeyPatch, look: Callable[[Path], FileSystem]) -> None:
+    monkeypatch.setattr(disk_room, "look", look)
+
+
+def test_nothing_is_fetched_without_room(
+    depot: Depot, fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _free(monkeypatch, lambda _: FileSystem(device=1, free=100_000_000))
+    with pytest.raises(DiskFullError) as refused:
+        fill()
+    assert refused.value.what == "101 MB are needed and 100 MB are free, so nothing was begun"
+    assert refused.value.evidence == (
+        f"1 MB of wheels to download in {tmp_path / 'cache'}",
+        f"1 MB of unpacked packages in uv's cache in {tmp_path / 'uv'}",
+    )
+    assert _files(depot) == []
+
+
+def test_copies_need_room_where_uv_cannot_link(
+    depot: Depot, fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill()
+    depot.asked.clear()
+    home = tmp_path / "installed"
+    _free(monkeypatch, lambda path: FileSystem(device=int(home in path.parents), free=100_000_000))
+    with pytest.raises(DiskFullError) as refused:
+        fill()
+    assert "or choose another disk with PATCHLOCK_HOME, and" in str(refused.value)
+    assert [line.partition(" in /")[0] for line in refused.value.evidence] == [
+        "1 MB of copies of packages in the environment"
+    ]
+    assert depot.asked == []
+
+
+# --- cut off ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def big(world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Depot]:
+    """Give the test an app with one wheel of 3 MB."""
+    noise = {"alpha.py": '__version__ = "1.0"\n', "alpha.bin": os.urandom(1_500_000).hex()}
+    miniature.wheel(world.wheels, "alpha", "1.0", requires=("gamma<3",), files=noise)
+    miniature.index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), sorted(world.wheels.iterdir()))
+    done = patchlock("lock", "mini")
+    assert done.returncode == 0, done.stderr
+    made = Depot(world.wheels)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", made.index)
+    monkeypatch.setenv("UV_OFFLINE", "0")
+    yield made
+    made.close()
+
+
+def _parts(folder: Path) -> int:
+    return sum(path.stat().st_size for path in (folder / "cache").glob("wheels/*/*.part"))
+
+
+def _start(patchlock: Patchlock, folder: Path, home: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*patchlock.command, "install", "mini"],
+        cwd=folder,
+        env=patchlock.env({"PATCHLOCK_HOME": str(folder / home)}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def test_killed_download_is_gone_on_with_by_two_at_once(big: Depot, patchlock: Patchlock, tmp_path: Path) -> None:
+    big.stalls[ALPHA] = 2_000_000
+    killed = _start(patchlock, tmp_path, "one")
+    until(lambda: _parts(tmp_path) >= 1_900_000)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    came = _parts(tmp_path)
+    big.stalls[ALPHA] = 0
+    big.asked.clear()
+    big.sent.clear()
+    runs = [_start(patchlock, tmp_path, home) for home in ("one", "two")]
+    until(lambda: f"bytes={came}-" in big.asked_for(ALPHA))
+    until(lambda: all(list(tmp_path.glob(f"{home}/*/environments/*/lock.txt")) for home in ("one", "two")))
+    big.go.set()
+    for run in runs:
+        _, stderr = run.communicate(timeout=60)
+        assert run.returncode == 0, stderr
+    assert [wanted for wanted in big.asked_for(ALPHA) if wanted == "" or wanted.endswith("-")] == [f"bytes={came}-"]
+    ends = 2 * 2 * 64 * 1024  # of the file, which uv reads for its metadata, twice in each run at most
+    assert 2_900_000 - came < big.sent[ALPHA] < len(big.files[ALPHA]) - came + ends
