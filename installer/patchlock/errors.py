@@ -296,6 +296,12 @@ class SdistError(PatchlockError):
     code = "sdist"
 
 
+class ArchiveError(PatchlockError):
+    """An archive cannot be read, or holds what must not be unpacked; nothing of it was written."""
+
+    code = "archive"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -36,6 +36,8 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),
     "stating": 3,
+    "member_names": 1,
+    "unpacking": 2,
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version
