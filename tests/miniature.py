@@ -8,6 +8,7 @@ import hashlib
 import re
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from patchlock import checkout
@@ -24,7 +25,7 @@ def wheel(
     version: str,
     *,
     requires: tuple[str, ...] = (),
-    files: dict[str, str] | None = None,
+    files: Mapping[str, str | bytes] | None = None,
     tag: str = "py3-none-any",
 ) -> Path:
     """Build a real wheel of a few lines (PEP 427)."""
@@ -33,15 +34,16 @@ def wheel(
     info = f"{module}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
-    content = {f"{module}.py": f'__version__ = "{version}"\n'} if files is None else files
+    content: dict[str, str | bytes] = {f"{module}.py": f'__version__ = "{version}"\n'} if files is None else {**files}
     content |= {
         f"{info}/METADATA": metadata,
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }
     rows = []
     for path, text in content.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.append(f"{path},sha256={digest},{len(text.encode())}")
+        data = text if isinstance(text, bytes) else text.encode()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        rows.append(f"{path},sha256={digest},{len(data)}")
     content[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"
     path = folder / f"{module}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:

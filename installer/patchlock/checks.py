@@ -19,8 +19,8 @@ from typing import Any, assert_never
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import process, smoke
-from patchlock.environments import interpreter
+from patchlock import preloading, process, smoke
+from patchlock.environments import interpreter, read_receipt
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
 from patchlock.lockfile import Lock
 from patchlock.model import (
@@ -75,7 +75,7 @@ def verify(lock: Lock, checks: tuple[Check, ...], place: Place, tell: Callable[[
     # A check leaves nothing behind in the user's tree.
     place = dataclasses.replace(place, variables={**place.variables, "PYTHONDONTWRITEBYTECODE": "1"})
     tell("packages")
-    results = [_packages(lock, place)]
+    results = [_packages(lock, place), *_overlays(place.environment)]
     for check in checks:
         tell(check.id)
         results.append(_run(check, place))
@@ -134,6 +134,16 @@ def _packages(lock: Lock, place: Place) -> CheckResult:
     ]
     detail = "; ".join(sorted(wrong)) or f"{len(wanted)} packages, as locked"
     return CheckResult(id="packages", level="seen", passed=not wrong, detail=detail)
+
+
+def _overlays(environment: Path) -> Iterator[CheckResult]:
+    """Compare the libraries that are loaded before the app's own with what was installed, where there are any."""
+    receipt = read_receipt(environment)
+    expected = preloading.archives(environment) if receipt is None else receipt.overlays
+    wrong = preloading.problems(environment, expected)
+    if expected or wrong:
+        detail = "; ".join(wrong) or f"{', '.join(expected)}: every file as installed"
+        yield CheckResult(id="overlays", level="seen", passed=not wrong, detail=detail)
 
 
 def _installed(environment: Path) -> Iterator[tuple[NormalizedName, Version]]:

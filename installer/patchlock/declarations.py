@@ -12,7 +12,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import rule_tables
+from patchlock import overlay_tables, rule_tables
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.model import (
@@ -312,6 +312,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
         from_pypi=table.each("from-pypi", distribution),
         rules=rule_tables.rules(root, (name,)),
         environment=root.mapping("environment"),
+        overlays=overlay_tables.overlays_of(root, platforms),
         checks=_checks(root),
         origin=table.origin(),
     )

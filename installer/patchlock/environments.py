@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.version import Version
 
-from patchlock import gate, lockfile, process, uv, wheelhouse
+from patchlock import gate, lockfile, preloading, process, uv, wheelhouse
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
@@ -111,6 +111,8 @@ class Receipt:
     present: Mapping[str, Sha256]
     """The same files as they stood when the checks passed, the user's edits included."""
     checks: tuple[CheckRecord, ...]
+    overlays: Mapping[str, Sha256] = dataclasses.field(default_factory=dict)
+    """Id → sha256 of the archive that its libraries are from."""
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -212,9 +214,12 @@ def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mappi
         folder: the environment.
         profile: the profile's variables, which win.
         defaults: the app's, which a variable of the user wins over.
+
+    Raises:
+        OverlayError: the environment has an overlay that cannot work now.
     """
     env = process.environment()
-    env = dict(defaults) | env | dict(profile)
+    env = preloading.variables(folder, dict(defaults) | env | dict(profile))
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
     path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
@@ -237,7 +242,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     """Declare a generation complete."""
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
-    tables = {name: values.pop(name) for name in ("environment", "patched", "present")}
+    tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]

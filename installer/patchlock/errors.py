@@ -302,6 +302,12 @@ class ArchiveError(PatchlockError):
     code = "archive"
 
 
+class OverlayError(PatchlockError):
+    """Libraries that are loaded before an app's own cannot be put there, or cannot work on this machine."""
+
+    code = "overlay"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -1,4 +1,7 @@
-"""Put the gate into an environment: what keeps an app from installing packages while it runs; see `kernels/gate.py`."""
+"""Put the gate into an environment: what keeps an app from installing packages while it runs; see `kernels/gate.py`.
+
+It is also the one hook by which anything of ours is in an app's process: `kernels/preload.py` starts from it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _CODE = "import _patchlock_gate; _patchlock_gate.shim()"
 
 
 def put(environment: Path, python: Path) -> None:
-    """Write the gate into a virtual environment: a module, a `.pth` file and a folder of stand-ins for installers.
+    """Write the gate into a virtual environment: two modules, a `.pth` file and a folder of stand-ins for installers.
 
     On Windows a stand-in is a `.cmd` file, which only a shell finds.
 
@@ -26,11 +29,13 @@ def put(environment: Path, python: Path) -> None:
         python: its interpreter.
     """
     (packages,) = environment.glob("Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages")
-    source = importlib.resources.files("patchlock") / "kernels" / "gate.py"
-    module = packages / "_patchlock_gate.py"
-    module.write_bytes(source.read_bytes())
-    # Every start of Python reads it; compiling it each time would take longer than all the rest.
-    process.run(str(python), "-I", "-m", "py_compile", str(module), env=process.environment())
+    modules = []
+    for kernel in ("gate", "preload"):
+        source = importlib.resources.files("patchlock") / "kernels" / f"{kernel}.py"
+        modules.append(packages / f"_patchlock_{kernel}.py")
+        modules[-1].write_bytes(source.read_bytes())
+    # Every start of Python reads them; compiling them each time would take longer than all the rest.
+    process.run(str(python), "-I", "-m", "py_compile", *map(str, modules), env=process.environment())
     (packages / "_patchlock_gate.pth").write_text(_STARTER, "utf-8")
     shims = folder(environment)
     shims.mkdir(exist_ok=True)

@@ -51,6 +51,10 @@ class Request:
     revision: str | None = None
     """Another commit than the catalogue's."""
     reinstall: bool = False
+    archives: tuple[Path, ...] = ()
+    """Archives of overlays that the user has; each stands for the one that the profile calls so."""
+    accept_changed: tuple[str, ...] = ()
+    """Archives of overlays that may have other bytes than at their first use."""
 
     @property
     def installation(self) -> Installation:

@@ -10,7 +10,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from patchlock import checkout, checks, environments, filling, moving, mutex, patching, planning, trees, worktree
+from patchlock import (
+    checkout,
+    checks,
+    environments,
+    filling,
+    moving,
+    mutex,
+    overlaying,
+    patching,
+    planning,
+    preloading,
+    trees,
+    worktree,
+)
 from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
@@ -64,6 +77,7 @@ def install(request: Request, progress: Progress, *, leave_conflicts: bool = Fal
     planning.require_possible(request.app, request.profile, request.platform)
     with progress.stage("preflight"):
         _preflight(request)
+        overlaying.require_possible(request)
         lock, data = read_lock(request)
         progress.say(f"{request.profile.name} on {request.platform.name}, Python {request.profile.python}")
     with working(request.installation, progress) as held:
@@ -134,6 +148,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         if receipt is None:
             environments.create(folder, request.profile.python, lock=job.held)
             filling.fill(request, job.lock, folder, progress, job.held)
+            overlaying.put(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)
@@ -212,6 +227,7 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         patched=patched,
         present={file: planning.sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()},
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
+        overlays=preloading.archives(environments.generation(request.installation, name)),
     )
 
 

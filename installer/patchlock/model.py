@@ -14,6 +14,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.lock_rules import LockRules
+from patchlock.overlays import Overlay
 from patchlock.places import Origin
 from patchlock.sources import Edit, SourceText
 
@@ -373,6 +374,7 @@ class Profile:
     rules: LockRules
     environment: Mapping[str, str]
     """Variables for every process that runs in the environment."""
+    overlays: tuple[Overlay, ...] = ()
     checks: tuple[Check, ...]
     origin: Origin
 

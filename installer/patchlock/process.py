@@ -15,7 +15,7 @@ from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, 
 
 _NOT_INHERITED = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"),
-    "PATCHLOCK_GATE",
+    *("PATCHLOCK_GATE", "PATCHLOCK_PRELOAD"),
 )
 # `git rev-parse --local-env-vars`, but for GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS: these hold the user's settings.
 _GIT_NOT_INHERITED = (

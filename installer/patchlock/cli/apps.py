@@ -105,7 +105,7 @@ def plan_command(
     Example:
       patchlock plan demo --profile cpu
     """
-    from patchlock import environments, gathering, planning
+    from patchlock import environments, gathering, overlays, planning
     from patchlock.model import BLOCKING
 
     request = options.request(catalogue, app, profile, source=source, revision=revision)
@@ -128,6 +128,10 @@ def plan_command(
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
                 for p in made.lock.packages
             ],
+            "overlays": [
+                {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
+                for o in overlays.on(made.profile.overlays, made.platform.name)
+            ],
             "folder": str(request.installation.folder),
             "diff": planning.diff(made.patched.changes),
         }
@@ -148,6 +152,11 @@ def _summary(made: Plan, folder: str, nothing: bool, itself: str) -> list[tuple[
         ("upstream", f"commit {made.commit[:12]}"),
         ("patches", outcome_lines(made.patched.outcomes) or "none"),
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
+        *(
+            ("overlay", f"{o.filename}, {f'trusted at first use: {o.unpublished}' if o.unpublished else o.sha256}")
+            for o in made.profile.overlays
+            if made.platform.name in o.platforms
+        ),
         ("folder", folder),
         ("install", "nothing to do" if nothing else f"{itself} install {made.app.name} --profile {made.profile.name}"),
     ]

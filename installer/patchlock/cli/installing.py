@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 @options.pair
 @options.upstream
 @click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
+@click.option(
+    "--archive",
+    "archives",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Take an overlay's archive from this file, which has the name that the vendor gave it.",
+)
+@click.option(
+    "--accept-changed",
+    multiple=True,
+    metavar="FILE",
+    help="An overlay's archive that may be another than at first use.",
+)
 @options.common
 def install_command(
     app: str,
@@ -28,6 +41,8 @@ def install_command(
     source: str | None,
     revision: str | None,
     reinstall: bool,
+    archives: tuple[Path, ...],
+    accept_changed: tuple[str, ...],
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
@@ -41,6 +56,7 @@ def install_command(
     from patchlock import gathering
 
     request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
+    request = dataclasses.replace(request, archives=archives, accept_changed=accept_changed)
     receipt = gathering.up_to_date(request)
     launcher.write(request.home)
     if receipt is not None:
@@ -106,6 +122,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
     return {field.name: getattr(receipt, field.name) for field in dataclasses.fields(receipt)} | {
         "environment": dict(receipt.environment),
         "patched": dict(receipt.patched),
+        "overlays": dict(receipt.overlays),
         "present": dict(receipt.present),
         "checks": [dataclasses.asdict(check) for check in receipt.checks],
     }

@@ -25,7 +25,12 @@ SHIMS = ("pip", "pip3", "uv", "conda", "mamba", "micromamba", "easy_install", "p
 
 
 def close() -> None:
-    """Refuse the command that this Python was started for, if it installs; later calls of pip's API are refused too."""
+    """Refuse the command that this Python was started for, if it installs; later calls of pip's API are refused too.
+
+    Where the profile has overlays, what loads them listens from here on; see `preload.py`.
+    """
+    if any(isinstance(finder, _Pip) for finder in sys.meta_path):
+        return  # `site` runs the .pth files of a virtual environment twice
     program, arguments = started(sys.orig_argv)
     if installs(program, arguments):
         refuse(program, arguments)
@@ -33,6 +38,10 @@ def close() -> None:
         sys.stderr.flush()
         os._exit(0)
     sys.meta_path.insert(0, _Pip())
+    if os.environ.get("PATCHLOCK_PRELOAD"):
+        import _patchlock_preload  # type: ignore[import-not-found]  # under this name beside us
+
+        _patchlock_preload.watch()
 
 
 def installs(program: str, arguments: list[str]) -> bool:
