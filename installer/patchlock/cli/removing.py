@@ -22,7 +22,9 @@ _SHOWN = 5
 @click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
 @options.common
 def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Remove every generation but the one in use, and downloads that no generation needs; say how much room that frees.
+    """Remove every generation but the one in use, and say how much room that frees.
+
+    Downloads that no generation of any installation needs any more go too.
 
     \b
     Example:
