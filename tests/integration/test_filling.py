@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +23,13 @@ from packaging.version import Version
 from patchlock import disk_room, download, environments, filling, platforms, probes, uv, wheelhouse
 from patchlock.catalogue import Catalogue
 from patchlock.disk_room import FileSystem
-from patchlock.errors import DiskFullError, DownloadError, HashMismatchError, NetworkError
+from patchlock.errors import (
+    CommandFailedError,
+    DiskFullError,
+    DownloadError,
+    HashMismatchError,
+    NetworkError,
+)
 from patchlock.gathering import Request, read_lock
 from patchlock.model import Sha256
 
@@ -191,6 +199,35 @@ def test_damaged_file_of_the_wheelhouse_is_fetched_again(
     assert fill().notes == [f"damaged in the wheelhouse, and removed: {BETA}"]
     assert kept.read_bytes() == depot.files[BETA]
     assert _files(depot) == [BETA]
+
+
+def test_damage_in_uvs_cache_is_told_with_a_command_that_mends_it(depot: Depot, fill: Fill, tmp_path: Path) -> None:
+    fill()
+    for info in (tmp_path / "uv").glob("archive-*/*/beta-1.5.dist-info"):
+        shutil.rmtree(info)
+    with pytest.raises(
+        CommandFailedError, match="what uv's cache has of beta is damaged, and it was not installed"
+    ) as e:
+        fill()
+    command = re.fullmatch(r"run `(.* cache clean beta)` and the same command again", e.value.remedy)
+    assert command is not None
+    subprocess.run(shlex.split(command[1]), check=True, capture_output=True)
+    fill()
+
+
+def test_other_bytes_in_uvs_cache_are_not_believed(depot: Depot, fill: Fill, tmp_path: Path) -> None:
+    """As where an index once lied about a hash and a file, and tells the truth now."""
+    right = depot.files[BETA], depot.promised[BETA]
+    lie = miniature.wheel(tmp_path / "lie", "beta", "1.5", files={"beta.py": "lie = True\n"}).read_bytes()
+    depot.files[BETA], depot.promised[BETA] = lie, hashlib.sha256(lie).hexdigest()
+    for words in (("venv", "-q", "other"), ("pip", "install", "-q", "--python", "other", "beta==1.5", "--no-deps")):
+        uv.run(*words, "--no-config", cwd=tmp_path, installing=True)
+    depot.files[BETA], depot.promised[BETA] = right
+    depot.asked.clear()
+    fill()
+    assert _files(depot) == [ALPHA, BETA, GAMMA]
+    modules = [path.read_text() for path in (tmp_path / "installed").glob("**/site-packages/beta.py")]
+    assert modules == ['__version__ = "1.5"\n']
 
 
 def test_file_that_only_uv_gets_is_left_to_it_and_told(

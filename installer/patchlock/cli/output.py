@@ -17,6 +17,8 @@ from patchlock.errors import CatalogueError, PatchlockError, UsageError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+_BESIDE = len("⠸ ") + len(" 0:00:00")
+"""Columns of a terminal that the spinner and the time take."""
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
@@ -150,7 +152,10 @@ class Live:
 
         self._said = text
         if self._running is not None:
-            self._running.update(self._running.task_ids[0], description=f"{self._name:<12} {escape(text)}")
+            line = f"{self._name:<12} {text}"
+            room = max(self._console.width - _BESIDE, 20)
+            shown = line if len(line) <= room else f"{line[: room - 1]}…"  # one line, also in a narrow terminal
+            self._running.update(self._running.task_ids[0], description=escape(shown))
 
     def note(self, text: str) -> None:
         """Write a line."""
