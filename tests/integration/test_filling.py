@@ -82,9 +82,9 @@ def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
         home=tmp_path / "installed",
         cache=tmp_path / "cache",
     )
-    lock, _ = read_lock(request)
 
     def run() -> Told:
+        lock, _ = read_lock(request)
         folder = request.installation.environments / str(len(list(request.home.glob("*/*/*"))))
         told = Told()
         shutil.copytree(empty, folder, symlinks=True)
@@ -134,6 +134,20 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     fill()
     assert depot.asked == []
     assert wheelhouse.unneeded(tmp_path / "cache", wheelhouse.needed(tmp_path / "installed")) == ()
+
+
+def test_file_with_an_address_of_its_own_is_fetched_from_there(
+    depot: Depot, locked: World, fill: Fill, tmp_path: Path
+) -> None:
+    for path in (locked.catalogue / "lockfiles" / "mini").glob("*.txt"):
+        path.write_text(path.read_text().replace("beta==1.5 ", f"beta @ {depot.url(BETA)} "))
+    fill()
+    assert _files(depot) == [ALPHA, BETA, GAMMA]
+    assert "/simple/beta/" not in {path for _, path, _ in depot.asked}
+    assert not list((tmp_path / "installed").glob("**/direct_url.json"))
+    depot.asked.clear()
+    fill()
+    assert depot.asked == []
 
 
 def test_what_uv_has_is_not_fetched_again(depot: Depot, fill: Fill, tmp_path: Path) -> None:
