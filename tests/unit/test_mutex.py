@@ -63,13 +63,33 @@ def _is_free(path: Path) -> bool:
 
 def test_two_processes_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "new" / "lock"
-    with _holder(path), pytest.raises(BusyError) as caught, mutex.hold(path, wait=0.1):
+    with _holder(path) as other, pytest.raises(BusyError) as caught, mutex.hold(path, wait=0.1):
         pytest.fail("both hold it")
+    since = mutex.holder(path).rpartition(" ")[2]
     sentence = (
-        f"another patchlock works on the same installation ({path.parent}); "
+        f"another patchlock works on the same installation, process {other.pid} since {since} ({path.parent}); "
         "wait for it to end and run the same command again"
     )
     assert str(caught.value) == sentence
+
+
+def test_holder_says_since_when(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    before = time.strftime("%H:%M:%S", time.localtime(int(time.time())))
+    with mutex.hold(path, wait=0):
+        told = mutex.holder(path)
+    after = time.strftime("%H:%M:%S", time.localtime(int(time.time())))
+    assert f", process {os.getpid()} since {before}" <= told <= f", process {os.getpid()} since {after}"
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"?  12 yesterday\n", b"? \xff\xfe"], ids=["none", "old", "words", "bytes"]
+)
+def test_lock_that_nobody_has_signed_names_nobody(tmp_path: Path, data: bytes | None) -> None:
+    path = tmp_path / "lock"
+    if data is not None:
+        path.write_bytes(data)
+    assert mutex.holder(path) == ""
 
 
 def test_same_process_excludes_itself(tmp_path: Path) -> None:
@@ -161,4 +181,4 @@ def test_file_of_the_lock_stays(tmp_path: Path) -> None:
     with mutex.hold(tmp_path / "lock", wait=0) as descriptor:
         assert os.fstat(descriptor).st_ino == (tmp_path / "lock").stat().st_ino
         assert not os.get_inheritable(descriptor)
-    assert (tmp_path / "lock").read_text() == "mine"
+    assert (tmp_path / "lock").read_text().startswith("m ")  # who holds it is written behind the first byte

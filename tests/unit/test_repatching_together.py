@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -42,8 +43,10 @@ def test_run_that_waits_in_vain_says_where(clone: Path) -> None:
     tree = repatching.open_tree(clone)
     with trees.hold(tree), pytest.raises(BusyError) as caught, trees.hold(tree, wait=0):
         pass
-    assert str(caught.value) == (
-        f"another patchlock works on the same folder ({clone}); wait for it to end and run the same command again"
+    assert re.fullmatch(
+        rf"another patchlock works on the same folder, process {os.getpid()} since [\d:]{{8}} "
+        rf"\({re.escape(str(clone))}\); wait for it to end and run the same command again",
+        str(caught.value),
     )
 
 
