@@ -11,7 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from patchlock import build_constraints, codemods, declarations, distribution_tables, index_tables, policy_tables
+from patchlock import (
+    build_constraints,
+    codemods,
+    declarations,
+    distribution_tables,
+    index_tables,
+    need_tables,
+    policy_tables,
+)
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
     CatalogueError,
@@ -24,6 +32,7 @@ from patchlock.errors import (
 )
 from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
+from patchlock.needs import Resource
 from patchlock.policy.values import Rules
 from patchlock.tables import Report, Table, line_index
 
@@ -58,7 +67,9 @@ class Catalogue:
         if name not in self.app_names():
             raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, self.app_names()))
         app = _read(
-            self.root, f"patches/{name}/app.toml", lambda table: declarations.app(table, name, self.profile_names())
+            self.root,
+            f"patches/{name}/app.toml",
+            lambda table: declarations.app(table, name, self.profile_names(), self.resource_names()),
         )
         self._require_patched(app.rules, app.origin.file)
         return dataclasses.replace(app, patches=codemods.bind(app.patches, self.root / "patches" / name))
@@ -73,7 +84,9 @@ class Catalogue:
         if name not in self.profile_names():
             raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, self.profile_names()))
         profile = _read(
-            self.root, f"profiles/{name}.toml", lambda table: declarations.profile(table, name, self.index_names())
+            self.root,
+            f"profiles/{name}.toml",
+            lambda table: declarations.profile(table, name, self.index_names(), self.resource_names()),
         )
         self._require_patched(profile.rules, profile.origin.file)
         return profile
@@ -109,6 +122,22 @@ class Catalogue:
                 file = f"profiles/indexes/{name}.toml"
                 self._indexes[name] = _read(self.root, file, lambda table: index_tables.index(table, name))
             return self._indexes[name]
+
+    def resource_names(self) -> tuple[str, ...]:
+        """List what an app or a profile may need of a machine, sorted."""
+        return tuple(sorted(path.stem for path in self.root.glob("profiles/needs/*.toml")))
+
+    def has_resource(self, name: str) -> bool:
+        """Say whether there is a resource of that name."""
+        return (self.root / f"profiles/needs/{name}.toml").is_file()
+
+    def resource(self, name: str) -> Resource:
+        """Read how something is found on a machine, and how it is installed.
+
+        Raises:
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        return _read(self.root, f"profiles/needs/{name}.toml", lambda table: need_tables.resource(table, name))
 
     def rules(self) -> Rules:
         """Read the rules of locks; a catalogue without `profiles/policy/` has none.
@@ -189,6 +218,11 @@ class Catalogue:
         for name in self.profile_names():
             try:
                 profiles.append(self.profile(name))
+            except CatalogueError as error:
+                problems += error.problems
+        for name in self.resource_names():
+            try:
+                self.resource(name)
             except CatalogueError as error:
                 problems += error.problems
         if problems:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import overlay_tables, rule_tables
+from patchlock import need_tables, overlay_tables, rule_tables
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.model import (
@@ -63,13 +63,16 @@ CHECKS: Mapping[str, type[Check]] = {
 # --- apps -------------------------------------------------------------------------------------------------------------
 
 
-def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
+def app(
+    root: Table, name: str, profiles: tuple[str, ...] | None = None, resources: tuple[str, ...] | None = None
+) -> App:
     """Read an app's file.
 
     Args:
         root: the whole file.
         name: the app's name.
         profiles: names of the profiles that there are; None accepts any.
+        resources: names of what `[[need]]` may name; None accepts any.
     """
     table = root.table("app")
     upstream = root.table("upstream")
@@ -89,6 +92,7 @@ def app(root: Table, name: str, profiles: tuple[str, ...] | None = None) -> App:
         launch=_launch(root.table("launch")),
         checks=_checks(root),
         refusals=_refusals(root, profiles),
+        needs=need_tables.needs(root, profiles, resources),
         origin=table.origin(),
     )
     if table.has("requirements") and not read.requirement_files:
@@ -282,13 +286,14 @@ def _check_order(declared: tuple[_Declared, ...]) -> None:
 # --- profiles ---------------------------------------------------------------------------------------------------------
 
 
-def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
+def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[str, ...] | None = None) -> Profile:
     """Read a profile's file.
 
     Args:
         root: the whole file.
         name: the profile's name.
         indexes: names of the recorded indexes that there are.
+        resources: as for `app`.
     """
     table = root.table("profile")
     platforms = table.texts("platforms")
@@ -314,6 +319,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...]) -> Profile:
         environment=root.mapping("environment"),
         overlays=overlay_tables.overlays_of(root, platforms),
         checks=_checks(root),
+        needs=need_tables.needs(root, (name,), resources),
         origin=table.origin(),
     )
     table.finish()

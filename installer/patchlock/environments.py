@@ -120,8 +120,13 @@ def generation(installation: Installation, name: str) -> Path:
     return installation.environments / name
 
 
-def create(folder: Path, python: Version, *, lock: int) -> None:
+def create(folder: Path, python: Version | str, *, lock: int) -> None:
     """Make an empty virtual environment; an unfinished one in its place is removed first.
+
+    Args:
+        folder: where.
+        python: a version, or what `readiness` has found for it: a path, or a request to uv.
+        lock: descriptor of the installation's lock.
 
     Raises:
         CommandFailedError: no such Python can be found or fetched.

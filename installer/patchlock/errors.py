@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from patchlock.preflight import Finding
     from patchlock.sdist_statements import Sdist
 
 WORLD_SAYS_NO = 1
@@ -306,6 +307,16 @@ class OverlayError(PatchlockError):
     """Libraries that are loaded before an app's own cannot be put there, or cannot work on this machine."""
 
     code = "overlay"
+
+
+class NotReadyError(PatchlockError):
+    """The machine lacks what an install needs; carries everything that it lacks."""
+
+    code = "not-ready"
+
+    def __init__(self, what: str, *, remedy: str, evidence: Iterable[str], findings: tuple[Finding, ...]) -> None:
+        super().__init__(what, remedy=remedy, evidence=evidence)
+        self.findings = findings
 
 
 class BugError(PatchlockError):

@@ -21,6 +21,7 @@ from patchlock import (
     patching,
     planning,
     preloading,
+    readiness,
     trees,
     worktree,
 )
@@ -59,17 +60,23 @@ class Report:
     merged: tuple[str, ...]
     """Files where the user's edits were kept by merging."""
     seconds: float
+    notes: tuple[str, ...]
+    """What the machine lacks that did not stop the install."""
 
 
-def install(request: Request, progress: Progress, *, leave_conflicts: bool = False) -> Report:
+def install(
+    request: Request, progress: Progress, *, leave_conflicts: bool = False, ignore_needs: bool = False
+) -> Report:
     """Install an app, or finish or update an install; see `gathering.up_to_date` for when there is nothing to do.
 
     Args:
         request: what to install.
         progress: told what goes on.
         leave_conflicts: where the user's edits and ours meet, leave both between markers instead of writing nothing.
+        ignore_needs: only tell what the app and the profile need and this machine lacks.
 
     Raises:
+        NotReadyError: the machine lacks something; nothing was touched.
         SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
         PatchlockError: one of its other kinds; the generation in use is as it was.
     """
@@ -79,10 +86,11 @@ def install(request: Request, progress: Progress, *, leave_conflicts: bool = Fal
         _preflight(request)
         overlaying.require_possible(request)
         lock, data = read_lock(request)
-        progress.say(f"{request.profile.name} on {request.platform.name}, Python {request.profile.python}")
+        ready = readiness.require(request, lock, ignore_needs=ignore_needs)
+        progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
     with working(request.installation, progress) as held:
         with progress.stage("source"):
-            job = _prepare(request, lock, data, held, leave_conflicts=leave_conflicts)
+            job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = planning.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
         receipt, merged = _bring_up(job, progress)
@@ -91,6 +99,7 @@ def install(request: Request, progress: Progress, *, leave_conflicts: bool = Fal
         outcomes=job.upstream.patched.outcomes,
         merged=tuple(str(path) for path in merged),
         seconds=time.monotonic() - started,
+        notes=ready.notes,
     )
 
 
@@ -108,10 +117,12 @@ class _Job:
     inputs: Sha256
     held: int
     """Descriptor of the installation's lock."""
+    python: str
+    """See `environments.create`."""
     leave_conflicts: bool
 
 
-def _prepare(request: Request, lock: Lock, data: bytes, held: int, *, leave_conflicts: bool) -> _Job:
+def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
     upstream = read_upstream(request)
     patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
     require_fresh(request, lock, upstream)
@@ -132,6 +143,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, *, leave_conf
         ref=ref,
         inputs=inputs_digest(request, data),
         held=held,
+        python=python,
         leave_conflicts=leave_conflicts,
     )
 
@@ -146,7 +158,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     with progress.stage("environment"):
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
-            environments.create(folder, request.profile.python, lock=job.held)
+            environments.create(folder, job.python, lock=job.held)
             filling.fill(request, job.lock, folder, progress, job.held)
             overlaying.put(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
@@ -234,7 +246,10 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
 @contextlib.contextmanager
 def working(installation: Installation, progress: Progress) -> Iterator[int]:
     """Hold the installation, and clean up what a killed predecessor left."""
-    waiting = lambda: progress.note("waiting for another patchlock on this installation")  # noqa: E731
+
+    def waiting() -> None:
+        progress.note(f"waiting for another patchlock on this installation{mutex.holder(installation.lock)}")
+
     with mutex.hold(installation.lock, wait=300, waiting=waiting) as held:
         for left in environments.incomplete(installation):
             checkout.remove_tree(left)
@@ -244,7 +259,6 @@ def working(installation: Installation, progress: Progress) -> Iterator[int]:
 
 
 def _preflight(request: Request) -> None:
-    checkout.git("--version", repository=request.catalogue.root)
     free = environments.free_bytes(request.home)
     if free < _LEAST_ROOM:
         raise DiskFullError(

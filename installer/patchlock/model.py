@@ -14,6 +14,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.lock_rules import LockRules
+from patchlock.needs import Need
 from patchlock.overlays import Overlay
 from patchlock.places import Origin
 from patchlock.sources import Edit, SourceText
@@ -376,6 +377,8 @@ class Profile:
     """Variables for every process that runs in the environment."""
     overlays: tuple[Overlay, ...] = ()
     checks: tuple[Check, ...]
+    needs: tuple[Need, ...] = ()
+    """What such a machine must have beyond Python packages."""
     origin: Origin
 
 
@@ -446,4 +449,6 @@ class App:
     launch: Launch
     checks: tuple[Check, ...]
     refusals: tuple[RefusedPair, ...]
+    needs: tuple[Need, ...] = ()
+    """What the app needs of a machine beyond Python packages."""
     origin: Origin

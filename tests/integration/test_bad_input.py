@@ -196,7 +196,8 @@ def test_no_git(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     done = patchlock("install", "mini", env={"PATH": str(tmp_path / "bin")})
     assert done.returncode == 1
-    assert "error[program-missing]: git is not installed; install it" in done.stderr
+    assert "error[not-ready]: this machine is not ready for mini on tiny; nothing was touched" in done.stderr
+    assert "  git is not installed; " in done.stderr
     assert _nothing_installed(tmp_path)
 
 

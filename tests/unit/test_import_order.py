@@ -35,10 +35,12 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("exporting", "holding", "filling"), 3),
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("archives", "building", "build_hooks", "sdists"), 2),
-    "stating": 3,
     **dict.fromkeys(("member_names", "overlays", "overlay_tables"), 1),
     **dict.fromkeys(("unpacking", "preloading", "trusted"), 2),
     "overlaying": 3,
+    **dict.fromkeys(("needs", "need_tables", "package_managers", "interpreters", "preflight"), 1),
+    **dict.fromkeys(("machine", "sightings"), 2),
+    **dict.fromkeys(("stating", "readiness"), 3),
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

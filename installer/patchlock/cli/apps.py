@@ -105,14 +105,15 @@ def plan_command(
     Example:
       patchlock plan demo --profile cpu
     """
-    from patchlock import environments, gathering, overlays, planning
+    from patchlock import environments, gathering, overlays, planning, readiness
     from patchlock.model import BLOCKING
 
     request = options.request(catalogue, app, profile, source=source, revision=revision)
     made = gathering.plan(request)
     installed = environments.current(request.installation)
     nothing = gathering.up_to_date(request) is not None
-    blocked = bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)
+    ready = readiness.look(request, made.lock)
+    blocked = bool(ready.stops) or bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)
     if as_json:
         data = {
             "app": made.app.name,
@@ -132,6 +133,7 @@ def plan_command(
                 {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
                 for o in overlays.on(made.profile.overlays, made.platform.name)
             ],
+            "machine": [output.finding_data(finding) for finding in ready.findings],
             "folder": str(request.installation.folder),
             "diff": planning.diff(made.patched.changes),
         }
@@ -144,6 +146,10 @@ def plan_command(
         )
         for failure in made.patched.failures:
             click.echo(f"does not hold: {failure}", err=True)
+        for finding in ready.findings:
+            click.echo(f"{'missing' if finding.stops else 'note'}: {finding}", err=True)
+        if len(ready.stops) > 1 and ready.commands:
+            click.echo(f"all at once: {' && '.join(ready.commands)}", err=True)
     return 1 if blocked else 0
 
 

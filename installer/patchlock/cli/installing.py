@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="An overlay's archive that may be another than at first use.",
 )
+@options.machine
 @options.common
 def install_command(
     app: str,
@@ -43,6 +44,7 @@ def install_command(
     reinstall: bool,
     archives: tuple[Path, ...],
     accept_changed: tuple[str, ...],
+    ignore_needs: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
@@ -68,7 +70,7 @@ def install_command(
         return
     from patchlock import install
 
-    report = install.install(request, output.progress(as_json))
+    report = install.install(request, output.progress(as_json), ignore_needs=ignore_needs)
     launcher.write_for(request)
     if as_json:
         output.succeed("install", _report(request, report.receipt, report))
@@ -93,6 +95,8 @@ def _summary(request: Request, report: Report) -> str:
     ]
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
+    if report.notes:
+        pairs.append(("note", "\n".join(report.notes)))
     head = f"{app} is installed and verified on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
     return f"\n{head}\n{output.rows(pairs)}"
 
@@ -114,6 +118,7 @@ def _report(request: Request, receipt: Receipt, report: Report | None = None) ->
         "receipt": _receipt(receipt),
         "outcomes": [outcome_data(outcome) for outcome in report.outcomes] if report else [],
         "merged": list(report.merged) if report else [],
+        "notes": list(report.notes) if report else [],
         "seconds": round(report.seconds, 3) if report else 0.0,
     }
 
@@ -132,6 +137,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @options.installed
 @options.upstream
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
+@options.machine
 @options.common
 def update_command(
     app: str,
@@ -139,6 +145,7 @@ def update_command(
     source: str | None,
     revision: str | None,
     abort: bool,
+    ignore_needs: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
@@ -164,7 +171,7 @@ def update_command(
     environments.require_current(request.installation, app)
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
-    report = install.install(request, progress, leave_conflicts=True)
+    report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs)
     launcher.write_for(request)
     if as_json:
         output.succeed("update", _report(request, report.receipt, report))

@@ -53,6 +53,13 @@ def upstream(function: F) -> F:
     )(function)
 
 
+def machine(function: F) -> F:
+    """Add what a person may know better about his machine."""
+    return click.option(
+        "--ignore-needs", is_flag=True, help="Go on without the programs, libraries and drivers that the app needs."
+    )(function)
+
+
 def home() -> Path:
     """Name the folder of all installations: PATCHLOCK_HOME, or the platform's place for user data."""
     import platformdirs

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.errors import CatalogueError, PatchlockError, UsageError
+from patchlock.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from patchlock.preflight import Finding
 
 _BESIDE = len("⠸ ") + len(" 0:00:00")
 """Columns of a terminal that the spinner and the time take."""
@@ -43,6 +45,8 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
                 {"file": p.file, "line": p.line, "key": p.key, "what": p.what, "remedy": p.remedy}
                 for p in error.problems
             ]
+        if isinstance(error, NotReadyError):
+            details["problems"] = [finding_data(finding) for finding in error.findings]
         envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": details}
         click.echo(json.dumps(envelope, indent=2))
     else:
@@ -53,6 +57,18 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
             f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True, color=coloured(sys.stderr)
         )
     return error.exit_code
+
+
+def finding_data(finding: Finding) -> dict[str, object]:
+    """Write what a machine lacks for JSON."""
+    return {
+        "name": finding.name,
+        "what": finding.what,
+        "remedy": finding.remedy,
+        "stops": finding.stops,
+        "packages": list(finding.way.packages) if finding.way else [],
+        "source": finding.source,
+    }
 
 
 def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:

@@ -1,0 +1,130 @@
+"""Gather what an install depends on and judge it, before anything is touched; writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from patchlock import interpreters, machine, needs, preflight, sightings, wheel_facts
+from patchlock.errors import NotReadyError
+from patchlock.gathering import Request
+from patchlock.lockfile import Lock
+from patchlock.preflight import Facts, Finding, Interpreter, PythonDownload
+
+_LONGEST = 180
+"""Characters of the longest path in site-packages where no wheel of the lock is known yet."""
+_PARTIAL = "environments/123456789012-10/Lib/site-packages/"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Readiness:
+    """What was found, and what the environment is made with."""
+
+    findings: tuple[Finding, ...]
+    commands: tuple[str, ...]
+    """That install everything that is missing; empty where no command is known."""
+    python: str
+    """What uv is asked for: the path of the interpreter that was judged, or a request."""
+    says: str
+    """About Python, for a person."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what does not stop an install."""
+        return tuple(str(finding) for finding in self.findings if not finding.stops)
+
+    @property
+    def stops(self) -> tuple[Finding, ...]:
+        """Name what an install would stop at."""
+        return tuple(finding for finding in self.findings if finding.stops)
+
+
+def look(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
+    """Find out whether this machine is ready for an install.
+
+    Args:
+        request: the pair.
+        lock: of the pair.
+        ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
+
+    Raises:
+        CatalogueError: a file of `profiles/needs/` has mistakes.
+    """
+    profile, platform = request.profile, request.platform
+    wanted = needs.wanted((*profile.needs, *request.app.needs), profile.name, platform.name)
+    resources = {need.name: request.catalogue.resource(need.name) for need in wanted}
+    asked = interpreters.request(profile.python, platform)
+    system = machine.system()
+    facts = Facts(
+        system=system,
+        user=machine.user(),
+        git=_git(),
+        python=machine.python(asked),
+        folders=(machine.folder(request.home, "PATCHLOCK_HOME"), machine.folder(request.cache, "PATCHLOCK_CACHE_DIR")),
+        is_source_of_another=machine.is_of_another(request.installation.source),
+        has_long_paths=machine.has_long_paths(),
+        longest_path=_longest(request, lock) if os.name == "nt" else 0,
+        seen={
+            need.name: sightings.look(resources[need.name], system.os, ask_version=bool(str(need.versions)))
+            for need in wanted
+        },
+    )
+    findings = preflight.judge(facts, wanted, resources, python=profile.python)
+    if ignore_needs:
+        findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in resources) for f in findings)
+    return Readiness(
+        findings=findings,
+        commands=preflight.all_at_once(findings, system),
+        python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
+        says=_python(request, facts),
+    )
+
+
+def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
+    """Do as `look`, and stop where the machine is not ready.
+
+    Raises:
+        NotReadyError: carries everything that is missing.
+    """
+    readiness = look(request, lock, ignore_needs=ignore_needs)
+    if readiness.stops:
+        raise not_ready(request, readiness)
+    return readiness
+
+
+def not_ready(request: Request, readiness: Readiness) -> NotReadyError:
+    """Say all that is missing in one error."""
+    pair, stops = f"{request.app.name} on {request.profile.name}", readiness.stops
+    lines = [str(finding) for finding in stops]
+    if len(stops) > 1 and readiness.commands:
+        lines.append(f"all at once: {' && '.join(readiness.commands)}")
+    needed = any(request.catalogue.has_resource(finding.name) for finding in stops)
+    return NotReadyError(
+        f"this machine is not ready for {pair}; nothing was touched",
+        remedy="mend what follows and run the same command again"
+        + (", or with --ignore-needs if you know better" if needed else ""),
+        evidence=lines,
+        findings=stops,
+    )
+
+
+def _git() -> preflight.Sighting:
+    return sightings.look(preflight.GIT, machine.system().os, ask_version=True)
+
+
+def _python(request: Request, facts: Facts) -> str:
+    match facts.python:
+        case Interpreter(path=path):
+            return f"Python {request.profile.python} of {path}"
+        case PythonDownload(version=version, host=host, folder=folder):
+            return f"Python {version} will be fetched from {host} to {folder}"
+        case _:
+            return ""
+
+
+def _longest(request: Request, lock: Lock) -> int:
+    """Count the characters of the longest path that the environment will have, by the wheels that are known."""
+    folder = request.cache / wheel_facts.FOLDER
+    known = max((wheel_facts.longest_path(folder, package.sha256) for package in lock.packages), default=0)
+    return len(str(request.installation.folder / Path(_PARTIAL))) + 1 + max(known, _LONGEST)

@@ -1,0 +1,142 @@
+"""A machine that lacks something: install and plan say all of it at once, and touch nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Said
+from miniature import World
+
+from patchlock import gathering, readiness
+from patchlock.cli import options
+
+RESOURCE = """\
+[need]
+kind = "program"
+title = "{name}"
+source = "https://{name}.test"
+[find]
+any = ["{name}"]
+[packages]
+{managers}
+"""
+NEED = '\n[[need]]\nname = "{name}"\nwhy = "it reads songs"\nsource = "tests"\nrequired = {required}\n'
+MANAGERS = ("apt", "dnf", "pacman", "zypper", "apk", "winget", "brew")
+
+
+def _need(world: World, name: str, *, required: bool, inside: Path | None = None) -> None:
+    folder = world.catalogue / "profiles/needs"
+    folder.mkdir(exist_ok=True)
+    managers = "\n".join(f'{manager} = ["{name}-package"]' for manager in MANAGERS)
+    (folder / f"{name}.toml").write_text(RESOURCE.format(name=name, managers=managers))
+    file = inside or world.app
+    file.write_text(file.read_text() + NEED.format(name=name, required=str(required).lower()))
+
+
+def test_everything_that_is_missing_is_told_at_once_and_nothing_is_touched(
+    locked: World, face: Callable[..., Said], tmp_path: Path
+) -> None:
+    _need(locked, "songreader", required=True)
+    _need(locked, "songwriter", required=True, inside=locked.profile)
+    done = face("install", "mini", "--profile", "tiny")
+    assert done.returncode == 1
+    head, *lines = done.stderr.splitlines()
+    assert head == (
+        "error[not-ready]: this machine is not ready for mini on tiny; nothing was touched; "
+        "mend what follows and run the same command again, or with --ignore-needs if you know better"
+    )
+    assert lines[0].startswith("  songwriter is not here: it reads songs; ")
+    assert lines[1].startswith("  songreader is not here: it reads songs; ")
+    assert not (tmp_path / "installed/mini@tiny").exists()
+
+
+def test_json_has_each_problem(locked: World, face: Callable[..., Said]) -> None:
+    _need(locked, "songreader", required=True)
+    error = json.loads(face("install", "mini", "--profile", "tiny", "--json").stdout)["error"]
+    (problem,) = error["problems"]
+    assert error["code"] == "not-ready"
+    assert (problem["name"], problem["stops"], problem["source"]) == ("songreader", True, "tests")
+
+
+def test_what_only_a_part_asks_for_is_a_note_of_the_summary(locked: World, face: Callable[..., Said]) -> None:
+    _need(locked, "songreader", required=False)
+    relocked = face("lock", "mini")
+    assert relocked.returncode == 0, relocked.stderr
+    done = face("install", "mini", "--profile", "tiny")
+    assert done.returncode == 0, done.stderr
+    (note,) = [line for line in done.stdout.splitlines() if line.startswith("  note ")]
+    assert "songreader is not here: it reads songs; " in note
+
+
+def test_person_who_knows_better_goes_on_and_is_told(locked: World, face: Callable[..., Said]) -> None:
+    _need(locked, "songreader", required=True)
+    face("lock", "mini")
+    done = face("install", "mini", "--profile", "tiny", "--ignore-needs", "--json")
+    assert done.returncode == 0, done.stderr
+    (note,) = json.loads(done.stdout)["data"]["notes"]
+    assert note.startswith("songreader is not here: it reads songs; ")
+
+
+def test_git_is_no_need_that_can_be_ignored(
+    locked: World, face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert locked
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("UV_PYTHON", "x")
+    done = face("install", "mini", "--profile", "tiny", "--ignore-needs")
+    assert "  git is not installed; " in done.stderr
+
+
+def test_plan_shows_what_is_missing(locked: World, face: Callable[..., Said]) -> None:
+    _need(locked, "songreader", required=True)
+    _need(locked, "songwriter", required=False)
+    face("lock", "mini")
+    done = face("plan", "mini", "--profile", "tiny")
+    assert done.returncode == 1
+    assert [line.split(";")[0] for line in done.stderr.splitlines()] == [
+        "missing: songreader is not here: it reads songs",
+        "note: songwriter is not here: it reads songs",
+    ]
+    data = json.loads(face("plan", "mini", "--profile", "tiny", "--json").stdout)
+    assert not data["ok"]
+    assert [(one["name"], one["stops"]) for one in data["data"]["machine"]] == [
+        ("songreader", True),
+        ("songwriter", False),
+    ]
+
+
+def test_install_that_has_nothing_to_do_looks_at_nothing(
+    locked: World, face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    monkeypatch.setattr(readiness, "look", lambda *_, **__: pytest.fail("it looked"))
+    assert "nothing to do" in face("install", "mini", "--profile", "tiny").stdout
+    assert locked
+
+
+def test_environment_is_made_from_the_interpreter_that_was_judged(
+    locked: World, face: Callable[..., Said], tmp_path: Path
+) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    request = options.request(locked.catalogue, "mini", "tiny")
+    found = readiness.look(request, gathering.read_lock(request)[0])
+    (config,) = (tmp_path / "installed/mini@tiny/environments").glob("*/pyvenv.cfg")
+    home = next(line for line in config.read_text().splitlines() if line.startswith("home ="))
+    assert Path(found.python).resolve().parent == Path(home.partition("=")[2].strip()).resolve()
+
+
+def test_program_of_a_fake_path_is_enough(
+    locked: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, face: Callable[..., Said]
+) -> None:
+    _need(locked, "songreader", required=True)
+    face("lock", "mini")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "songreader").write_text("#!/bin/sh\n")
+    (folder / "songreader").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    assert face("plan", "mini", "--profile", "tiny").returncode == 0
