@@ -199,7 +199,7 @@ def contents(folder: Path, sha256: Sha256) -> tuple[WheelFile, ...]:
 
 def longest_path(folder: Path, sha256: Sha256) -> int:
     """Count the characters of the longest path in a wheel; 0 where nothing is known of it."""
-    if not _path(folder, sha256).is_file():
+    if _head(folder, sha256) is None:
         return 0
     return max((len(file.path) for file in contents(folder, sha256)), default=0)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Said
-from miniature import World
+from miniature import World, wheel
 
-from patchlock import gathering, readiness
+from patchlock import gathering, readiness, wheel_facts
 from patchlock.cli import options
 
 RESOURCE = """\
@@ -127,6 +127,17 @@ def test_environment_is_made_from_the_interpreter_that_was_judged(
     (config,) = (tmp_path / "installed/mini@tiny/environments").glob("*/pyvenv.cfg")
     home = next(line for line in config.read_text().splitlines() if line.startswith("home ="))
     assert Path(found.python).resolve().parent == Path(home.partition("=")[2].strip()).resolve()
+
+
+def test_longest_path_is_that_of_the_wheels_that_are_known(locked: World) -> None:
+    request = options.request(locked.catalogue, "mini", "tiny")
+    lock, _ = gathering.read_lock(request)
+    folder = len(str(request.installation.folder / "environments/123456789012-10/Lib/site-packages"))
+    assert readiness.longest_path(request, lock) == folder + 1 + 134
+    path = wheel(locked.wheels.with_name("long"), "alpha", "1.0", files={f"{'a' * 137}.py": "", "short.py": ""})
+    place = wheel_facts.Place(filename=path.name, url=path.as_uri())
+    wheel_facts.gather(lock.packages, {lock.packages[0].sha256: place}, cache=request.cache, online=True)
+    assert readiness.longest_path(request, lock) == folder + 1 + 140
 
 
 def test_program_of_a_fake_path_is_enough(
