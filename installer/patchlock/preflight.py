@@ -165,8 +165,8 @@ def judge(
 
 
 def all_at_once(findings: Iterable[Finding], system: System) -> tuple[str, ...]:
-    """Write the commands that install everything that stops, with one command for all packages."""
-    return package_managers.commands((f.way for f in findings if f.stops and f.way is not None), system)
+    """Write the commands that install everything that is missing, with one command for all packages."""
+    return package_managers.commands((f.way for f in findings if f.way is not None), system)
 
 
 def _git(facts: Facts) -> Iterator[Finding]:

@@ -26,7 +26,9 @@ class Readiness:
 
     findings: tuple[Finding, ...]
     commands: tuple[str, ...]
-    """That install everything that is missing; empty where no command is known."""
+    """That install everything that an install would stop at; empty where no command is known."""
+    later: tuple[str, ...]
+    """The same for what it would only tell."""
     python: str
     """What uv is asked for: the path of the interpreter that was judged, or a request."""
     says: str
@@ -34,8 +36,10 @@ class Readiness:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Say what does not stop an install."""
-        return tuple(str(finding) for finding in self.findings if not finding.stops)
+        """Say what does not stop an install, with the commands that mend several of them at the end."""
+        notes = [finding for finding in self.findings if not finding.stops]
+        several = self.later if sum(finding.way is not None for finding in notes) > 1 else ()
+        return (*map(str, notes), *([f"all at once: {' && '.join(several)}"] if several else []))
 
     @property
     def stops(self) -> tuple[Finding, ...]:
@@ -78,7 +82,8 @@ def look(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readine
         findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in resources) for f in findings)
     return Readiness(
         findings=findings,
-        commands=preflight.all_at_once(findings, system),
+        commands=preflight.all_at_once((f for f in findings if f.stops), system),
+        later=preflight.all_at_once((f for f in findings if not f.stops), system),
         python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
         says=_python(request, facts),
     )

@@ -11,8 +11,9 @@ import pytest
 from conftest import Said
 from miniature import World, wheel
 
-from patchlock import gathering, readiness, wheel_facts
+from patchlock import gathering, machine, readiness, wheel_facts
 from patchlock.cli import options
+from patchlock.package_managers import System
 
 RESOURCE = """\
 [need]
@@ -62,14 +63,21 @@ def test_json_has_each_problem(locked: World, face: Callable[..., Said]) -> None
     assert (problem["name"], problem["stops"], problem["source"]) == ("songreader", True, "tests")
 
 
-def test_what_only_a_part_asks_for_is_a_note_of_the_summary(locked: World, face: Callable[..., Said]) -> None:
+def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
+    locked: World, face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "system", lambda: System(os="linux", release={"ID": "debian"}))
     _need(locked, "songreader", required=False)
+    _need(locked, "songwriter", required=False)
     relocked = face("lock", "mini")
     assert relocked.returncode == 0, relocked.stderr
     done = face("install", "mini", "--profile", "tiny")
     assert done.returncode == 0, done.stderr
-    (note,) = [line for line in done.stdout.splitlines() if line.startswith("  note ")]
-    assert "songreader is not here: it reads songs; " in note
+    assert [line[11:].strip() for line in done.stdout.splitlines()][-3:] == [
+        "songreader is not here: it reads songs; install it: sudo apt-get install songreader-package",
+        "songwriter is not here: it reads songs; install it: sudo apt-get install songwriter-package",
+        "all at once: sudo apt-get install songreader-package songwriter-package",
+    ]
 
 
 def test_person_who_knows_better_goes_on_and_is_told(locked: World, face: Callable[..., Said]) -> None:

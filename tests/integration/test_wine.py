@@ -49,3 +49,40 @@ def test_patched_demo_computes_on_windows(python: str, tmp_path: Path, face: Cal
     source = shutil.copytree(ROOT / "patches" / "demo" / "upstream", tmp_path / "demo")
     assert face("patch", "apply", "demo", "--profile", "cpu", "--source", str(source)).returncode == 0
     assert "selftest ok on CPUExecutionProvider" in _run(python, f"Z:{source / 'app.py'}", "--selftest")
+
+
+PROBES = """
+import sys; sys.path.insert(0, {installer!r})
+import tempfile, winreg
+from pathlib import Path
+from patchlock import machine, mutex, sightings
+from patchlock.catalogue import Catalogue
+place = r"SYSTEM\\CurrentControlSet\\Control\\FileSystem"
+key = winreg.CreateKeyEx(winreg.HKEY_LOCAL_MACHINE, place, access=winreg.KEY_ALL_ACCESS)
+for value in (1, 0):
+    winreg.SetValueEx(key, "LongPathsEnabled", 0, winreg.REG_DWORD, value)
+    print("long paths", machine.has_long_paths())
+winreg.DeleteValue(key, "LongPathsEnabled")
+print("long paths", machine.has_long_paths())
+print("drive", machine.folder(Path("//server/share/ai"), "X").drive or "none", machine.folder(Path("C:/ai"), "X").drive or "none")
+catalogue = Catalogue(root=Path({root!r}))
+for name in ("directx-12", "hip-sdk"):
+    print(name, sightings.look(catalogue.resource(name), "windows", ask_version=False).where.lower() or "none")
+with tempfile.TemporaryDirectory() as folder, mutex.hold(Path(folder) / "lock", wait=0):
+    print("held", mutex.holder(Path(folder) / "lock"))
+"""
+
+
+def test_machine_is_asked_on_windows(python: str, tmp_path: Path) -> None:
+    script = tmp_path / "probes.py"
+    script.write_text(PROBES.format(installer=f"Z:{ROOT / 'installer'}", root=f"Z:{ROOT}"))
+    *lines, held = _run(python, f"Z:{script}").splitlines()
+    assert lines == [
+        "long paths True",
+        "long paths False",
+        "long paths False",
+        "drive network none",
+        r"directx-12 c:\windows\system32\d3d12.dll",
+        "hip-sdk none",
+    ]
+    assert re.fullmatch(r"held , process \d+ since [\d:]{8}", held)

@@ -364,7 +364,7 @@ def test_everything_is_told_at_once_and_what_stops_comes_first() -> None:
         ("espeak-ng", True),
         ("ffmpeg", False),
     ]
-    assert preflight.all_at_once(found, DEBIAN) == ("sudo apt-get install git espeak-ng",)
+    assert preflight.all_at_once(found, DEBIAN) == ("sudo apt-get install git espeak-ng ffmpeg",)
 
 
 def test_needs_are_those_of_the_pair_and_bounds_add_up() -> None:

@@ -146,10 +146,12 @@ def plan_command(
         )
         for failure in made.patched.failures:
             click.echo(f"does not hold: {failure}", err=True)
-        for finding in ready.findings:
-            click.echo(f"{'missing' if finding.stops else 'note'}: {finding}", err=True)
+        for finding in ready.stops:
+            click.echo(f"missing: {finding}", err=True)
         if len(ready.stops) > 1 and ready.commands:
-            click.echo(f"all at once: {' && '.join(ready.commands)}", err=True)
+            click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
+        for note in ready.notes:
+            click.echo(f"note: {note}", err=True)
     return 1 if blocked else 0
 
 
