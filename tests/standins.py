@@ -109,7 +109,6 @@ platforms = ["{platform}"]
 before = ["torch"]
 url = "{url}"
 {trust}
-refuses = ["non-ascii-path", "store-python"]
 unset = ["ROCM_HOME"]
 drop-from-path = ["rocm"]
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from patchlock import member_names, overlays
 from patchlock.errors import nearest
-from patchlock.overlays import REFUSALS, Overlay, OverlayLibrary, Sdk
+from patchlock.overlays import Overlay, OverlayLibrary, Sdk
 from patchlock.tables import Table, sha256
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -54,7 +54,6 @@ def _overlay(table: Table, platforms: tuple[str, ...]) -> Overlay:
         unpublished=table.text("trust-on-first-use") if table.has("trust-on-first-use") else "",
         libraries=tuple(_library(one, sdk) for one in table.tables("library")),
         sdk=sdk,
-        refuses=_among(table, "refuses", table.texts("refuses", ()), tuple(REFUSALS), "nobody knows"),
         environment=table.mapping("environment"),
         unset=table.texts("unset", ()),
         drop_from_path=table.texts("drop-from-path", ()),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchlock import download, mutex, overlays, preloading, trusted, unpacking
 from patchlock.checkout import remove_tree
-from patchlock.errors import ArchiveError, HashMismatchError, OverlayError, UsageError
+from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
 from patchlock.model import Sha256
 from patchlock.overlays import Overlay
@@ -24,7 +24,7 @@ def require_possible(request: Request) -> None:
     """Refuse, before anything is fetched, what no overlay of the profile could work with; free where it has none.
 
     Raises:
-        OverlayError: the place cannot be, or something is missing on this machine.
+        OverlayError: something is missing on this machine.
         UsageError: an archive or a name that the user gives is of no overlay.
     """
     wanted = overlays.on(request.profile.overlays, request.platform.name)
@@ -34,22 +34,8 @@ def require_possible(request: Request) -> None:
             told = f"its archives: {', '.join(sorted(names))}" if names else "it has no overlays"
             raise UsageError(f"{request.profile.name} has no overlay whose archive is called {given}", remedy=told)
     for overlay in wanted:
-        _require_place(request, overlay, "")
         if overlay.sdk is not None:
             preloading.require_sdk(overlay.sdk, os.environ, overlay.id)
-
-
-def _require_place(request: Request, overlay: Overlay, python: str) -> None:
-    folder = str(request.installation.folder)
-    objections = overlays.objections(overlay, folder=folder, python=python)
-    if objections:
-        remedy = "choose another folder with PATCHLOCK_HOME, such as C:\\patchlock"
-        if python:
-            minor = request.profile.python
-            remedy = f"get another Python with `uv python install {minor}`, or remove that of the Microsoft Store"
-        raise OverlayError(
-            f"the overlay {overlay.id} of {request.profile.name} cannot work: {'; '.join(objections)}", remedy=remedy
-        )
 
 
 def put(request: Request, environment: Path, tell: Callable[[str], None], note: Callable[[str], None]) -> None:
@@ -68,7 +54,6 @@ def put(request: Request, environment: Path, tell: Callable[[str], None], note: 
     """
     placed: dict[str, tuple[Overlay, str]] = {}
     for overlay in overlays.on(request.profile.overlays, request.platform.name):
-        _require_place(request, overlay, preloading.base_python(environment))
         tell(f"fetching {overlay.filename}")
         with mutex.hold(_cache(request) / "lock", wait=_OTHER_HOLDER):
             archive, sha256 = _archive(request, overlay)

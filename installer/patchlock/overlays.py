@@ -12,12 +12,6 @@ from patchlock.places import Origin
 SDK, PACKAGES, FOLDER = "{sdk}", "{packages}", "{folder}"
 """What the value of a variable may name: the folder of the SDK, site-packages, and the overlay's own folder."""
 
-REFUSALS: Mapping[str, str] = {
-    "non-ascii-path": "it cannot be loaded from a path with letters beyond ASCII",
-    "store-python": "it cannot be loaded into a Python from the Microsoft Store",
-}
-"""Words of `refuses` → why, a clause."""
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class OverlayLibrary:
@@ -67,8 +61,6 @@ class Overlay:
     libraries: tuple[OverlayLibrary, ...]
     """In the order in which they are loaded."""
     sdk: Sdk | None
-    refuses: tuple[str, ...]
-    """Keys of `REFUSALS`."""
     environment: Mapping[str, str]
     """Variables for every process; see `SDK`, `PACKAGES` and `FOLDER`."""
     unset: tuple[str, ...]
@@ -100,22 +92,6 @@ def picked(overlay: Overlay) -> dict[str, tuple[str, ...]]:
         if library.member:
             found[library.member] = (*found.get(library.member, ()), library.name)
     return found
-
-
-def objections(overlay: Overlay, *, folder: str, python: str) -> tuple[str, ...]:
-    """Say why an overlay cannot work there, one clause each.
-
-    Args:
-        overlay: which.
-        folder: where it is or would be.
-        python: the folder of the Python that the environment is made from; "" where nobody knows yet.
-    """
-    found = []
-    if "non-ascii-path" in overlay.refuses and not folder.isascii():
-        found.append(f"{REFUSALS['non-ascii-path']}: {folder}")
-    if "store-python" in overlay.refuses and "windowsapps" in re.split(r"[/\\]", python.lower()):
-        found.append(f"{REFUSALS['store-python']}: {python}")
-    return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -48,7 +48,6 @@ def _entry(overlay: Overlay, archive: str, files: Mapping[str, str]) -> dict[str
         "archive": archive,
         "before": overlay.before,
         "sdk": dataclasses.asdict(overlay.sdk) if overlay.sdk else None,
-        "refuses": overlay.refuses,
         "environment": dict(overlay.environment),
         "unset": overlay.unset,
         "drop_from_path": overlay.drop_from_path,
@@ -135,15 +134,6 @@ def require_sdk(sdk: Sdk, variables: Mapping[str, str], overlay: str) -> str:
     raise OverlayError(
         f"the overlay {overlay} needs {sdk.name}, which is not found", remedy=sdk.install, evidence=found.looked
     )
-
-
-def base_python(environment: Path) -> str:
-    """Name the folder of the Python that an environment is made from."""
-    for line in (environment / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
-        key, _, value = line.partition("=")
-        if key.strip() == "home":
-            return value.strip()
-    return ""
 
 
 def _read(environment: Path) -> list[dict[str, Any]]:

@@ -38,7 +38,6 @@ platforms = ["linux-x86_64"]
 before = ["torch"]
 url = "{url}"
 {trust}
-refuses = ["store-python"]
 [[overlay.library]]
 member = "cublas.dll"
 name = "cublas64_11.dll"
@@ -231,19 +230,6 @@ def test_silent_vendor_leaves_nothing(
     vendor.close()
     assert isinstance(bench.refusal(), NetworkError)
     assert [path.name for path in (tmp_path / "cache" / "overlays").iterdir()] == ["lock"]
-
-
-def test_python_of_the_microsoft_store_is_refused(bench: Bench) -> None:
-    environment = bench.folder / "store"
-    environment.mkdir()
-    home = r"C:\Program Files\WindowsApps\PythonSoftwareFoundation.Python.3.11"
-    (environment / "pyvenv.cfg").write_text(f"home = {home}\n")
-    with pytest.raises(OverlayError) as caught:
-        overlaying.put(bench.request, environment, lambda _: None, bench.notes.append)
-    assert str(caught.value) == (
-        f"the overlay zluda of p cannot work: it cannot be loaded into a Python from the Microsoft Store: {home}; "
-        "get another Python with `uv python install 3.11`, or remove that of the Microsoft Store"
-    )
 
 
 def test_other_platforms_have_no_overlay(bench: Bench, vendor: LoopbackIndex) -> None:
