@@ -116,7 +116,7 @@ def provide(request: Request, lock: Lock, say: Say) -> LocalWheels:
     Args:
         request: whose lock it is.
         lock: what is to be installed.
-        say: told what is being done.
+        say: told what is being done, in the words of uv.
 
     Raises:
         LockStaleError: the patches of the catalogue give another wheel than the lock names.
@@ -140,8 +140,9 @@ def _made(request: Request, package: LockedPackage, of: Original, python: str, s
     kept = wheelhouse.find(request.cache, package.sha256)
     if kept is not None and download.is_there(kept, package.sha256):
         return kept
-    say(f"patching {package.name} {of.version}")
+    say(f"Building {package.name}=={of.version}")
     packed = _repacked(request.catalogue, package.name, _original(package.name, of, python, request.cache), of)
+    say(f"Built {package.name}=={of.version}")
     if packed.sha256 != package.sha256:
         path = request.catalogue.lock_path(request.app, request.profile, request.platform)
         raise LockStaleError(
