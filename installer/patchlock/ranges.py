@@ -155,6 +155,8 @@ def size(address: str) -> int | None:
             return Path(url2pathname(parts.path)).stat().st_size
         with _session().head(address, allow_redirects=True, timeout=(_CONNECT, _SILENCE)) as answer:
             length = answer.headers.get("Content-Length", "")
+            if answer.status_code == 200 and answer.headers.get("Content-Type", "").startswith("text/html"):
+                return None  # a page of a proxy: no file of a lock is one
             if answer.status_code == 200 and length.isdigit():
                 return int(length)
         if answer.status_code not in {401, 403, 404, 410}:

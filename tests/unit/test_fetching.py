@@ -207,6 +207,12 @@ def test_size_that_the_index_says_is_believed(depot: Depot, tmp_path: Path) -> N
     assert depot.asked == []
 
 
+def test_size_of_a_page_of_a_proxy_is_not_believed(depot: Depot, tmp_path: Path) -> None:
+    depot.status[BIG] = 200
+    assert sizes.gather(_located(depot, BIG), tmp_path) == {}
+    assert not (tmp_path / "sizes").exists()
+
+
 def test_size_that_nobody_says_is_left_out(depot: Depot, tmp_path: Path) -> None:
     depot.status[BIG] = 404
     assert sizes.gather(_located(depot, BIG) | _located(depot, SMALL), tmp_path) == {
