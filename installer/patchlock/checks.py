@@ -12,16 +12,14 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, assert_never
 
-from packaging.utils import NormalizedName, canonicalize_name
-from packaging.version import Version
-
 from patchlock import preloading, process, smoke
-from patchlock.environments import interpreter, read_receipt
+from patchlock.environments import interpreter, python_version, read_receipt
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
+from patchlock.installed import distributions, site_packages
 from patchlock.lockfile import Lock
 from patchlock.model import (
     Check,
@@ -75,7 +73,7 @@ def verify(lock: Lock, checks: tuple[Check, ...], place: Place, tell: Callable[[
     # A check leaves nothing behind in the user's tree.
     place = dataclasses.replace(place, variables={**place.variables, "PYTHONDONTWRITEBYTECODE": "1"})
     tell("packages")
-    results = [_packages(lock, place), *_overlays(place.environment)]
+    results = [packages(lock, place.environment), isolation(place), *_overlays(place.environment)]
     for check in checks:
         tell(check.id)
         results.append(_run(check, place))
@@ -121,9 +119,9 @@ def _run(check: Check, place: Place) -> CheckResult:
         return CheckResult(id=check.id, level=level, passed=False, detail=f"{error.what}{last}")
 
 
-def _packages(lock: Lock, place: Place) -> CheckResult:
+def packages(lock: Lock, environment: Path) -> CheckResult:
     """Compare the installed distributions with the lock, by their metadata folders."""
-    installed = dict(_installed(place.environment))
+    installed = {found.name: found.version for found in distributions(site_packages(environment))}
     wanted = {package.name: package.version for package in lock.packages}
     wrong = [f"{name} {version} is missing" for name, version in wanted.items() if name not in installed]
     wrong += [f"{name} {version} is not in the lock" for name, version in installed.items() if name not in wanted]
@@ -146,11 +144,34 @@ def _overlays(environment: Path) -> Iterator[CheckResult]:
         yield CheckResult(id="overlays", level="seen", passed=not wrong, detail=detail)
 
 
-def _installed(environment: Path) -> Iterator[tuple[NormalizedName, Version]]:
-    pattern = "Lib/site-packages/*.dist-info" if os.name == "nt" else "lib/python*/site-packages/*.dist-info"
-    for folder in environment.glob(pattern):
-        name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        yield canonicalize_name(name), Version(version)
+def isolation(place: Place) -> CheckResult:
+    """Prove that the app's Python is the environment's, and sees no other Python's packages.
+
+    It is started as the app is: by its name on PATH, in the app's folder, with all variables.
+    """
+    wanted = {
+        "environment": str(place.environment),
+        "folder": str(place.folder),
+        "python": python_version(place.environment),
+        "ours": [name for name, value in place.variables.items() if os.environ.get(name) != value],
+    }
+    try:
+        with _script("isolation") as script:
+            start = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+            command = ("python", "-B", "-c", start, str(script), json.dumps(wanted))
+            done = process.run(*command, env=place.variables, cwd=place.folder, timeout=_PATIENCE)
+        answer: dict[str, Any] = json.loads(done.text.splitlines()[-1])
+    except (PatchlockError, OSError, IndexError, ValueError) as error:
+        why = error.what if isinstance(error, PatchlockError) else str(error)
+        return CheckResult(id="isolation", level="seen", passed=False, detail=f"Python cannot be asked: {why}")
+    told = [*answer["failed"], *(f"note: {note}" for note in answer["notes"])]
+    passed = not answer["failed"]
+    detail = "; ".join(told) if told else "only the environment, the app's folder and the standard library"
+    return CheckResult(id="isolation", level="seen", passed=passed, detail=detail)
+
+
+def _script(name: str) -> contextlib.AbstractContextManager[Path]:
+    return importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / f"{name}.py")
 
 
 def _imports(check: ImportsCheck, place: Place) -> CheckResult:
@@ -255,7 +276,7 @@ def _free_port() -> int:
 
 def _kernel(name: str, place: Place, *arguments: str) -> dict[str, Any]:
     """Run one of our programs in the environment and read its answer, the last line that it prints."""
-    with importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / f"{name}.py") as script:
+    with _script(name) as script:
         done = process.run(
             *(str(interpreter(place.environment)), "-I", "-B", "-X", "utf8", str(script), *arguments),
             env=place.variables,

@@ -7,13 +7,14 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import gate, lockfile, preloading, process, uv, wheelhouse
+from patchlock import constraints, gate, lockfile, preloading, process, uv, wheelhouse
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
@@ -152,6 +153,7 @@ def sync(
     tell: Callable[[str], None],
     lock: int,
     offline: bool = False,
+    afresh: Collection[NormalizedName] = (),
 ) -> None:
     """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
 
@@ -166,6 +168,8 @@ def sync(
         tell: called with what uv says while it works.
         lock: descriptor of the installation's lock.
         offline: take what is not in `local` from uv's cache, and ask no network.
+        afresh: distributions that uv's cache is not trusted with: they are fetched, or read from this machine, and
+            unpacked again.
 
     Raises:
         HashMismatchError: an index gave other bytes; nothing of them was installed.
@@ -175,27 +179,44 @@ def sync(
     shutil.copyfile(locked, folder / LOCK)
     if build_constraints is not None:
         shutil.copyfile(build_constraints, folder / BUILD)
-    base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
+    constraints.write(folder, lock_of(folder))
+    packages = lock_of(folder).packages
     try:
-        others = [package for package in lock_of(folder).packages if package.name not in local]
-        if others:  # first: what uv's cache lacks is known before anything is unpacked
-            (folder / _INDEX).write_text("".join(f"{p}\n" for p in others), encoding="utf-8", newline="\n")
-            uv.watch(
-                *(*base, "--only-binary", ":all:", *(["--offline"] if offline else [])),
-                *(option for name in source_builds for option in ("--no-binary", name)),
-                *(("--build-constraints", BUILD) if build_constraints is not None else ()),
-                *("--require-build-hashes", "--preview-features", "build-dependency-hashes", "-r", _INDEX),
-                cwd=folder,
-                installing=True,
-                tell=tell,
-                keep_open=[lock],
-            )
-        if local:
-            (folder / _LOCAL).write_text(wheelhouse.listing(local), encoding="utf-8", newline="\n")
-            only = ("--offline", "--only-binary", ":all:", "-r", _LOCAL)
-            uv.watch(*base, *only, cwd=folder, installing=True, tell=tell, keep_open=[lock])
+        for distrust in (False, True):
+            others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
+            if others:  # first: what uv's cache lacks is known before anything is unpacked
+                options = (
+                    *("--only-binary", ":all:", *(["--offline"] if offline else [])),
+                    *(option for name in source_builds for option in ("--no-binary", name)),
+                    *(("--build-constraints", BUILD) if build_constraints is not None else ()),
+                    *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
+                )
+                lines = "".join(f"{package}\n" for package in others)
+                _install(folder, _INDEX, lines, options, distrust=distrust, tell=tell, lock=lock)
+            part = {name: wheel for name, wheel in local.items() if (name in afresh) == distrust}
+            if part:
+                options = ("--offline", "--only-binary", ":all:")
+                _install(folder, _LOCAL, wheelhouse.listing(part), options, distrust=distrust, tell=tell, lock=lock)
     except HashMismatchError as error:
         raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
+
+
+def _install(
+    folder: Path,
+    file: str,
+    lines: str,
+    options: tuple[str, ...],
+    *,
+    distrust: bool,
+    tell: Callable[[str], None],
+    lock: int,
+) -> None:
+    """Give uv a list of pinned requirements; one that uv's cache is not trusted with has a list of its own."""
+    name = f"afresh-{file}" if distrust else file
+    (folder / name).write_text(lines, encoding="utf-8", newline="\n")
+    base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
+    cache = ("--no-cache",) if distrust else ()
+    uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
 
 
 def lock_of(folder: Path) -> Lock:
@@ -228,7 +249,7 @@ def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mappi
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
     path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
-    return env | dict(gate.variables(folder, path))
+    return env | dict(constraints.variables(folder)) | dict(gate.variables(folder, path))
 
 
 def python_version(folder: Path) -> str:

@@ -17,6 +17,7 @@ from patchlock import (
     fetching,
     indexes,
     providing,
+    settling,
     sizes,
     uv,
     uv_cache,
@@ -52,6 +53,9 @@ class _Filling:
     folder: Path
     progress: Progress
     held: int
+    locked: Path
+    build: Path | None
+    afresh: frozenset[NormalizedName]
 
     @property
     def packages(self) -> str:
@@ -61,15 +65,29 @@ class _Filling:
         self.progress.say(f"{self.packages}: {text}")
 
     def sync(self, local: LocalWheels, *, offline: bool) -> None:
-        request = self.request
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        build = request.catalogue.build_path(path) if self.lock.provenance.build_constraints else None
-        builds = rules_of(request).source_builds
-        tell = _of_uv(self.say)
-        environments.sync(self.folder, path, local, builds, build, tell=tell, lock=self.held, offline=offline)
+        environments.sync(
+            self.folder,
+            self.locked,
+            local,
+            rules_of(self.request).source_builds,
+            self.build,
+            tell=_of_uv(self.say),
+            lock=self.held,
+            offline=offline,
+            afresh=self.afresh,
+        )
 
 
-def fill(request: Request, lock: Lock, folder: Path, progress: Progress, held: int) -> None:
+def fill(
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    progress: Progress,
+    held: int,
+    *,
+    kept: Path | None = None,
+    afresh: frozenset[NormalizedName] = frozenset(),
+) -> None:
     """Fill an empty environment with exactly what a lock names.
 
     Where uv's cache and the wheelhouse have all of it, nobody is asked anything. Otherwise what is missing is fetched
@@ -81,14 +99,36 @@ def fill(request: Request, lock: Lock, folder: Path, progress: Progress, held: i
         folder: the environment, as `environments.create` made it.
         progress: told what goes on.
         held: descriptor of the installation's lock, for children.
+        kept: another generation, whose lock is taken instead of the catalogue's.
+        afresh: distributions that uv's cache is not trusted with; see `environments.sync`.
 
     Raises:
+        WheelError: a wheel has files that do not belong into an environment.
         DiskFullError: there is not enough room; nothing was fetched or unpacked.
         HashMismatchError: somebody gave other bytes; nothing of them was kept.
         NetworkError: the index or a server does not answer.
         DownloadError: they do not have the files, or do not give them.
     """
-    job = _Filling(request=request, lock=lock, folder=folder, progress=progress, held=held)
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    build = request.catalogue.build_path(path)
+    if kept is not None:
+        path, build = kept / environments.LOCK, kept / environments.BUILD
+    job = _Filling(
+        request=request,
+        lock=lock,
+        folder=folder,
+        progress=progress,
+        held=held,
+        locked=path,
+        build=build if lock.provenance.build_constraints else None,
+        afresh=afresh,
+    )
+    _fill(job)
+    settling.settle(folder)
+
+
+def _fill(job: _Filling) -> None:
+    request, lock, held = job.request, job.lock, job.held
     made = providing.provide(request, lock, tell=_of_uv(job.say), held=held)
     local = {**_kept(lock.packages, request.cache), **made}
     _require_room_for_copies(job, local)
@@ -137,6 +177,7 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
     places, unknown = _locate(job, wheels)
     asked = [package for package in wheels if package.name in places]
     missing = uv_cache.uncached(asked, job.folder, environments.interpreter(job.folder)) if asked else frozenset()
+    missing |= job.afresh
     files = _wanted([package for package in asked if package.name in missing], places, job.request.cache)
     _require_room(job, files, local)
     fetched = fetching.fetch(files, job.request.cache, job.say) if files else fetching.Fetched(paths={}, refused={})

@@ -50,6 +50,19 @@ def put(environment: Path, python: Path) -> None:
             shim.chmod(0o755)
 
 
+def missing(environment: Path) -> tuple[str, ...]:
+    """List the files of the gate that are missing or empty, from the environment's folder."""
+    (packages,) = list(environment.glob("Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages")) or [
+        environment / "lib"
+    ]
+    suffix = ".cmd" if os.name == "nt" else ""
+    wanted = [packages / "_patchlock_gate.py", packages / "_patchlock_gate.pth"]
+    wanted += [folder(environment) / f"{name}{suffix}" for name in SHIMS]
+    return tuple(
+        path.relative_to(environment).as_posix() for path in wanted if not (path.is_file() and path.stat().st_size)
+    )
+
+
 def folder(environment: Path) -> Path:
     """Name the folder of stand-ins, which goes first on PATH."""
     return environment / "gate"

@@ -213,7 +213,12 @@ def _name(request: Request, digest: str) -> str:
         if current is not None and current.id.partition("-")[0] == digest:
             return current.id
         return digest
-    taken = {receipt.id for receipt in environments.receipts(request.installation)}
+    return next_name(request.installation, digest)
+
+
+def next_name(installation: Installation, digest: str) -> str:
+    """Name a generation by its digest, with a number where there are complete ones of the same."""
+    taken = {receipt.id for receipt in environments.receipts(installation)}
     return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
 
 

@@ -14,9 +14,17 @@ from pathlib import Path
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
 
 _NOT_INHERITED = (
-    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX"),
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR"),
+    # They change what `sys.path` begins with, or what a program does: an app is started as its authors start it.
+    *("PYTHONSAFEPATH", "PYTHONOPTIMIZE", "PYTHONINSPECT", "PYTHONCASEOK", "PYTHONBREAKPOINT"),
+    # macOS tells the Python of a virtual environment with it where it is.
+    *("__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PIPENV_ACTIVE", "POETRY_ACTIVE"),
+    # Where pip would put things instead of the environment that it runs in.
+    *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_BREAK_SYSTEM_PACKAGES"),
     *("PATCHLOCK_GATE", "PATCHLOCK_PRELOAD"),
 )
+_FOREIGN = ("CONDA_", "_CE_")
+"""Beginnings of the names of variables that belong to an activated conda environment."""
 # `git rev-parse --local-env-vars`, but for GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS: these hold the user's settings.
 _GIT_NOT_INHERITED = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG"),
@@ -61,7 +69,8 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     Args:
         extra: variables that win over the user's.
     """
-    env = {k: v for k, v in os.environ.items() if k not in _NOT_INHERITED and k not in _GIT_NOT_INHERITED}
+    left_out = {*_NOT_INHERITED, *_GIT_NOT_INHERITED}
+    env = {k: v for k, v in os.environ.items() if k not in left_out and not k.startswith(_FOREIGN)}
     env |= {"PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1"}
     return env | dict(extra or {})
 

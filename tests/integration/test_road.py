@@ -172,7 +172,7 @@ def test_failed_verification_leaves_the_old_generation(
     assert patchlock("lock", "mini").returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "error[verify]: 2 of 3 checks of mini did not pass" in done.stderr
+    assert "error[verify]: 2 of 4 checks of mini did not pass" in done.stderr
     assert (installed / "current").read_text() == pointer
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
     assert patchlock("verify", "mini").returncode == 0

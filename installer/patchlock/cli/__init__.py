@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Bring an installed app to what upstream's branch has now; your edits are kept.",
     ),
     "verify": (
-        "patchlock.cli.installing",
+        "patchlock.cli.verifying",
         "Prove that an installed app still works: packages, imports, a computation on the device.",
     ),
     "run": ("patchlock.cli.installing", "Start an installed app; what follows `--` goes to it."),

@@ -1,4 +1,4 @@
-"""`install`, `update`, `verify`, `run` and `rollback`: what brings an installation about and uses it."""
+"""`install`, `update`, `run` and `rollback`: what brings an installation about and uses it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @options.pair
 @options.upstream
 @click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
+@click.option("--repair", is_flag=True, help="Look at every file, and mend what is not as it was installed.")
 @click.option(
     "--archive",
     "archives",
@@ -42,6 +43,7 @@ def install_command(
     source: str | None,
     revision: str | None,
     reinstall: bool,
+    repair: bool,
     archives: tuple[Path, ...],
     accept_changed: tuple[str, ...],
     ignore_needs: bool,
@@ -59,6 +61,9 @@ def install_command(
 
     request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
     request = dataclasses.replace(request, archives=archives, accept_changed=accept_changed)
+    if repair:
+        _repair(request, as_json)
+        return
     receipt = gathering.up_to_date(request)
     launcher.write(request.home)
     if receipt is not None:
@@ -76,6 +81,31 @@ def install_command(
         output.succeed("install", _report(request, report.receipt, report))
     else:
         click.echo(_summary(request, report))
+
+
+def _repair(request: Request, as_json: bool) -> None:
+    from patchlock import repair
+    from patchlock.cli.verifying import bytes_told
+    from patchlock.errors import UsageError
+
+    app = request.app.name
+    if request.source is not None or request.revision is not None or request.reinstall:
+        raise UsageError("--repair takes no other source or commit, and no --reinstall", remedy="give --repair alone")
+    progress = output.progress(as_json)
+    done = repair.repair(request, progress, bytes_told(progress))
+    if as_json:
+        output.succeed("install", repair.data(done))
+        return
+    if done.receipt is None:
+        click.echo(f"{app} is as it was installed: nothing to mend")
+    else:
+        click.echo(f"{app} is mended: generation {done.receipt.id} is in use")
+        for line in done.mended:
+            click.echo(f"  mended  {line}")
+    for note in done.notes:
+        click.echo(f"  note    {note}")
+    if done.receipt is not None:
+        click.echo(f"undo: {launcher.itself(options.home())} rollback {app}")
 
 
 def _summary(request: Request, report: Report) -> str:
@@ -177,54 +207,6 @@ def update_command(
         output.succeed("update", _report(request, report.receipt, report))
     else:
         click.echo(_summary(request, report))
-
-
-@click.command("verify")
-@options.installed
-@options.common
-def verify_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> int:
-    """Prove that an installed app still works: packages, imports, a computation on the device.
-
-    \b
-    Example:
-      patchlock verify demo
-    """
-    from patchlock import environments, install, planning, upkeep
-
-    request = options.installed_request(catalogue, app, profile)
-    upkeep.recover(request, output.progress(as_json))
-    receipt = environments.require_current(request.installation, app)
-    folder = environments.generation(request.installation, receipt.id)
-    lock = environments.lock_of(folder)
-    progress = output.progress(as_json)
-    with progress.stage("verify"):
-        told = {check.id for check in receipt.checks}  # of the patches that this generation needed
-        executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
-        results = install.verify(request, lock, folder, progress, executed)
-        passed = all(result.passed for result in results)
-        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
-    source = request.installation.source
-    drifted = [
-        file
-        for file, digest in receipt.patched.items()
-        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest
-    ]
-    if as_json:
-        data = {"generation": receipt.id, "checks": [dataclasses.asdict(r) for r in results], "drifted": drifted}
-        output.succeed("verify", data, ok=passed)
-        return 0 if passed else 1
-    for result in results:
-        mark = "ok    " if result.passed else "FAILED"
-        click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
-    for file in drifted:
-        click.echo(f"note    {file} differs from our patched file: you edited it")
-    if not passed:
-        click.echo(
-            f"to build it afresh: {launcher.itself(options.home())} install {app} "
-            f"--profile {request.profile.name} --reinstall",
-            err=True,
-        )
-    return 0 if passed else 1
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True})

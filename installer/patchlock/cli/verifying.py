@@ -1,0 +1,120 @@
+"""`verify`: proves that an installation is as it was installed, and works; at three depths."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import launcher, options, output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from patchlock.checks import CheckResult
+    from patchlock.environments import Receipt
+    from patchlock.gathering import Request
+    from patchlock.install import Progress
+    from patchlock.lockfile import Lock
+    from patchlock.verifying import Seen
+
+
+@click.command("verify")
+@options.pair
+@click.option("--quick", "depth", flag_value="quick", help="Run nothing of the app: versions, presence and sizes.")
+@click.option("--deep", "depth", flag_value="deep", help="Read every file too, and compare it with its RECORD.")
+@options.common
+def verify_command(app: str, profile: str | None, depth: str | None, catalogue: Path | None, as_json: bool) -> int:
+    """Prove that an installed app still works: packages, imports, a computation on the device.
+
+    \b
+    Example:
+      patchlock verify demo
+      patchlock verify demo --deep
+    """
+    from patchlock import environments, lockfile, upkeep, verifying
+
+    request = options.request(catalogue, app, profile)
+    progress = output.progress(as_json)
+    upkeep.recover(request, progress)
+    receipt = environments.require_current(request.installation, app)
+    folder = environments.generation(request.installation, receipt.id)
+    kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    path = verifying.lock_file(folder, receipt, kept)
+    lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
+    with progress.stage("verify"):
+        if depth == "deep":
+            origin = verifying.Origin(platform=request.platform, cache=request.cache)
+            seen = verifying.deep(folder, receipt, lock, origin, bytes_told(progress))
+        else:
+            seen = verifying.quick(folder, receipt, lock)
+        results = seen.results if depth == "quick" else (*seen.results, *_run(request, receipt, lock, progress))
+        passed = all(result.passed for result in results)
+        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
+    _tell(request, receipt, seen, results, depth or "plain", as_json)
+    return 0 if passed else 1
+
+
+def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> tuple[CheckResult, ...]:
+    """Run the checks of the profile and the app, but for the one that was answered without running anything."""
+    from patchlock import environments, install, planning
+
+    told = {check.id for check in receipt.checks}  # of the patches that this generation needed
+    executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
+    folder = environments.generation(request.installation, receipt.id)
+    results = install.verify(request, lock, folder, progress, executed)
+    return tuple(result for result in results if result.id != "packages")
+
+
+def bytes_told(progress: Progress) -> Callable[[int, int], None]:
+    """Tell bytes as they are read: `3120 of 6860 MB read, 415 MB/s`."""
+    import time
+
+    started = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        seconds = max(time.monotonic() - started, 0.001)
+        progress.say(f"{done // 1_000_000} of {total // 1_000_000} MB read, {done / seconds / 1e6:.0f} MB/s")
+
+    return tell
+
+
+def _tell(
+    request: Request, receipt: Receipt, seen: Seen, results: tuple[CheckResult, ...], depth: str, as_json: bool
+) -> None:
+    from patchlock import planning
+
+    source = request.installation.source
+    drifted = [
+        file
+        for file, digest in receipt.patched.items()
+        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest
+    ]
+    passed = all(result.passed for result in results)
+    if as_json:
+        data = {
+            "generation": receipt.id,
+            "depth": depth,
+            "checks": [dataclasses.asdict(r) for r in results],
+            "findings": [dataclasses.asdict(f) for f in seen.findings],
+            "notes": list(seen.notes),
+            "drifted": drifted,
+        }
+        output.succeed("verify", data, ok=passed)
+        return
+    for result in results:
+        mark = "ok    " if result.passed else "FAILED"
+        click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+    for note in seen.notes:
+        click.echo(f"note    {note}")
+    for file in drifted:
+        click.echo(f"note    {file} differs from our patched file: you edited it")
+    if passed:
+        return
+    itself = launcher.itself(options.home())
+    broken = [result for result in results if not result.passed and result.level == "seen"]
+    option = "--repair" if broken else "--reinstall"
+    words = "to mend exactly that" if broken else "to build it afresh"
+    click.echo(f"{words}: {itself} install {request.app.name} {option}", err=True)

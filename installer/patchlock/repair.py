@@ -1,0 +1,170 @@
+"""Mend an installation: a new generation from the lock of the one in use, where what is damaged is unpacked afresh."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+
+from packaging.utils import NormalizedName
+
+from patchlock import checks, environments, filling, install, lockfile, planning, upkeep, verifying, worktree
+from patchlock.checks import CheckResult
+from patchlock.environments import CheckRecord, Receipt
+from patchlock.errors import VerifyError
+from patchlock.gathering import Request
+from patchlock.inspection import names
+from patchlock.install import Progress, working
+from patchlock.lockfile import Lock
+from patchlock.verifying import Seen
+
+_ROUNDS = 2
+"""Environments built at most: the second where uv's cache turns out to have damage that the old one did not have."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Repaired:
+    """What a repair did."""
+
+    receipt: Receipt | None
+    """Of the generation that is in use now; None where nothing was wrong."""
+    mended: tuple[str, ...]
+    """What was wrong, a sentence each."""
+    notes: tuple[str, ...]
+    """What was left alone, and why."""
+
+
+def repair(request: Request, progress: Progress, tell: Callable[[int, int], None]) -> Repaired:
+    """Look at every byte of an installation, and mend what is not as it was installed.
+
+    The generation in use is never written to: a new one is made beside it from the same lock, read back byte by byte,
+    checked, and only then switched to. What is damaged is fetched by its hash and unpacked anew, because uv's cache may
+    share the damaged file; the rest comes from there. The working tree is not touched: what is edited in it is the
+    user's.
+
+    Args:
+        request: the pair.
+        progress: told what goes on.
+        tell: told bytes read, and bytes in all.
+
+    Raises:
+        NotInstalledError: there is nothing to mend.
+        VerifyError: it could not be mended; the generation in use is as it was.
+        NetworkError: a damaged distribution has to be fetched, and the index does not answer.
+    """
+    upkeep.recover(request, progress)
+    before = environments.require_current(request.installation, request.app.name)
+    with working(request.installation, progress) as held:
+        folder = environments.generation(request.installation, before.id)
+        path = verifying.lock_file(folder, before, _locked(request))
+        lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
+        with progress.stage("look"):
+            seen = _look(request, before, lock, before.id, tell)
+            progress.say(f"{sum(not r.passed for r in seen.results)} of {len(seen.results)} checks did not pass")
+        if all(result.passed for result in seen.results):
+            return Repaired(receipt=None, mended=(), notes=_notes(request, before, seen))
+        receipt = _rebuild(request, before, lock, path, seen, progress, tell, held)
+        worktree.keep(request.installation.source, receipt.id, receipt.applied)
+        environments.switch(request.installation, receipt.id)
+    return Repaired(receipt=receipt, mended=_sentences(seen), notes=_notes(request, before, seen, mended=True))
+
+
+def _locked(request: Request) -> Path:
+    return request.catalogue.lock_path(request.app, request.profile, request.platform)
+
+
+def _look(request: Request, receipt: Receipt, lock: Lock, generation: str, tell: Callable[[int, int], None]) -> Seen:
+    folder = environments.generation(request.installation, generation)
+    origin = verifying.Origin(platform=request.platform, cache=request.cache)
+    return verifying.deep(folder, receipt, lock, origin, tell)
+
+
+def _rebuild(
+    request: Request,
+    before: Receipt,
+    lock: Lock,
+    path: Path,
+    seen: Seen,
+    progress: Progress,
+    tell: Callable[[int, int], None],
+    held: int,
+) -> Receipt:
+    old = environments.generation(request.installation, before.id)
+    name = install.next_name(request.installation, before.id.partition("-")[0])
+    folder = environments.generation(request.installation, name)
+    kept = old if path.parent == old else None
+    afresh = _suspects(seen, lock)
+    for _ in range(_ROUNDS):
+        with progress.stage("environment"):
+            environments.create(folder, request.profile.python, lock=held)
+            filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
+            progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")
+        receipt = dataclasses.replace(before, id=name, python=environments.python_version(folder))
+        with progress.stage("look"):
+            again = _look(request, receipt, lock, name, tell)
+            progress.say(f"{sum(result.passed for result in again.results)} of {len(again.results)} checks passed")
+        more = _suspects(again, lock) - afresh
+        if not more:
+            break
+        afresh |= more
+    checks.require_passed(again.results, request.app.name)
+    return _prove(request, lock, receipt, progress)
+
+
+def _suspects(seen: Seen, lock: Lock) -> frozenset[NormalizedName]:
+    return names(seen.findings) & {package.name for package in lock.packages}
+
+
+def _prove(request: Request, lock: Lock, receipt: Receipt, progress: Progress) -> Receipt:
+    """Run the checks of the new environment, and write its receipt."""
+    folder = environments.generation(request.installation, receipt.id)
+    told = {check.id for check in receipt.checks}
+    executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
+    with progress.stage("verify"):
+        results = install.verify(request, lock, folder, progress, executed)
+        _require(results, request)
+        progress.say(f"{len(results)} checks passed")
+    made = environments.receipts(request.installation)
+    proved = dataclasses.replace(
+        receipt,
+        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sequence=1 + max((receipt.sequence for receipt in made), default=0),
+        checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
+    )
+    environments.write_receipt(folder, proved)
+    return proved
+
+
+def _require(results: tuple[CheckResult, ...], request: Request) -> None:
+    try:
+        checks.require_passed(results, request.app.name)
+    except VerifyError as error:
+        error.remedy = f"every package is as locked now, so look at your edits in {request.installation.source}"
+        raise
+
+
+def _sentences(seen: Seen) -> tuple[str, ...]:
+    others = tuple(f"{r.id}: {r.detail}" for r in seen.results if not r.passed and r.id != "files")
+    return (*others, *map(str, seen.findings))
+
+
+def _notes(request: Request, before: Receipt, seen: Seen, *, mended: bool = False) -> tuple[str, ...]:
+    source, notes = request.installation.source, list(seen.notes)
+    for file, digest in before.patched.items():
+        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest:
+            notes.append(f"{file} differs from our patched file: you edited it, and it was left alone")
+    if mended and any("of no distribution" in note for note in seen.notes):
+        old = environments.generation(request.installation, before.id)
+        notes.append(f"these files stay in the generation before, until it is pruned: {old}")
+    return tuple(notes)
+
+
+def data(done: Repaired) -> dict[str, object]:
+    """Give what `install --repair --json` tells."""
+    return {
+        "changed": done.receipt is not None,
+        "generation": done.receipt.id if done.receipt else "",
+        "mended": list(done.mended),
+        "notes": list(done.notes),
+    }

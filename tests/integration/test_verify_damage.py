@@ -1,0 +1,288 @@
+"""What verify finds in a damaged environment and whom it names, and that a repair mends exactly that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import miniature
+import pytest
+from conftest import Said
+from miniature import World
+
+from patchlock import environments, ledger
+
+Face = Callable[..., Said]
+
+
+@pytest.fixture
+def packages(locked: World, face: Face, tmp_path: Path) -> Path:
+    """Install the app, and give its site-packages."""
+    done = face("install", "mini")
+    assert done.returncode == 0, done.stderr
+    return next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages"))
+
+
+def _later(path: Path) -> None:
+    """Give a file the time of a minute after the install."""
+    os.utime(path, (time.time() + 60, time.time() + 60))
+
+
+def _edit(packages: Path) -> None:
+    (packages / "beta.py").write_bytes(b"__version__ = 'mine, and longer than before'\n")
+    _later(packages / "beta.py")
+
+
+def _same_size(packages: Path) -> None:
+    data = (packages / "beta.py").read_bytes()
+    (packages / "beta.py").write_bytes(data.replace(b"1.5", b"6.6"))
+    _later(packages / "beta.py")
+
+
+def _cut(packages: Path) -> None:
+    stood = (packages / "beta.py").stat()
+    (packages / "beta.py").write_bytes(b"__v")
+    os.utime(packages / "beta.py", ns=(stood.st_atime_ns, stood.st_mtime_ns))
+
+
+def _zeros(packages: Path) -> None:
+    (packages / "beta.py").write_bytes(bytes((packages / "beta.py").stat().st_size))
+
+
+def _remove(packages: Path) -> None:
+    (packages / "beta.py").unlink()
+
+
+DAMAGE = [
+    pytest.param(_edit, "quick", "probably a person or a tool edited it in place on ", id="edited"),
+    pytest.param(_same_size, "deep", "probably a person or a tool edited it in place on ", id="edited, same size"),
+    pytest.param(_cut, "quick", "possibly a damaged disk or a cut: it is shorter", id="cut"),
+    pytest.param(_zeros, "deep", "probably a damaged disk or a power cut", id="zeros"),
+    pytest.param(_remove, "quick", "probably removed by a person or a tool", id="removed"),
+]
+
+
+@pytest.mark.parametrize(("harm", "depth", "cause"), DAMAGE)
+def test_damage_is_named_and_mended(
+    packages: Path, face: Face, harm: Callable[[Path], None], depth: str, cause: str, tmp_path: Path
+) -> None:
+    inode = (packages / "alpha.py").stat().st_ino
+    harm(packages)
+    done = face("verify", "mini", f"--{depth}", "--json")
+    assert done.returncode == 1
+    data = json.loads(done.stdout)["data"]
+    assert [(f["distribution"], f["path"]) for f in data["findings"]] == [("beta", "beta.py")]
+    assert data["findings"][0]["cause"].startswith(cause)
+    if depth == "deep":
+        assert face("verify", "mini", "--quick").returncode == 0
+    before = (packages / "beta.py").read_bytes() if (packages / "beta.py").exists() else None
+    done = face("install", "mini", "--repair")
+    assert done.returncode == 0, done.stderr
+    assert "  mended  beta: beta.py: expected " in done.stdout
+    now = next((tmp_path / "installed").glob("mini@tiny/environments/*-2/lib/python*/site-packages"))
+    assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
+    assert (now / "alpha.py").stat().st_ino == inode, "what was whole comes from uv's cache"
+    assert ((packages / "beta.py").read_bytes() if (packages / "beta.py").exists() else None) == before
+    assert face("verify", "mini", "--deep").returncode == 0
+    assert face("install", "mini", "--repair").stdout.startswith("mini is as it was installed: nothing to mend\n")
+
+
+def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
+    packages: Path, face: Face, tmp_path: Path
+) -> None:
+    (packages / "beta.py").stat()
+    assert (packages / "beta.py").stat().st_nlink > 1, "uv links files here"
+    with (packages / "beta.py").open("r+b") as file:
+        file.write(b"XX")
+    _later(packages / "beta.py")
+    done = face("verify", "mini", "--deep")
+    assert "`uv cache clean beta` keeps it from coming back" in done.stdout
+    assert face("install", "mini", "--reinstall").returncode == 0
+    assert face("verify", "mini", "--deep").returncode == 1, "uv's cache has the damage too"
+    assert face("install", "mini", "--repair").returncode == 0
+    generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
+    now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
+    assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
+    assert face("verify", "mini", "--deep").returncode == 0
+
+
+def test_missing_libraries_alone_point_to_a_scanner(locked: World, face: Face, tmp_path: Path) -> None:
+    made = miniature.wheel(locked.wheels, "beta", "1.5", files={"beta.py": "\n", "beta_core.so": "library"})
+    miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])
+    assert made.exists()
+    assert face("lock", "mini", "--accept-changed", made.name).returncode == 0
+    assert face("install", "mini").returncode == 0
+    packages = next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages"))
+    (packages / "beta_core.so").unlink()
+    done = face("verify", "mini", "--quick")
+    assert "beta: beta_core.so: expected 7 bytes, found nothing; possibly an antivirus took it away" in done.stdout
+    assert "journalctl -u clamav-daemon" in done.stdout
+
+
+def test_what_apps_and_people_add_is_no_damage_and_is_told(packages: Path, face: Face) -> None:
+    (packages / "__pycache__").mkdir(exist_ok=True)
+    (packages / "__pycache__" / "beta.cpython-311.pyc").write_bytes(b"x")
+    (packages / "jieba.cache").write_bytes(b"x")
+    assert face("verify", "mini", "--quick").returncode == 0
+    done = face("verify", "mini", "--deep")
+    assert done.returncode == 0
+    assert "1 files in site-packages are of no distribution: yours, or an app's: jieba.cache" in done.stdout
+
+
+def test_wheel_that_contradicts_its_record_is_told_from_damage(locked: World, face: Face, tmp_path: Path) -> None:
+    made = _wrong_record(locked)
+    assert face("lock", "mini", "--accept-changed", made.name).returncode == 0
+    assert face("install", "mini").returncode == 0
+    assert face("verify", "mini", "--quick").returncode == 0
+    done = face("verify", "mini", "--deep")
+    assert (done.returncode, done.stdout.count("the RECORD of beta is wrong about")) == (0, 2), done.stdout
+    packages = next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages"))
+    known = ledger.read(packages.parent.parent.parent)
+    assert known is not None
+    assert all(known.files[path].sha256 for path in ("beta.py", "beta_more.py"))
+    made.unlink()
+    assert face("verify", "mini", "--deep").returncode == 0, "what was learnt needs no wheel"
+    (packages / "beta.py").write_bytes(b"edited")
+    done = face("verify", "mini", "--deep")
+    assert done.returncode == 1
+    assert "whether the RECORD of beta was wrong from the start is not known" in done.stdout
+
+
+def _wrong_record(world: World) -> Path:
+    """Make a wheel of which RECORD has a wrong hash, and a wrong hash and size; the archive itself is whole."""
+    import re
+    import zipfile
+
+    path = miniature.wheel(world.wheels, "beta", "1.5", files={"beta.py": "a = 1\n", "beta_more.py": "b = 2\n"})
+    with zipfile.ZipFile(path) as archive:
+        content = {info.filename: archive.read(info) for info in archive.infolist()}
+    record = next(name for name in content if name.endswith("RECORD"))
+    text = content[record].decode()
+    text = re.sub(r"beta\.py,sha256=[^,]+,6", f"beta.py,sha256={'A' * 43},6", text)
+    text = re.sub(r"beta_more\.py,sha256=[^,]+,6", f"beta_more.py,sha256={'A' * 43},9", text)
+    content[record] = text.encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            archive.writestr(zipfile.ZipInfo(name, date_time=(2026, 1, 1, 0, 0, 0)), data)
+    miniature.index(world.catalogue.parent / "index", [*world.wheels.glob("*.whl")])
+    return path
+
+
+@pytest.mark.parametrize("member", ["../../evil", "alpha-1.0.data/data/../../../../evil", "/evil"])
+def test_zip_slip_wheel_writes_nothing_outside(locked: World, face: Face, tmp_path: Path, member: str) -> None:
+    made = miniature.wheel(locked.wheels, "alpha", "1.0", files={"alpha.py": "\n", member: "evil"})
+    miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])
+    assert face("lock", "mini", "--accept-changed", made.name).returncode == 0
+    face("install", "mini")
+    assert [path for path in tmp_path.rglob("evil") if path.name == "evil"] == []
+    assert not Path("/evil").exists()
+
+
+@pytest.mark.parametrize("name", ["pyvenv.cfg", "gate/pip", "lib/python3.11/site-packages/_patchlock_gate.pth"])
+def test_wheel_that_writes_over_the_environment_is_refused(locked: World, face: Face, name: str) -> None:
+    made = miniature.wheel(
+        locked.wheels, "beta", "1.5", files={"beta.py": "\n", f"beta-1.5.data/data/{name}": "home = /evil\n"}
+    )
+    miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])
+    assert face("lock", "mini", "--accept-changed", made.name).returncode == 0
+    done = face("install", "mini")
+    assert done.returncode == 1
+    assert "error[wheel]: beta 1.5 has files that do not belong into an environment" in done.stderr
+    assert face("run", "mini").returncode == 1
+
+
+def test_replaced_package_is_blamed_on_what_was_asked_for(packages: Path, face: Face, tmp_path: Path) -> None:
+    made = [
+        miniature.wheel(tmp_path / "more", "alpha", "2.0"),
+        miniature.wheel(tmp_path / "more", "fast-alpha", "1.0", requires=("alpha>=2",)),
+    ]
+    uv = environments.uv.find()
+    python = packages.parent.parent.parent / "bin" / "python"
+    time.sleep(0.05)  # the clock of the files
+    command = [str(uv), "pip", "install", "-q", "--no-config", "--offline", "--no-index", "--python", str(python)]
+    subprocess.run([*command, "--find-links", str(made[0].parent), "fast-alpha"], check=True)
+    done = face("verify", "mini", "--quick")
+    assert done.returncode == 1
+    assert (
+        "FAILED  seen      packages: alpha is 2.0, the lock says 1.0; fast-alpha 1.0 is not in the lock; "
+        in done.stdout
+    )
+    assert "alpha was changed by uv on 20" in done.stdout
+    assert ": fast-alpha 1.0 was asked for, and requires alpha>=2" in done.stdout
+    assert face("install", "mini", "--repair").returncode == 0
+    assert face("verify", "mini").returncode == 0
+
+
+def test_same_version_installed_again_is_noticed(packages: Path, face: Face, tmp_path: Path) -> None:
+    miniature.wheel(tmp_path / "more", "beta", "1.5", files={"beta.py": "from_elsewhere = 1\n"})
+    python = packages.parent.parent.parent / "bin" / "python"
+    uv = str(environments.uv.find())
+    command = [uv, "pip", "install", "-q", "--no-config", "--offline", "--no-index", "--reinstall", "--no-cache"]
+    subprocess.run([*command, "--python", str(python), "--find-links", str(tmp_path / "more"), "beta==1.5"], check=True)
+    done = face("verify", "mini", "--quick")
+    assert done.returncode == 1
+    assert (
+        "beta-1.5.dist-info/RECORD: expected the RECORD of the install, found another one; probably uv" in done.stdout
+    )
+    assert face("install", "mini", "--repair").returncode == 0
+    assert face("verify", "mini", "--deep").returncode == 0
+
+
+def _no_interpreter(generation: Path) -> None:
+    (generation / "bin" / "python").unlink()
+    (generation / "bin" / "python").symlink_to("/nowhere/python3.11")
+
+
+def _no_gate(generation: Path) -> None:
+    (generation / "gate" / "pip").unlink()
+
+
+def _other_lock(generation: Path) -> None:
+    (generation / "lock.txt").write_text("nothing")
+
+
+BROKEN = [
+    pytest.param(_no_interpreter, "its interpreter is gone: /nowhere/python3.11 was removed or upgraded", id="interpreter"),
+    pytest.param(_no_gate, "the gate's gate/pip is missing", id="gate"),
+    pytest.param(_other_lock, "lock.txt is not the lock that it was made from", id="lock"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("harm", "said"), BROKEN)
+def test_environment_itself_is_looked_at_and_mended(
+    packages: Path, face: Face, harm: Callable[[Path], None], said: str
+) -> None:
+    harm(packages.parent.parent.parent)
+    done = face("verify", "mini", "--quick")
+    assert done.returncode == 1
+    assert f"FAILED  seen      environment: {said}" in done.stdout
+    assert face("install", "mini", "--repair").returncode == 0
+    assert face("verify", "mini").returncode == 0
+
+
+def test_edited_source_is_the_users_and_left_alone(packages: Path, face: Face, tmp_path: Path) -> None:
+    app = tmp_path / "installed" / "mini@tiny" / "source" / "app.py"
+    app.write_text(app.read_text() + "# mine\n")
+    _edit(packages)
+    done = face("install", "mini", "--repair")
+    assert done.returncode == 0, done.stderr
+    assert "app.py differs from our patched file: you edited it, and it was left alone" in done.stdout
+    assert app.read_text().endswith("# mine\n")
+
+
+def test_generation_before_stays_as_it_was_when_the_repair_cannot_be_done(
+    packages: Path, face: Face, locked: World, tmp_path: Path
+) -> None:
+    _edit(packages)
+    miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])
+    for wheel in locked.wheels.glob("beta-*"):
+        wheel.unlink()
+    pointer = (tmp_path / "installed/mini@tiny/current").read_text()
+    done = face("install", "mini", "--repair")
+    assert done.returncode == 1
+    assert (tmp_path / "installed/mini@tiny/current").read_text() == pointer
+    assert face("run", "mini", "--json").returncode == 0
