@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import email.parser
 import hashlib
 import io
 import json
@@ -116,6 +115,8 @@ def _url(path: Path) -> str:
 
 
 def _requires(metadata: Path) -> Iterator[Requirement]:
+    import email.parser
+
     try:
         headers = email.parser.HeaderParser().parsestr(metadata.read_text(encoding="utf-8", errors="replace"))
     except OSError:

@@ -150,10 +150,11 @@ def _sentences(seen: Seen) -> tuple[str, ...]:
 
 
 def _notes(request: Request, before: Receipt, seen: Seen, *, mended: bool = False) -> tuple[str, ...]:
-    source, notes = request.installation.source, list(seen.notes)
-    for file, digest in before.patched.items():
-        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest:
-            notes.append(f"{file} differs from our patched file: you edited it, and it was left alone")
+    files = verifying.edited(request.installation.source, before)
+    notes = [
+        *seen.notes,
+        *(f"{file} differs from our patched file: you edited it, and it was left alone" for file in files),
+    ]
     if mended and any("of no distribution" in note for note in seen.notes):
         old = environments.generation(request.installation, before.id)
         notes.append(f"these files stay in the generation before, until it is pruned: {old}")

@@ -43,8 +43,14 @@ class Origin:
     cache: Path
 
 
-def quick(folder: Path, receipt: Receipt, lock: Lock) -> Seen:
-    """Look at everything that costs no reading of files: interpreter, gate, distributions, presence and sizes."""
+def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> Seen:
+    """Look at everything that costs no reading of files: interpreter, gate, distributions, presence and sizes.
+
+    Args:
+        folder: the generation.
+        receipt: its receipt.
+        lock: what it was made from; None where that was changed, so that distributions cannot be compared with it.
+    """
     book, contents = ledger.read(folder), inspection.read(folder)
     return _seen(folder, receipt, lock, book, contents, inspection.by_size(contents), read=False)
 
@@ -108,7 +114,7 @@ def _ask(
 def _seen(
     folder: Path,
     receipt: Receipt,
-    lock: Lock,
+    lock: Lock | None,
     book: Ledger | None,
     contents: Contents,
     deviations: Collection[Deviation],
@@ -129,7 +135,11 @@ def _seen(
     )
     notes = () if book is not None else ("this generation has no ledger: it was made by an older patchlock",)
     return Seen(
-        results=(_environment(folder, receipt), _packages(folder, lock, contents.packages, laid), files),
+        results=(
+            _environment(folder, receipt),
+            *([_packages(folder, lock, contents.packages, laid)] if lock is not None else []),
+            files,
+        ),
         findings=found,
         notes=notes,
     )
@@ -149,6 +159,16 @@ def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
             remedy=f"run `patchlock install {receipt.app} --profile {receipt.profile} --reinstall`",
         )
     return found
+
+
+def is_kept(folder: Path, receipt: Receipt) -> bool:
+    """Say whether the lock in a generation is the one that it was made from."""
+    return _is(folder / environments.LOCK, receipt.lock)
+
+
+def edited(source: Path, receipt: Receipt) -> tuple[str, ...]:
+    """List the patched files that are not as we wrote them: the user edits what he likes."""
+    return tuple(file for file, digest in receipt.patched.items() if not _is(source / file, digest))
 
 
 def _is(path: Path, sha256: Sha256) -> bool:
@@ -172,7 +192,7 @@ def _packages(folder: Path, lock: Lock, packages: Path, laid: float) -> CheckRes
 def _environment(folder: Path, receipt: Receipt) -> CheckResult:
     """Look at what makes the folder an environment of ours: the lock as installed, the interpreter, the gate."""
     wrong = [f"the gate's {path} is missing" for path in gate.missing(folder)]
-    if not _is(folder / environments.LOCK, receipt.lock):
+    if not is_kept(folder, receipt):
         wrong.append("lock.txt is not the lock that it was made from")
     python = environments.interpreter(folder)
     if not python.exists():

@@ -43,9 +43,7 @@ def app(tmp_path: Path) -> Path:
 
 def place(generation: Path, app: Path) -> Place:
     """Say where the app runs, with what the environment of this process has now."""
-    return Place(
-        environment=generation, folder=app, variables=environments.launch_environment(generation, {}, {})
-    )
+    return Place(environment=generation, folder=app, variables=environments.launch_environment(generation, {}, {}))
 
 
 def proved(generation: Path, app: Path) -> CheckResult:
@@ -176,7 +174,10 @@ def test_libraries_that_the_user_preloads_are_named(
     (tmp_path / "conda" / "conda-meta").mkdir(parents=True)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "conda" / "lib"))
     result = proved(generation, app)
-    assert (result.passed, "LD_LIBRARY_PATH is inherited, and names a conda environment" in result.detail) == (True, True)
+    assert (result.passed, "LD_LIBRARY_PATH is inherited, and names a conda environment" in result.detail) == (
+        True,
+        True,
+    )
 
 
 # --- installers that are called by their full path --------------------------------------------------------------------

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from patchlock.checks import CheckResult
-    from patchlock.environments import Receipt
+    from patchlock.environments import Installation, Receipt
     from patchlock.gathering import Request
     from patchlock.install import Progress
     from patchlock.lockfile import Lock
@@ -34,13 +34,17 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
       patchlock verify demo
       patchlock verify demo --deep
     """
+    installation = _alone(app, profile) if depth == "quick" else None
+    if installation is not None:
+        return _quick(installation, app, as_json)
     from patchlock import environments, lockfile, upkeep, verifying
 
     request = options.request(catalogue, app, profile)
     progress = output.progress(as_json)
     upkeep.recover(request, progress)
-    receipt = environments.require_current(request.installation, app)
-    folder = environments.generation(request.installation, receipt.id)
+    installation = request.installation
+    receipt = environments.require_current(installation, app)
+    folder = environments.generation(installation, receipt.id)
     kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
     path = verifying.lock_file(folder, receipt, kept)
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
@@ -51,10 +55,33 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         else:
             seen = verifying.quick(folder, receipt, lock)
         results = seen.results if depth == "quick" else (*seen.results, *_run(request, receipt, lock, progress))
-        passed = all(result.passed for result in results)
         progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
-    _tell(request, receipt, seen, results, depth or "plain", as_json)
-    return 0 if passed else 1
+    return _tell(installation, receipt, seen, results, depth or "plain", as_json)
+
+
+def _alone(app: str, profile: str | None) -> Installation | None:
+    """Find the installation by its folder, so that nothing of the catalogue is read; None where that takes more."""
+    from patchlock import environments
+
+    names = [profile] if profile else [path.name.partition("@")[2] for path in options.home().glob(f"{app}@*")]
+    found = [environments.Installation(folder=options.home() / f"{app}@{name}") for name in names]
+    if len(found) != 1 or found[0].journal.exists() or environments.current(found[0]) is None:
+        return None
+    return found[0]
+
+
+def _quick(installation: Installation, app: str, as_json: bool) -> int:
+    from patchlock import environments, lockfile, verifying
+
+    receipt = environments.require_current(installation, app)
+    folder = environments.generation(installation, receipt.id)
+    path = folder / environments.LOCK
+    progress = output.progress(as_json)
+    with progress.stage("verify"):
+        text = path.read_text(encoding="utf-8") if verifying.is_kept(folder, receipt) else ""
+        seen = verifying.quick(folder, receipt, lockfile.parse(text, str(path)) if text else None)
+        progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
+    return _tell(installation, receipt, seen, seen.results, "quick", as_json)
 
 
 def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> tuple[CheckResult, ...]:
@@ -82,16 +109,16 @@ def bytes_told(progress: Progress) -> Callable[[int, int], None]:
 
 
 def _tell(
-    request: Request, receipt: Receipt, seen: Seen, results: tuple[CheckResult, ...], depth: str, as_json: bool
-) -> None:
-    from patchlock import planning
+    installation: Installation,
+    receipt: Receipt,
+    seen: Seen,
+    results: tuple[CheckResult, ...],
+    depth: str,
+    as_json: bool,
+) -> int:
+    from patchlock import verifying
 
-    source = request.installation.source
-    drifted = [
-        file
-        for file, digest in receipt.patched.items()
-        if not (source / file).is_file() or planning.sha256((source / file).read_bytes()) != digest
-    ]
+    drifted = verifying.edited(installation.source, receipt)
     passed = all(result.passed for result in results)
     if as_json:
         data = {
@@ -100,10 +127,10 @@ def _tell(
             "checks": [dataclasses.asdict(r) for r in results],
             "findings": [dataclasses.asdict(f) for f in seen.findings],
             "notes": list(seen.notes),
-            "drifted": drifted,
+            "drifted": list(drifted),
         }
         output.succeed("verify", data, ok=passed)
-        return
+        return 0 if passed else 1
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
         click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
@@ -112,9 +139,10 @@ def _tell(
     for file in drifted:
         click.echo(f"note    {file} differs from our patched file: you edited it")
     if passed:
-        return
+        return 0
     itself = launcher.itself(options.home())
     broken = [result for result in results if not result.passed and result.level == "seen"]
     option = "--repair" if broken else "--reinstall"
     words = "to mend exactly that" if broken else "to build it afresh"
-    click.echo(f"{words}: {itself} install {request.app.name} {option}", err=True)
+    click.echo(f"{words}: {itself} install {receipt.app} --profile {receipt.profile} {option}", err=True)
+    return 1
