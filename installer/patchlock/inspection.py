@@ -122,6 +122,27 @@ def by_size(contents: Contents) -> list[Deviation]:
     return _disowned(contents, found)
 
 
+def without_hash(contents: Contents) -> Iterator[str]:
+    """List the files that are there and of which RECORD has no hash."""
+    for _, rows in contents.rows.values():
+        for path, digest, _ in rows:
+            if not digest and os.path.isfile(f"{contents.packages}{os.sep}{path}"):  # noqa: PTH113 - one of thousands
+                yield path
+
+
+def completed(contents: Contents, book: Ledger | None) -> Contents:
+    """Give the rows without a hash the one that the ledger has, of the file as it was laid down."""
+    known = {path: laid.sha256 for path, laid in book.files.items() if laid.sha256} if book is not None else {}
+    rows = {
+        name: (
+            own,
+            [(p, f"sha256={known[p]}" if not digest and p in known else digest, size) for p, digest, size in listed],
+        )
+        for name, (own, listed) in contents.rows.items()
+    }
+    return dataclasses.replace(contents, rows=rows)
+
+
 def by_bytes(contents: Contents, tell: Tell) -> list[Deviation]:
     """List the files whose bytes are not those of their RECORD, the missing ones included; reads every file once.
 
@@ -192,9 +213,9 @@ def _disowned(contents: Contents, found: list[Deviation]) -> list[Deviation]:
 # --- what they mean ---------------------------------------------------------------------------------------------------
 
 
-def of_upstream(deviation: Deviation, ledger: Ledger | None) -> bool:
+def of_upstream(deviation: Deviation, book: Ledger | None) -> bool:
     """Say whether a file is as the install laid it down, and only its RECORD is wrong, as far as the ledger knows."""
-    laid: Laid | None = ledger.files.get(deviation.path) if ledger is not None else None
+    laid: Laid | None = book.files.get(deviation.path) if book is not None else None
     if laid is None or laid.size != deviation.size:
         return False
     return deviation.sha256 is None or deviation.sha256 == laid.sha256
@@ -245,9 +266,9 @@ def _evidence(packages: Path, deviation: Deviation, laid: float) -> Evidence:
     return Evidence(path=deviation.path, wanted=wanted, size=size, laid=laid)
 
 
-def replaced(contents: Contents, ledger: Ledger | None) -> Iterator[Finding]:
+def replaced(contents: Contents, book: Ledger | None) -> Iterator[Finding]:
     """List the distributions whose RECORD is not the one that the install wrote: somebody else installed them."""
-    known = ledger.records if ledger is not None else {}
+    known = book.records if book is not None else {}
     for name, (distribution, _) in contents.rows.items():
         if name in known and known[name] != contents.records[name]:
             info = Path(distribution.info)

@@ -17,6 +17,8 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.blame import Newcomer
 
+_NO_FILES = (".pyc", "/", "\\", ".dist-info/RECORD")
+
 Row = tuple[str, str, str]
 """Path from site-packages, `<algorithm>=<digest>` or "", bytes or ""; as RECORD has them."""
 
@@ -59,8 +61,8 @@ def distributions(packages: Path) -> tuple[Distribution, ...]:
 def record(distribution: Distribution) -> tuple[str, list[Row]]:
     """Read the RECORD of a distribution.
 
-    Rows that say nothing about a file are left out: bytecode, which Python writes at run time, folders, and lines that
-    are no rows.
+    Rows that say nothing about a file are left out: bytecode, which Python writes at run time, folders, the RECORD
+    itself, and lines that are no rows.
 
     Returns:
         The sha256 of the RECORD itself, "" where there is none; and its rows.
@@ -71,7 +73,7 @@ def record(distribution: Distribution) -> tuple[str, list[Row]]:
     except OSError:
         return "", []
     rows = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
-    kept = [(row[0], row[1], row[2]) for row in rows if len(row) == 3 and not row[0].endswith((".pyc", "/", "\\"))]
+    kept = [(row[0], row[1], row[2]) for row in rows if len(row) == 3 and not row[0].endswith(_NO_FILES)]
     return hashlib.sha256(data).hexdigest(), kept
 
 

@@ -22,7 +22,7 @@ class Laid:
     size: int | None
     """Bytes as laid down; None where RECORD names a file that the install did not lay down."""
     sha256: Sha256 | None = None
-    """As the wheel itself has it; None where nobody has compared it with the wheel yet."""
+    """As the wheel itself has it, or as it was laid down where RECORD has no hash; None where nobody has read it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patchlock import inspection, ledger
+from patchlock import digests, inspection, ledger
 from patchlock.errors import WheelError
 from patchlock.ledger import Laid, Ledger
+from patchlock.model import Sha256
+
+_CHUNK = 1 << 20
 
 
 def settle(environment: Path) -> Ledger:
     """Begin the ledger of an environment that was just filled.
 
-    No file is read: those whose size is not the one in their RECORD are noted, as nobody has changed them yet.
+    Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
+    RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
 
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
@@ -27,6 +31,9 @@ def settle(environment: Path) -> Ledger:
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],
         )
     files = {deviation.path: Laid(size=deviation.size) for deviation in inspection.by_size(contents)}
+    for path in inspection.without_hash(contents):
+        _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)
+        files[path] = Laid(size=size, sha256=Sha256(sha256))
     made = Ledger(laid=ledger.now(), records=contents.records, files=files)
     ledger.write(environment, made)
     return made

@@ -68,7 +68,8 @@ def deep(
         tell: told bytes read and bytes in all.
         learn: whether the ledger may be written, when a RECORD turns out to be wrong.
     """
-    book, contents = ledger.read(folder), inspection.read(folder)
+    book = ledger.read(folder)
+    contents = inspection.completed(inspection.read(folder), book)
     deviations = inspection.by_bytes(contents, tell)
     unknown = [deviation for deviation in deviations if not inspection.of_upstream(deviation, book)]
     proved, why = _ask(folder, lock, origin, unknown)
@@ -78,7 +79,11 @@ def deep(
         ledger.write(folder, book)
     seen = _seen(folder, receipt, lock, book, contents, [d for d in deviations if d.path not in proved], read=True)
     upstream = [d for d in deviations if d.path in proved or inspection.of_upstream(d, book)]
-    notes = [f"the RECORD of {d.distribution.name} is wrong about {d.path}: the wheel has it so" for d in upstream]
+    notes = [
+        f"the RECORD of {d.distribution.name} is wrong about {d.path}: it is as "
+        + ("its wheel has it" if d.sha256 else "the install laid it down")
+        for d in upstream
+    ]
     added = inspection.added(contents)
     if added:
         notes.append(f"{len(added)} files in site-packages are of no distribution: yours, or an app's: {_few(added)}")

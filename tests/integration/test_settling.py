@@ -153,6 +153,15 @@ def test_size_that_record_has_wrong_from_the_start_is_no_damage(environment: Pat
     ]
 
 
+def test_file_without_a_hash_is_known_as_it_was_laid_down(environment: Path) -> None:
+    packages = _distribution(environment, {"a.py": DATA}, "a.py,,\nalpha-1.0.dist-info/RECORD,,7\n")
+    book = settling.settle(environment)
+    (packages / "a.py").write_bytes(DATA.upper())
+    contents = inspection.completed(inspection.read(environment), book)
+    (found,) = inspection.by_bytes(contents, lambda _done, _total: None)
+    assert (found.path, inspection.of_upstream(found, book)) == ("a.py", False)
+
+
 def test_file_of_two_distributions_is_right_if_it_is_that_of_one(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, f"a.py,sha256={_b64(b'other')},5\n")
     (packages / "beta-1.0.dist-info").mkdir()
