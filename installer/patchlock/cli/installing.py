@@ -105,7 +105,7 @@ def _repair(request: Request, as_json: bool) -> None:
     for note in done.notes:
         click.echo(f"  note    {note}")
     if done.receipt is not None:
-        click.echo(f"undo: {launcher.itself(options.home())} rollback {app}")
+        click.echo(f"undo: {launcher.itself(options.home())} rollback {options.pair_of(request)}")
 
 
 def _summary(request: Request, report: Report) -> str:

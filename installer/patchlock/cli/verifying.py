@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("verify")
-@options.pair
+@options.installed
 @click.option("--quick", "depth", flag_value="quick", help="Run nothing of the app: versions, presence and sizes.")
 @click.option("--deep", "depth", flag_value="deep", help="Read every file too, and compare it with its RECORD.")
 @options.common
@@ -39,7 +39,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         return _quick(installation, app, as_json)
     from patchlock import environments, lockfile, upkeep, verifying
 
-    request = options.request(catalogue, app, profile)
+    request = options.installed_request(catalogue, app, profile)
     progress = output.progress(as_json)
     upkeep.recover(request, progress)
     installation = request.installation
