@@ -9,7 +9,19 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName
 
-from patchlock import checks, environments, filling, install, lockfile, planning, upkeep, verifying, worktree
+from patchlock import (
+    checks,
+    environments,
+    filling,
+    install,
+    lockfile,
+    overlaying,
+    planning,
+    readiness,
+    upkeep,
+    verifying,
+    worktree,
+)
 from patchlock.checks import CheckResult
 from patchlock.environments import CheckRecord, Receipt
 from patchlock.errors import VerifyError
@@ -94,11 +106,13 @@ def _rebuild(
     name = install.next_name(request.installation, before.id.partition("-")[0])
     folder = environments.generation(request.installation, name)
     kept = old if path.parent == old else None
+    python = readiness.require(request, lock, ignore_needs=True).python
     afresh = _suspects(seen, lock)
     for _ in range(_ROUNDS):
         with progress.stage("environment"):
-            environments.create(folder, request.profile.python, lock=held)
+            environments.create(folder, python, lock=held)
             filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
+            overlaying.put(request, folder, progress.say, progress.note)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")
         receipt = dataclasses.replace(before, id=name, python=environments.python_version(folder))
         with progress.stage("look"):

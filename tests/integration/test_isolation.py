@@ -23,7 +23,7 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make an environment with alpha 1.0, in a folder whose name needs quoting."""
     folder = tmp_path_factory.mktemp("home of it's") / "mini@tiny" / "environments" / "one"
     held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
-    environments.create(folder, VERSION, lock=held)
+    environments.create(folder, str(VERSION), lock=held)
     os.close(held)
     wheel = miniature.wheel(tmp_path_factory.mktemp("wheels"), "alpha", "1.0")
     python = str(environments.interpreter(folder))

@@ -25,7 +25,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make an empty environment, five folders deep."""
     folder = tmp_path_factory.mktemp("deep") / "a" / "mini@tiny" / "environments" / "one"
     held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
-    environments.create(folder, VERSION, lock=held)
+    environments.create(folder, str(VERSION), lock=held)
     os.close(held)
     return folder
 
