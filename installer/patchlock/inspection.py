@@ -292,7 +292,7 @@ def added(contents: Contents) -> tuple[str, ...]:
     They may be the user's, or an app wrote them at run time: they are no damage.
     """
     owned = {path for _, rows in contents.rows.values() for path, _, _ in rows}
-    own = {"_virtualenv.py", "_virtualenv.pth", "_patchlock_gate.py", "_patchlock_gate.pth"}
+    own = ("_virtualenv.", "_patchlock_")
     infos = set(contents.rows)
     found = []
     for root, folders, files in os.walk(contents.packages):
@@ -304,7 +304,7 @@ def added(contents: Contents) -> tuple[str, ...]:
             for file in sorted(files)
             if prefix + file not in owned
             and not file.endswith(".pyc")
-            and prefix + file not in own
+            and not (prefix + file).startswith(own)
             and inside.partition("/")[0] not in infos
         ]
     return tuple(found)
