@@ -40,7 +40,14 @@ every `setup.py`, without it. This is the second bolt: `locking` gives uv the me
 so that it never wants to build one. Tested with uv 0.13.8 by `test_no_build_code_runs_while_locking`."""
 _CREDENTIALS = re.compile(r"UV_INDEX_\w+_(USERNAME|PASSWORD)")
 
-_UNREACHABLE = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "Request failed after")
+_UNREACHABLE = (
+    "error reading a body from connection",
+    "Failed to fetch",
+    "error sending request",
+    "dns error",
+    "Could not connect",
+    "Request failed after",
+)
 _OFFLINE = ("the network was disabled", "etwork connectivity is disabled", "--offline")
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
