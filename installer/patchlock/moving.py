@@ -1,9 +1,9 @@
 """Bring a working tree from one patched commit to another, keeping every edit of the user's by three-way merge.
 
 Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `pending` the one
-that it is on its way to, `before` holds the files as they were before a move that ended in conflicts. Everything is
-worked out before the first byte is written. A killed move leaves each file in one of two known states, so the next move
-finishes it.
+that it is on its way to, `passed/*` those that it was on its way to when moves were killed, `before` holds the files as
+they were before a move that ended in conflicts. Everything is worked out before the first byte is written. A killed
+move leaves each file in one of two known states, so the next move finishes it, or turns back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from patchlock.model import CommitId
 from patchlock.standing import Standing
 from patchlock.trees import Entries, Tree, commit_of
 
-APPLIED, PENDING, _BEFORE, ABORTED = "applied", "pending", "before", "aborted"
+APPLIED, PENDING, _PASSED, _BEFORE, ABORTED = "applied", "pending", "passed", "before", "aborted"
 _RECORD = "conflicts.json"
 
 
@@ -52,6 +52,8 @@ class _Plan:
     """Path → what both sides come from, the user's side, ours."""
     resolved: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is none for us."""
+    looked_at: tuple[PurePosixPath, ...] = ()
+    """All files that the move may write, and a killed one may have been writing."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +62,8 @@ class _States:
 
     before: Entries
     """What the tree was last brought to."""
-    between: Entries
-    """What a killed move was bringing it to."""
+    passed: tuple[Entries, ...]
+    """What killed moves were bringing it to, if that was elsewhere: the user's edits were joined with that."""
     pulled: Entries
     """Upstream, as the user's branch has it now."""
     origin: Entries
@@ -71,7 +73,7 @@ class _States:
 
     def versions(self, path: PurePosixPath) -> list[str | None]:
         """Give the blob of a file in each state, None where it lacks it; that which it was brought to comes first."""
-        known = (self.before, self.pulled, self.origin, self.between)
+        known = (self.before, self.pulled, self.origin, *self.passed)
         return [state[path].blob if path in state else None for state in known]
 
 
@@ -99,6 +101,9 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
     _finish_conflicts(tree)
     base = commit_of(tree.repository, tree.ref(APPLIED))
     where = standing.of(tree, base) if tree.is_clone else None
+    pending = commit_of(tree.repository, tree.ref(PENDING))
+    if pending is not None and pending != target:
+        git("update-ref", tree.ref(f"{_PASSED}/{pending}"), pending, repository=tree.repository)
     plan = _plan(tree, base or target, target, where, restore_all=restore_all)
     if plan.conflicts and not leave_conflicts:
         raise SourceConflictError(
@@ -110,6 +115,8 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
     modes = trees.entries(tree.repository, target)
     if plan.conflicts:
         _remember(tree, plan, base, target)
+    if pending is not None:
+        trees.clear(tree, plan.looked_at)
     git("update-ref", tree.ref(PENDING), target, repository=tree.repository)
     for path, data in plan.writes.items():
         is_executable = path in modes and modes[path].is_executable
@@ -118,6 +125,8 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
         _follow(tree, base or target, target)
         _tell_index(tree, plan, where)
     git("update-ref", tree.ref(APPLIED), target, repository=tree.repository)
+    if pending is not None:
+        _forget_passed(tree)
     git("update-ref", "-d", tree.ref(PENDING), repository=tree.repository)
     return Moved(
         written=tuple(plan.writes),
@@ -128,28 +137,41 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
     )
 
 
+def _passed(tree: Tree) -> list[CommitId]:
+    listed = git("for-each-ref", "--format=%(objectname)", tree.ref(f"{_PASSED}/"), repository=tree.repository).text
+    return [CommitId(line) for line in listed.splitlines()]
+
+
+def _forget_passed(tree: Tree) -> None:
+    for commit in _passed(tree):
+        git("update-ref", "-d", tree.ref(f"{_PASSED}/{commit}"), repository=tree.repository)
+
+
 def _plan(tree: Tree, base: CommitId, target: CommitId, where: Standing | None, *, restore_all: bool) -> _Plan:
     repository = tree.repository
     origin = trees.entries(repository, trees.upstream_of(repository, base))
+    is_cut = commit_of(repository, tree.ref(PENDING)) is not None
+    passed = [commit for commit in _passed(tree) if commit != target] if is_cut else []
     states = _States(
         before=trees.entries(repository, base),
-        between=trees.entries(repository, commit_of(repository, tree.ref(PENDING)) or target),
+        passed=tuple(trees.entries(repository, commit) for commit in passed),
         pulled=trees.entries(repository, _pulled(tree, target, where)) if where else origin,
         origin=origin,
         after=trees.entries(repository, target),
     )
     wanted = trees.entries(repository, trees.upstream_of(repository, target))
-    paths = set().union(*(state.keys() for state in (states.before, states.between, states.pulled, states.after)))
+    known = (states.before, states.pulled, states.after, *states.passed)
+    paths = set().union(*(state.keys() for state in known))
     changed = [path for path in sorted(paths) if _is_changed(tree, states, wanted, path, restore_all=restore_all)]
-    everything = (states.before, states.between, states.pulled, states.origin, states.after)
+    everything = (*known, states.origin)
     listed = [state[path] for state in everything for path in changed if path in state]
     data = trees.contents(repository, listed)
     removed = set() if where is None or restore_all else _removed(tree, states, changed)
-    plan = _Plan(removed=sorted(removed))
+    plan = _Plan(removed=sorted(removed), looked_at=tuple(changed))
     for path in (path for path in changed if path not in removed):
         new = data[states.after[path].blob] if path in states.after else None
-        known = [data[blob] if blob else None for blob in states.versions(path)]
-        _decide(tree, plan, path, known, new, where)
+        versions = [data[blob] if blob else None for blob in states.versions(path)]
+        _decide(tree, plan, path, versions, new, where)
     return plan
 
 
@@ -161,7 +183,7 @@ def _pulled(tree: Tree, target: CommitId, where: Standing) -> CommitId | None:
 def _is_changed(tree: Tree, states: _States, wanted: Entries, path: PurePosixPath, *, restore_all: bool) -> bool:
     """Tell whether a file may have to be written."""
     after = states.after.get(path)
-    if any(state.get(path) != after for state in (states.before, states.between, states.pulled)):
+    if any(state.get(path) != after for state in (states.before, states.pulled, *states.passed)):
         return True
     is_ours = after is not None and wanted.get(path) != after
     return after is not None and (restore_all or is_ours) and not trees.exists(tree, path)
@@ -244,8 +266,7 @@ def _users_side(
 
 
 def _join(tree: Tree, plan: _Plan, path: PurePosixPath, mine: bytes, known: list[bytes | None], new: bytes) -> None:
-    # What a killed move was writing is no version that the user can have edited; the last of `known` is that.
-    bases = merging.by_nearness(mine, known[:-1])
+    bases = merging.by_nearness(mine, known)
     for base in [base for i, base in enumerate(bases) if i == 0 or base != new]:
         joined = merging.merge(tree.repository, path, mine, base, new)
         if joined.is_clean:
@@ -444,6 +465,7 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     applied = record.get("applied")
     words = [tree.ref(APPLIED), applied] if isinstance(applied, str) else ["-d", tree.ref(APPLIED)]
     git("update-ref", *words, repository=repository)
+    _forget_passed(tree)
     git("update-ref", "-d", tree.ref(PENDING), repository=repository)
     _forget(tree, record)
     return tuple(paths)

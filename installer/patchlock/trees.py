@@ -168,10 +168,27 @@ def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable:
         _remove_empty(tree, path.parent)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.patchlock")
-    beside.write_bytes(data)
-    beside.chmod((file.stat().st_mode & 0o777) if file.exists() else (0o755 if is_executable else 0o644))
+    beside = _beside(file)
+    with beside.open("wb") as new:
+        new.write(data)
+        new.flush()
+        os.fsync(new.fileno())  # the user's edits may be in it, and its old bytes are gone in a moment
+    mode = (file if file.exists() else beside).stat().st_mode  # of a new file, as the user's umask wants it
+    if is_executable and not file.exists():
+        mode |= (mode & 0o444) >> 2
+    beside.chmod(mode & 0o777)
     beside.replace(file)
+
+
+def clear(tree: Tree, paths: Iterable[PurePosixPath]) -> None:
+    """Remove what a killed `write` of these files has left beside them."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, UnsafePathError):
+            _beside(_place(tree, path)).unlink()
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.patchlock")
 
 
 def _remove_empty(tree: Tree, folder: PurePosixPath) -> None:
