@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import hashlib
@@ -18,6 +19,8 @@ _SETTINGS = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
     *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
+    # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
+    *("-c", "core.fsync=objects,derived-metadata,reference", "-c", "core.fsyncMethod=batch"),
 )
 _PROTOCOLS = "file:git:http:https:ssh"
 """What upstream may be fetched over; `ext` would run a program that the address names."""
@@ -103,8 +106,7 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
 
 def _init(repository: Path, lock: int) -> None:
     if (repository / "HEAD").is_file():
-        for stuck in repository.rglob("*.lock"):  # a killed git leaves these; we hold the only right to them
-            stuck.unlink(missing_ok=True)
+        clear(repository)  # we hold the only right to it
         return
     if repository.exists():
         shutil.rmtree(repository)
@@ -113,6 +115,26 @@ def _init(repository: Path, lock: int) -> None:
     building.mkdir(parents=True)
     git("init", "-q", "--bare", "--object-format=sha1", repository=building, keep_open=[lock])
     building.replace(repository)
+
+
+def clear(repository: Path, *, since: float = 0) -> None:
+    """Remove what a killed git leaves: its locks, and objects and indexes that were not finished.
+
+    Args:
+        repository: a bare one, or the `.git` of a clone.
+        since: younger than this alone, in seconds since 1970.
+    """
+    objects = repository / "objects"
+    left = [*repository.rglob("*.lock"), *repository.glob("patchlock/index.*")]
+    left += [*objects.glob("tmp_*"), *objects.glob("*/tmp_*"), *objects.glob("*/*.temp")]
+    for path in left:
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < since:
+                continue
+            if path.is_dir():
+                remove_tree(path)
+            else:
+                path.unlink()
 
 
 def _embed(app: App, upstream: EmbeddedUpstream, catalogue: Path, repository: Path, lock: int) -> CommitId:

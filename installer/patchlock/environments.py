@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -14,7 +15,7 @@ from typing import Any
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import constraints, gate, lockfile, preloading, process, uv, wheelhouse
+from patchlock import constraints, gate, lockfile, mutex, preloading, process, uv, wheelhouse
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
@@ -26,6 +27,9 @@ LOCK = "lock.txt"
 """The lock that a generation was made from, kept in it: the catalogue may have moved on."""
 BUILD = "lock.build.txt"
 """What pins the builds of its sdists, kept as well; only where there are any."""
+_NAME = re.compile(r"[0-9a-f]{1,64}(-[0-9]{1,9})?")
+"""Of a generation: its digest, and a number where the same one was built afresh."""
+_VENV = "pyvenv.cfg"
 _LOCAL, _INDEX = "local.txt", "index.txt"
 """The lock in two parts, as uv is given them: what lies on this machine, and the rest."""
 
@@ -252,9 +256,19 @@ def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mappi
     return env | dict(constraints.variables(folder)) | dict(gate.variables(folder, path))
 
 
+def use(folder: Path) -> None:
+    """Keep an environment from being removed while this process lives, and the program that it becomes."""
+    mutex.share(folder / _VENV)
+
+
+def is_used(folder: Path) -> bool:
+    """Say whether an app is running in an environment, as far as that can be known."""
+    return mutex.is_shared(folder / _VENV)
+
+
 def python_version(folder: Path) -> str:
     """Read the version of an environment's interpreter from its `pyvenv.cfg`."""
-    for line in (folder / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+    for line in (folder / _VENV).read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "version_info":
             return value.strip()
@@ -278,12 +292,12 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
 
 
 def read_receipt(folder: Path) -> Receipt | None:
-    """Read the receipt of a generation; None where it is incomplete."""
+    """Read the receipt of a generation; None where it is incomplete, or where the receipt cannot be read."""
     try:
         values: dict[str, Any] = tomllib.loads((folder / RECEIPT).read_text(encoding="utf-8"))
         checks = tuple(CheckRecord(**check) for check in values.pop("checks", ()))
         return Receipt(**values, checks=checks)
-    except (FileNotFoundError, NotADirectoryError, tomllib.TOMLDecodeError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):  # damaged, or of another patchlock's format
         return None
 
 
@@ -301,13 +315,18 @@ def installations(home: Path) -> tuple[Installation, ...]:
     return tuple(Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
 
 
+def generations(installation: Installation) -> tuple[str, ...]:
+    """Name the generations that were complete once, also those whose receipt cannot be read; sorted."""
+    return tuple(sorted(file.parent.name for file in installation.environments.glob(f"*/{RECEIPT}")))
+
+
 def current(installation: Installation) -> Receipt | None:
     """Read the receipt of the generation in use; None where nothing is installed."""
     try:
         name = installation.pointer.read_text(encoding="utf-8").strip()
-    except FileNotFoundError:
+    except (FileNotFoundError, UnicodeDecodeError):
         return None
-    return read_receipt(generation(installation, name)) if name else None
+    return read_receipt(generation(installation, name)) if _NAME.fullmatch(name) else None
 
 
 def require_current(installation: Installation, app: str) -> Receipt:
@@ -329,12 +348,24 @@ def switch(installation: Installation, name: str) -> None:
     _write(installation.pointer, f"{name}\n")
 
 
-def incomplete(installation: Installation) -> tuple[Path, ...]:
-    """List what killed installs left: generations without a receipt, and clones that were not finished."""
-    left = [p for p in (installation.source.with_name("source.partial"),) if p.exists()]
-    if installation.environments.is_dir():
-        left += [p for p in sorted(installation.environments.iterdir()) if read_receipt(p) is None]
-    return tuple(left)
+def partial(installation: Installation) -> Path:
+    """Name the folder of a source that is being made or removed."""
+    return installation.source.with_name("source.partial")
+
+
+def clear(installation: Installation) -> None:
+    """Remove what killed installs left: generations without a receipt, clones and files that were not finished.
+
+    The caller holds the installation's lock.
+    """
+    remove_tree(partial(installation))
+    folders = tuple(installation.environments.iterdir()) if installation.environments.is_dir() else ()
+    for folder in (installation.folder, *folders):
+        for file in folder.glob(".*.new"):
+            file.unlink()
+    for folder in folders:
+        if not (folder / RECEIPT).exists():  # one that cannot be read may be of a newer patchlock
+            remove_tree(folder)
 
 
 def free_bytes(folder: Path) -> int:

@@ -319,6 +319,12 @@ class NotReadyError(PatchlockError):
         self.findings = findings
 
 
+class SourceDamagedError(PatchlockError):
+    """The clone of an installation is damaged; nothing was changed in it."""
+
+    code = "source-damaged"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

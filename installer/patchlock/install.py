@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -26,7 +27,7 @@ from patchlock import (
     worktree,
 )
 from patchlock.environments import CheckRecord, Installation, Receipt
-from patchlock.errors import DiskFullError, SourceConflictError
+from patchlock.errors import DiskFullError, SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Outcome, Sha256, SmokeImportCheck
@@ -249,21 +250,42 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
 
 
 @contextlib.contextmanager
-def working(installation: Installation, progress: Progress) -> Iterator[int]:
-    """Hold the installation, and clean up what a killed predecessor left."""
+def working(installation: Installation, progress: Progress, *, needs_source: bool = True) -> Iterator[int]:
+    """Hold the installation, and clean up what a killed predecessor left.
+
+    Args:
+        installation: which one.
+        progress: told when another patchlock has to end first.
+        needs_source: git will work in the source, so that it must be whole.
+    """
 
     def waiting() -> None:
         progress.note(f"waiting for another patchlock on this installation{mutex.holder(installation.lock)}")
 
     with mutex.hold(installation.lock, wait=300, waiting=waiting) as held:
-        for left in environments.incomplete(installation):
-            checkout.remove_tree(left)
+        clear(installation)
+        if installation.source.exists() and needs_source:
+            worktree.require_whole(installation.source, installation.app)
         environments.write_journal(installation, "an install is running, or was killed; the next one finishes it")
         yield held
         installation.journal.unlink(missing_ok=True)
 
 
+def clear(installation: Installation) -> None:
+    """Remove what a killed predecessor left in an installation whose lock is held; nothing of the user's."""
+    environments.clear(installation)
+    if installation.journal.exists() and (installation.source / ".git").is_dir():
+        checkout.clear(installation.source / ".git", since=installation.journal.stat().st_mtime)
+
+
 def _preflight(request: Request) -> None:
+    home = str(request.home)
+    if (os.name == "posix" and os.pathsep in home) or home.encode(errors="replace").decode() != home:
+        raise UsageError(
+            "an environment cannot work in a folder whose name has a colon, or bytes that are no UTF-8",
+            where=home,
+            remedy="choose another one with PATCHLOCK_HOME",
+        )
     free = environments.free_bytes(request.home)
     if free < _LEAST_ROOM:
         raise DiskFullError(

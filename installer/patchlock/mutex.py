@@ -81,6 +81,36 @@ def _sign(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
 
 
+def share(path: Path) -> None:
+    """Keep a file from `is_shared` ever saying no while this process lives, whatever program it becomes (POSIX).
+
+    Nobody needs the right to write it, and nobody waits. On Windows, the files of a running program cannot be removed.
+    """
+    if sys.platform != "win32":
+        import fcntl
+
+        descriptor = os.open(path, os.O_RDONLY)
+        os.set_inheritable(descriptor, True)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def is_shared(path: Path) -> bool:
+    """Say whether a living process has called `share` for a file; no where that cannot be known."""
+    if sys.platform == "win32":
+        return False
+    import fcntl
+
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def _open(path: Path) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 
 from patchlock import checkout, environments, launch_scripts, moving, mutex, room, trees, wheelhouse, worktree
-from patchlock.environments import Receipt
-from patchlock.errors import NotInstalledError, SourceConflictError
+from patchlock.environments import Installation, Receipt
+from patchlock.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
-from patchlock.install import Progress, working
+from patchlock.install import Progress, clear, working
 from patchlock.room import Room
 
 
@@ -22,6 +22,19 @@ def rollback(request: Request, progress: Progress) -> Receipt:
         SourceConflictError: the user's edits stand in the way; nothing was changed.
     """
     installation = request.installation
+    _earlier(request)
+    require_resolved(request)
+    with working(installation, progress):
+        earlier = _earlier(request)  # another patchlock may have switched meanwhile
+        tree = worktree.tree_of(installation.source)
+        with trees.hold(tree):
+            moving.move(tree, earlier.applied)
+        environments.switch(installation, earlier.id)
+    return earlier
+
+
+def _earlier(request: Request) -> Receipt:
+    installation = request.installation
     now = environments.require_current(installation, request.app.name)
     earlier = [r for r in environments.receipts(installation) if r.sequence < now.sequence]
     if not earlier:
@@ -30,12 +43,6 @@ def rollback(request: Request, progress: Progress) -> Receipt:
             where=str(installation.folder),
             remedy="nothing was changed",
         )
-    require_resolved(request)
-    with working(installation, progress):
-        tree = worktree.tree_of(installation.source)
-        with trees.hold(tree):
-            moving.move(tree, earlier[0].applied)
-        environments.switch(installation, earlier[0].id)
     return earlier[0]
 
 
@@ -51,22 +58,43 @@ class Pruned:
 def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
     """Remove every generation but the one in use, and the downloads that no generation of this home needs then."""
     installation = request.installation
+    environments.require_current(installation, request.app.name)
+    if dry_run:
+        return _superfluous(request, progress)
+    with working(installation, progress):
+        pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
+        used = {name for name in environments.generations(installation) if _is_used(installation, name)}
+        now = environments.require_current(installation, request.app.name)
+        for name in environments.generations(installation):
+            if name != now.id and name not in used:
+                folder = environments.generation(installation, name)
+                (folder / environments.RECEIPT).unlink(missing_ok=True)
+                checkout.remove_tree(folder)
+        worktree.keep_only(installation.source, environments.generations(installation))
+    wheelhouse.remove(wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home)))
+    return pruned
+
+
+def _superfluous(request: Request, progress: Progress) -> Pruned:
+    """Name what `prune` removes, and how much room that frees."""
+    installation = request.installation
     now = environments.require_current(installation, request.app.name)
     others = [receipt for receipt in environments.receipts(installation) if receipt.id != now.id]
+    for receipt in others:
+        if _is_used(installation, receipt.id):
+            progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
+    others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
     folders = [environments.generation(installation, receipt.id) for receipt in others]
     downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home, without=folders))
     rooms = room.of([*folders, *(one.folder for one in downloads)])
-    if not dry_run and rooms:
-        with working(installation, progress):
-            for receipt, folder in zip(others, folders, strict=True):
-                (folder / environments.RECEIPT).unlink(missing_ok=True)
-                checkout.remove_tree(folder)
-                worktree.forget(installation.source, receipt.id)
-        wheelhouse.remove(downloads)
     return Pruned(
         generations=tuple(zip(others, rooms[: len(others)], strict=True)),
         downloads=tuple(zip([one.filename for one in downloads], rooms[len(others) :], strict=True)),
     )
+
+
+def _is_used(installation: Installation, name: str) -> bool:
+    return environments.is_used(environments.generation(installation, name))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +124,8 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     source = installation.source
     if not installation.folder.exists():
         environments.require_current(installation, request.app.name)
-    with working(installation, progress):
+    with working(installation, progress, needs_source=not purge):
+        _require_idle(installation)
         files, commits = _users(source) if source.exists() and not purge else ((), ())
         mine = bool(files or commits)
         installation.pointer.unlink(missing_ok=True)
@@ -104,7 +133,9 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
             (installation.folder / name).unlink(missing_ok=True)
         checkout.remove_tree(installation.environments)
         if not mine:
-            checkout.remove_tree(source)
+            if source.exists():  # at once, so that no half of it is ever taken for the user's
+                source.replace(environments.partial(installation))
+            checkout.remove_tree(environments.partial(installation))
             installation.journal.unlink(missing_ok=True)
             if os.name == "posix":  # Windows does not remove a file that is open
                 checkout.remove_tree(installation.folder)
@@ -126,25 +157,42 @@ def _bytes(path: Path) -> int:
     return sum(one.lstat().st_size for one in found if one.is_symlink() or one.is_file())
 
 
+def _require_idle(installation: Installation) -> None:
+    if any(environments.is_used(folder) for folder in installation.environments.glob("*")):
+        installation.journal.unlink()
+        raise BusyError(
+            f"{installation.app} is running", where=str(installation.folder), remedy="end it and run this again"
+        )
+
+
 def recover(request: Request, progress: Progress) -> None:
     """Finish or undo what a killed install began, so that environment and source belong together again.
 
-    Costs one look at a file where nothing was begun.
+    Costs a look at two files where nothing was begun.
 
     Raises:
+        NotInstalledError: the source is gone.
         BusyError: an install is running just now.
         SourceConflictError: an update waits for its conflicts to be resolved.
     """
     installation = request.installation
-    if not installation.journal.exists() or not installation.source.exists():
+    if not installation.source.exists() and installation.pointer.exists():
+        raise NotInstalledError(
+            f"the source of {request.app.name} is gone",
+            where=str(installation.source),
+            remedy=f"run `patchlock install {request.app.name}`",
+        )
+    if not all(path.exists() for path in (installation.journal, installation.source, installation.pointer)):
         return
     require_resolved(request)
     with mutex.hold(installation.lock, wait=0):
+        clear(installation)
         now = environments.current(installation)
         if now is None:
             return
-        wanted = worktree.moving(installation.source) or moving.applied(worktree.tree_of(installation.source))
-        if wanted != now.applied:
+        pending = worktree.moving(installation.source)
+        wanted = pending or moving.applied(worktree.tree_of(installation.source))
+        if pending is not None or wanted != now.applied:
             progress.note("an install was cut off; finishing or undoing it")
             complete = [r for r in environments.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
@@ -159,7 +207,9 @@ def require_resolved(request: Request) -> None:
 
     Raises:
         SourceConflictError: says how to finish or to go back.
+        SourceDamagedError: git cannot work there.
     """
+    worktree.require_whole(request.installation.source, request.app.name)
     left = moving.conflicted(worktree.tree_of(request.installation.source))
     if left is not None:
         app = request.app.name

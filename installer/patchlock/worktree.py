@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import tempfile
+from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 from patchlock.checkout import Snapshot, git, remove_tree
+from patchlock.errors import CommandFailedError, SourceDamagedError
 from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
 from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
@@ -14,6 +18,8 @@ from patchlock.trees import Tree, commit_of
 _INCOMING, _GENERATIONS = "incoming", "generations"
 """Refs, as those of `moving`: the patched commit as it comes from our cache, kept until a move takes it; those of
 generations."""
+
+_COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
 
 
 def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
@@ -53,6 +59,34 @@ def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
 
 
+def require_whole(folder: Path, app: str) -> None:
+    """Make sure that git can work in a clone of ours: it would take the repository around it for a damaged one.
+
+    A ref of ours that a power cut has emptied is dropped.
+
+    Raises:
+        SourceDamagedError: it cannot; says how to get a new clone and keep all files.
+    """
+    for ref in (folder / ".git" / "refs" / "patchlock").rglob("*"):
+        if ref.is_file() and ref.suffix != ".lock" and not _COMMIT.fullmatch(ref.read_bytes()):
+            ref.unlink()
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.parent.resolve())}
+    try:
+        git("ls-files", "-z", "--", ":(top,literal).git", repository=folder, env=ceiling)  # reads the index
+        for name in ("HEAD", tree_of(folder).ref(APPLIED)):
+            found = git("rev-parse", "--verify", "--quiet", name, repository=folder, allowed=(0, 1))
+            if found.text:
+                git("ls-tree", found.text, repository=folder)
+    except CommandFailedError as error:
+        aside = shlex.quote(str(folder.with_name("source.damaged")))
+        raise SourceDamagedError(
+            f"git cannot work in the source of {app}, so nothing was changed",
+            where=str(folder),
+            remedy=f"`mv {shlex.quote(str(folder))} {aside}`, then `patchlock install {app}`, and copy your files back",
+            evidence=error.evidence[:3],
+        ) from error
+
+
 def prepare(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     """Bring the patched commit into an existing clone, safe from git's clean-up; the working tree is not touched."""
     for stuck in (folder / ".git" / "refs" / "patchlock").rglob("*.lock"):
@@ -65,9 +99,15 @@ def keep(folder: Path, generation: str, applied: CommitId) -> None:
     git("update-ref", _generation(folder, generation), applied, repository=folder)
 
 
-def forget(folder: Path, generation: str) -> None:
-    """Let go of the patched commit of a removed generation."""
-    git("update-ref", "-d", _generation(folder, generation), repository=folder)
+def keep_only(folder: Path, generations: Collection[str]) -> None:
+    """Let go of the patched commits of all other generations; also of those whose removal was killed."""
+    if not folder.exists():
+        return
+    kept = {_generation(folder, name) for name in generations}
+    listed = git("for-each-ref", "--format=%(refname)", _generation(folder, ""), repository=folder).text
+    for ref in listed.splitlines():
+        if ref not in kept:
+            git("update-ref", "-d", ref, repository=folder)
 
 
 def _generation(folder: Path, generation: str) -> str:

@@ -235,6 +235,7 @@ def run_command(
     if as_json:
         output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
         return 0
+    environments.use(environments.generation(request.installation, receipt.id))
     return process.replace(*command, env=place.variables, cwd=place.folder)
 
 
