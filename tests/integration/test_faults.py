@@ -1,0 +1,68 @@
+"""Every command that changes an installation, killed or failing at seeded writing events: nothing is lost or half-done.
+
+This is the small, portable part: the events of patchlock's own process. `benchmarks/kills.py` has all processes, call by
+call.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+
+import pytest
+from faults import Fault, serving
+from transactions import ONE, TRANSACTIONS, Places, Transaction, after, says, strike
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
+KINDS = ("kill", "ENOSPC", "kill", "EIO")
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
+    """Give the folder in which states are put, and the server that runs commands there."""
+    folder = tmp_path_factory.mktemp("faults")
+    with serving(folder / "server") as server:
+        yield Places(folder, server)
+
+
+@pytest.fixture(scope="session")
+def events(places: Places) -> dict[str, int]:
+    """Remember how many events a command has."""
+    return {}
+
+
+@pytest.mark.parametrize("part", range(len(KINDS)), ids=[f"{part}-{kind}" for part, kind in enumerate(KINDS)])
+@pytest.mark.parametrize("transaction", TRANSACTIONS, ids=lambda t: t.name)
+def test_fault_breaks_nothing(places: Places, events: dict[str, int], transaction: Transaction, part: int) -> None:
+    if transaction.name not in events:
+        places.put(transaction.state)
+        done = places.run(*transaction.words, hook=True)
+        assert done.returncode == 0, done.stderr
+        events[transaction.name] = done.events
+    at = int((part + random.Random(f"{transaction.name} {part}").random()) * events[transaction.name] / len(KINDS)) + 1
+    fault = Fault(KINDS[part], at, lasting=KINDS[part] == "ENOSPC")
+    assert strike(places, transaction, fault, hook=True, looks_first=bool(part % 2)) == [], f"event {at}"
+
+
+def test_harness_sees_what_is_lost(places: Places) -> None:
+    transaction = next(t for t in TRANSACTIONS if t.name == "prune")
+    places.put(transaction.state)
+    (places.source / "models" / "weights.bin").unlink()
+    (places.installed / "environments" / "half" / "bin").mkdir(parents=True)
+    (places.source / ".app.py.patchlock").write_bytes(b"")
+    wrong = after(places, transaction, looks_first=False, temporary=True)
+    assert "the user's models/weights.bin is lost or changed" in wrong
+    assert "left over: home/mini@tiny/source/.app.py.patchlock" in wrong
+
+
+def test_kill_that_comes_while_a_recovery_turns_back(places: Places) -> None:
+    # The recovery has said where it goes, and has written nothing yet.
+    transaction = next(t for t in TRANSACTIONS if t.name == "recover")
+    places.put(transaction.state)
+    done = places.run(*transaction.words, hook=True, fault=Fault("EIO", 0, match=".app.py.patchlock"))
+    assert ".app.py.patchlock" in done.struck
+    assert says(done)
+    assert places.run("run", "mini").stdout == ONE
+    assert after(places, transaction, looks_first=True, temporary=False) == []
