@@ -221,7 +221,7 @@ class Places:
                 is_uvs = inside.parts[2:3] == ("environments",) and len(inside.parts) == 5
                 is_stuck = name.endswith(".lock") and not is_ours and not is_uvs
                 if inside.parts[0] == "tmp":
-                    is_left = temporary
+                    is_left, is_stuck = temporary, False
                 if is_left or is_stuck:
                     found.append(str(inside))
         environments = self.installed / "environments"
