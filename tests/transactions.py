@@ -216,7 +216,7 @@ class Places:
             for name in (*folders, *files):
                 path = Path(root, name)
                 inside = path.relative_to(self.folder)
-                is_ours = inside.parts[:2] == ("cache", "upstreams") and len(inside.parts) == 3
+                is_ours = inside.parts[0] == "cache" and not any(part.endswith(".git") for part in inside.parts)
                 is_left = re.search(r"\.(new|partial|patchlock)$|^tmp_|^index\.\d+|^journal$", name)
                 is_uvs = inside.parts[2:3] == ("environments",) and len(inside.parts) == 5
                 is_stuck = name.endswith(".lock") and not is_ours and not is_uvs
