@@ -15,16 +15,23 @@ from patchlock.platforms import PLATFORMS, platform_of
 from patchlock.probes import probe
 
 MAKER = """
-import os, re, zipfile
+import base64, hashlib, os, re, zipfile
+def _row(path, text):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(text)}\\n"
 def build_wheel(folder, config_settings=None, metadata_directory=None):
     {mark}
     name, version = re.search(r"Name: (.*)\\nVersion: (.*)\\n", open("PKG-INFO").read()).groups()
     info, file = f"{name}-{version}.dist-info", f"{name}-{version}-py3-none-any.whl"
+    files = {
+        f"{name}.py": "BUILT = True\\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }
+    record = "".join(_row(path, text) for path, text in files.items()) + f"{info}/RECORD,,\\n"
     with zipfile.ZipFile(os.path.join(folder, file), "w") as packed:
-        packed.writestr(f"{name}.py", "BUILT = True\\n")
-        packed.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
-        packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        packed.writestr(f"{info}/RECORD", "")
+        for path, text in {**files, f"{info}/RECORD": record}.items():
+            packed.writestr(path, text)
     return file
 """
 

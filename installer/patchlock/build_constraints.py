@@ -5,12 +5,21 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from patchlock.errors import LockFormatError
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Sha256
 
 FORMAT = 1
 """Raised when the meaning of the file changes."""
+
+_LINE = re.compile(
+    r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>\S+) --hash=sha256:(?P<sha256>[0-9a-f]{64})(?: # (?P<why>.*))?"
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +28,8 @@ class BuildConstraints:
 
     sdists: tuple[str, ...]
     """`name==version`, sorted."""
+    in_tree: tuple[str, ...] = ()
+    """Ids of what is built in the app's own tree, sorted."""
     packages: tuple[LockedPackage, ...]
     """Sorted by name."""
 
@@ -34,12 +45,42 @@ def render(constraints: BuildConstraints, command: str) -> str:
         "# /// patchlock-build",
         f"# format = {FORMAT}",
         f"# builds = {json.dumps(constraints.sdists)}",
+        *([f"# in-tree = {json.dumps(constraints.in_tree)}"] if constraints.in_tree else []),
         "# ///",
         f"# Written by `{command}` beside its lock, which names the sha256 of this file; uv takes it:",
         "# `uv pip sync --build-constraints <this file> --require-build-hashes`.",
         *(str(package) for package in constraints.packages),
     ]
     return "\n".join(lines) + "\n"
+
+
+def parse(text: str, file: str) -> tuple[LockedPackage, ...]:
+    """Read what the file pins.
+
+    Args:
+        text: the whole file.
+        file: its name, for messages.
+
+    Raises:
+        LockFormatError: it is none that patchlock wrote.
+    """
+    packages = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line or line.startswith("#"):
+            continue
+        found = _LINE.fullmatch(line)
+        try:
+            version = Version(found["version"] if found else "")
+        except InvalidVersion as error:
+            raise LockFormatError(
+                "a line must be one distribution with exactly one sha256",
+                where=f"{file}:{number}",
+                remedy="it is never written by hand: run `patchlock lock` for its app",
+            ) from error
+        assert found is not None  # noqa: S101 - or its version would be none
+        name, sha256, why = canonicalize_name(found["name"]), Sha256(found["sha256"]), found["why"] or ""
+        packages.append(LockedPackage(name=name, version=version, url="", sha256=sha256, why=why))
+    return tuple(packages)
 
 
 def beside(lock: str) -> str:

@@ -22,6 +22,7 @@ from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.lock_rules import LockRules, Metadata
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Platform, Profile, Sha256
+from patchlock.recipes import InTree
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
@@ -50,20 +51,26 @@ class Answers:
     """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
 
 
-def ahead(rules: LockRules, target: Target, pool: Executor) -> Answers:
+def ahead(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor) -> Answers:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
-    asked = _asked(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds))
+    asked = _asked(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
     return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
 
 
 def build_constraints_of(
-    packages: tuple[LockedPackage, ...], rules: LockRules, target: Target, command: str, answers: Answers
+    packages: tuple[LockedPackage, ...],
+    rules: LockRules,
+    in_tree: tuple[InTree, ...],
+    target: Target,
+    command: str,
+    answers: Answers,
 ) -> str:
     """Write the file that pins what the builds of a lock's sdists require; "" where nothing has to be built.
 
     Args:
         packages: of the lock.
         rules: which of them are built, and what their builds require.
+        in_tree: what is built in the app's own tree.
         target: for which machine, and as of when.
         command: that makes the lock anew.
         answers: what was asked already.
@@ -73,16 +80,19 @@ def build_constraints_of(
     """
     built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
     metadata = tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
-    return render(resolve(metadata, target, answers), command) if metadata else ""
+    return render(resolve(metadata, in_tree, target, answers), command) if metadata or in_tree else ""
 
 
-def resolve(metadata: tuple[Metadata, ...], target: Target, answers: Answers) -> BuildConstraints:
+def resolve(
+    metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target, answers: Answers
+) -> BuildConstraints:
     """Choose one wheel for everything that the builds of some sdists require.
 
     One version serves all builds of a lock, because uv takes one list of build constraints.
 
     Args:
         metadata: of each sdist that will be built.
+        in_tree: what is built in the app's own tree.
         target: for which machine, and as of when.
         answers: what was asked already.
 
@@ -93,27 +103,32 @@ def resolve(metadata: tuple[Metadata, ...], target: Target, answers: Answers) ->
     """
     from packaging.pylock import Pylock
 
-    asked = _asked(metadata)
+    asked = _asked(metadata, in_tree)
     try:
         text = answers.answer.result() if answers.answer and asked == answers.asked else _ask(asked, target)
     except UnsatisfiableError as error:
-        built = ", ".join(f"{rule.name} {rule.version}" for rule in metadata)
+        built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in in_tree)])
         raise UnsatisfiableError(
             f"no set of packages can build {built}",
             where=f"build = [{', '.join(asked)}]",
-            remedy="correct `build` in the [[metadata]] table of the one that asks for too much",
+            remedy="correct `build` of [[metadata]], or `requires` of [[in-tree]], where too much is asked",
             evidence=error.evidence,
         ) from error
     answer = Pylock.from_dict(tomllib.loads(text))
     wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(target.markers)))
-    packages = tuple(sorted((_locked(package, metadata, target) for package in wanted), key=lambda one: one.name))
+    packages = tuple(
+        sorted((_locked(package, metadata, in_tree, target) for package in wanted), key=lambda one: one.name)
+    )
     return BuildConstraints(
-        sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)), packages=packages
+        sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)),
+        in_tree=tuple(sorted(one.id for one in in_tree)),
+        packages=packages,
     )
 
 
-def _asked(metadata: tuple[Metadata, ...]) -> tuple[str, ...]:
-    return tuple(sorted({str(requirement) for rule in metadata for requirement in rule.build}))
+def _asked(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple[str, ...]:
+    of_sdists = {str(requirement) for rule in metadata for requirement in rule.build}
+    return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
 
 
 def _ask(asked: tuple[str, ...], target: Target) -> str:
@@ -140,7 +155,9 @@ def _config(target: Target) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _locked(package: Package, metadata: tuple[Metadata, ...], target: Target) -> LockedPackage:
+def _locked(
+    package: Package, metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target
+) -> LockedPackage:
     wheels = {unquote((wheel.url or wheel.path or "").rpartition("/")[2]): wheel for wheel in package.wheels or ()}
     best = compatibility.best_wheel(wheels, target.platform, target.profile)
     if best is None or package.version is None or "sha256" not in wheels[best].hashes:
@@ -149,13 +166,14 @@ def _locked(package: Package, metadata: tuple[Metadata, ...], target: Target) ->
             where=target.platform.name,
             remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
         )
-    askers = sorted(rule.name for rule in metadata if package.name in map(_name, rule.build))
+    askers: list[str] = [rule.name for rule in metadata if package.name in map(_name, rule.build)]
+    askers += [one.id for one in in_tree if package.name in map(_name, one.requires)]
     return LockedPackage(
         name=package.name,
         version=package.version,
         url="",
         sha256=Sha256(wheels[best].hashes["sha256"]),
-        why=f"builds {', '.join(askers)}" if askers else "",
+        why=f"builds {', '.join(sorted(askers))}" if askers else "",
     )
 
 

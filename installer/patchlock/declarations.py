@@ -12,7 +12,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import need_tables, overlay_tables, rule_tables
+from patchlock import need_tables, overlay_tables, recipe_tables, rule_tables
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.model import (
@@ -88,6 +88,8 @@ def app(
         requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
         python=table.parse("python", specifiers, SpecifierSet()),
         rules=rule_tables.rules(root, profiles),
+        recipes=recipe_tables.recipes(root, profiles, patches),
+        in_tree=recipe_tables.in_tree(root, profiles),
         patches=declared,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
@@ -316,6 +318,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
         indexes=used,
         from_pypi=table.each("from-pypi", distribution),
         rules=rule_tables.rules(root, (name,)),
+        recipes=recipe_tables.recipes(root, (name,), patches),
         environment=root.mapping("environment"),
         overlays=overlay_tables.overlays_of(root, platforms),
         checks=_checks(root),

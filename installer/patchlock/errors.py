@@ -325,6 +325,12 @@ class SourceDamagedError(PatchlockError):
     code = "source-damaged"
 
 
+class BuildError(PatchlockError):
+    """A source build failed, or made something else than was asked for."""
+
+    code = "build"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -11,6 +11,7 @@ from patchlock.gathering import Request
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import App, OutcomeKind
 from patchlock.policy import Rules
+from patchlock.recipes import Recipe
 from patchlock.trying import Wanted
 
 
@@ -90,9 +91,18 @@ def rules(requests: Sequence[Request]) -> Finding:
         packages = _packages(locks, one.profiles, ())
         if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
             problems.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
+    for recipe in requests[0].app.recipes:
+        packages = _packages(locks, recipe.profiles, recipe.platforms)
+        if packages is not None and not any(_is_built(one, recipe) for one in packages):
+            problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has it as an sdist; remove it")
     return Finding(
         what="rules", says=f"{len(own.builds)} [[build]], {len(own.metadata)} [[metadata]]", problems=tuple(problems)
     )
+
+
+def _is_built(package: LockedPackage, recipe: Recipe) -> bool:
+    is_named = package.name == recipe.name and recipe.versions.contains(package.version, prereleases=True)
+    return is_named and package.why.endswith("sdist")
 
 
 def _of_today(request: Request) -> Lock | None:

@@ -16,12 +16,14 @@ from patchlock import (
     checks,
     environments,
     filling,
+    in_tree,
     moving,
     mutex,
     overlaying,
     patching,
     planning,
     preloading,
+    products,
     readiness,
     trees,
     worktree,
@@ -169,6 +171,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
+        _build_in_tree(job, folder, progress)
         # Also where the generation was complete already: the source may have moved, or the user may have changed it.
         with progress.stage("verify"):
             needed = planning.executed(request.app.patches, job.upstream.patched.outcomes)
@@ -181,10 +184,24 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(worktree.tree_of(installation.source)):
                 moving.move(worktree.tree_of(installation.source), before.applied)
+            products.place(installation, environments.generation(installation, before.id))
         raise
     worktree.keep(installation.source, name, job.applied)
     environments.switch(installation, name)
     return receipt, moved.merged
+
+
+def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
+    """Build what the app keeps in its own tree, and take out what an earlier generation had there."""
+    wanted = in_tree.wanted(job.request)
+    stage = progress.stage("build") if wanted else contextlib.nullcontext()
+    with stage:
+        tell = progress.say if wanted else lambda _text: None
+        kept = in_tree.bring(job.request, job.lock, folder, job.applied, tell=tell, held=job.held)
+        if wanted:
+            progress.say(", ".join(f"{one.id} in {one.folder}" for one in wanted))
+    if kept:
+        progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
 
 
 def _move_source(job: _Job) -> moving.Moved:
@@ -243,7 +260,8 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         sequence=before.sequence if before else 1 + max((receipt.sequence for receipt in made), default=0),
         environment=request.profile.environment,
         patched=patched,
-        present={file: planning.sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()},
+        present={file: planning.sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()}
+        | in_tree.present(environments.generation(request.installation, name), source),
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
         overlays=preloading.archives(environments.generation(request.installation, name)),
     )

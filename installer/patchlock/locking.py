@@ -28,6 +28,7 @@ from patchlock.lock_rules import LockRules
 from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
+from patchlock.recipes import InTree, fits
 from patchlock.requirement_files import RequirementLine, parse
 from patchlock.sources import Undecodable, decode
 
@@ -67,6 +68,11 @@ class Order:
         return (self.profile.rules + self.app.rules.of(self.profile.name)).on(self.platform.name)
 
     @property
+    def in_tree(self) -> tuple[InTree, ...]:
+        """What is built in the app's own tree."""
+        return tuple(one for one in self.app.in_tree if fits(one, self.profile.name, self.platform.name))
+
+    @property
     def cut_offs(self) -> Mapping[NormalizedName, str]:
         """Distribution → its own cut-off; "" for no bound."""
         return {rule.name: rule.until for rule in self.rules.newer} | dict(self.newer)
@@ -93,7 +99,7 @@ def resolve(order: Order) -> Lock:
         concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
     ):
         folder = Path(name)
-        builds = building.ahead(order.rules, _target(order), pool)
+        builds = building.ahead(order.rules, order.in_tree, _target(order), pool)
         # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
         asked = (*prepare(order, folder), "--python", sys.executable, *_AS_PYLOCK, "-v", "-o", "pylock.toml")
         try:
@@ -107,7 +113,7 @@ def resolve(order: Order) -> Lock:
     packages = _chosen(order, answer, _askers(done.stderr, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
-    build = building.build_constraints_of(packages, order.rules, _target(order), command, builds)
+    build = building.build_constraints_of(packages, order.rules, order.in_tree, _target(order), command, builds)
     return Lock(
         provenance=Provenance(
             app=order.app.name,

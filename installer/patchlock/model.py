@@ -17,6 +17,7 @@ from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay
 from patchlock.places import Origin
+from patchlock.recipes import InTree, Recipe
 from patchlock.sources import Edit, SourceText
 
 CommitId = NewType("CommitId", str)
@@ -373,6 +374,7 @@ class Profile:
     from_pypi: tuple[NormalizedName, ...] = ()
     """Distributions that are taken from PyPI although the recorded indexes have some files of them."""
     rules: LockRules
+    recipes: tuple[Recipe, ...] = ()
     environment: Mapping[str, str]
     """Variables for every process that runs in the environment."""
     overlays: tuple[Overlay, ...] = ()
@@ -445,6 +447,8 @@ class App:
     python: SpecifierSet
     """Python versions that the app's code and pins allow."""
     rules: LockRules
+    recipes: tuple[Recipe, ...] = ()
+    in_tree: tuple[InTree, ...] = ()
     patches: tuple[Patch, ...]
     launch: Launch
     checks: tuple[Check, ...]

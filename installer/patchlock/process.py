@@ -128,9 +128,14 @@ def run(
 
 
 def watch(
-    *argv: str, env: Mapping[str, str], cwd: Path, tell: Callable[[str], None], keep_open: Sequence[int] = ()
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    tell: Callable[[str], None],
+    keep_open: Sequence[int] = (),
+    with_output: bool = False,
 ) -> None:
-    """Run a program to its end and hand on each line of its standard error as it comes; standard output is dropped.
+    """Run a program to its end and hand on each line of its standard error as it comes.
 
     Args:
         argv: the program and its arguments.
@@ -138,6 +143,7 @@ def watch(
         cwd: its working folder.
         tell: called with each line, without its end.
         keep_open: file descriptors that the child inherits (the installation's lock).
+        with_output: hand on its standard output as well, which is dropped otherwise.
 
     Raises:
         ProgramMissingError: the program is not installed.
@@ -155,13 +161,13 @@ def watch(
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE if with_output else subprocess.DEVNULL,
+            stderr=subprocess.STDOUT if with_output else subprocess.PIPE,
             **extra,
         ) as child
     ):
         try:
-            for raw in child.stderr:
+            for raw in child.stdout if with_output else child.stderr:
                 lines.append(raw.decode("utf-8", errors="replace").rstrip())
                 tell(lines[-1])
         except BaseException:

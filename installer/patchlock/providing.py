@@ -17,10 +17,15 @@ def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: 
         lock: what is to be installed.
         tell: told what is being done, in a few words.
         held: descriptor of the installation's lock, for children.
-    """
-    del held
-    if not any(package.original for package in lock.packages):
-        return {}
-    from patchlock import patched_wheels  # most locks have no use for it
 
-    return patched_wheels.provide(request, lock, tell)
+    Raises:
+        PatchlockError: as `source_builds.provide`.
+    """
+    from patchlock import source_builds
+
+    made = dict(source_builds.provide(request, lock, tell=tell, held=held))
+    if any(package.original for package in lock.packages):
+        from patchlock import patched_wheels  # most locks have no use for it
+
+        made |= patched_wheels.provide(request, lock, tell)
+    return made

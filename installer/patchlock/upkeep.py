@@ -6,7 +6,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from patchlock import checkout, environments, launch_scripts, moving, mutex, room, trees, wheelhouse, worktree
+from patchlock import checkout, environments, launch_scripts, moving, mutex, products, room, trees, wheelhouse, worktree
 from patchlock.environments import Installation, Receipt
 from patchlock.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
@@ -29,6 +29,7 @@ def rollback(request: Request, progress: Progress) -> Receipt:
         tree = worktree.tree_of(installation.source)
         with trees.hold(tree):
             moving.move(tree, earlier.applied)
+        products.place(installation, environments.generation(installation, earlier.id))
         environments.switch(installation, earlier.id)
     return earlier
 
@@ -126,6 +127,8 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
         environments.require_current(installation, request.app.name)
     with working(installation, progress, needs_source=not purge):
         _require_idle(installation)
+        if source.exists():
+            products.place(installation, None)
         files, commits = _users(source) if source.exists() and not purge else ((), ())
         mine = bool(files or commits)
         installation.pointer.unlink(missing_ok=True)
@@ -192,6 +195,7 @@ def recover(request: Request, progress: Progress) -> None:
             return
         pending = worktree.moving(installation.source)
         wanted = pending or moving.applied(worktree.tree_of(installation.source))
+        chosen = now
         if pending is not None or wanted != now.applied:
             progress.note("an install was cut off; finishing or undoing it")
             complete = [r for r in environments.receipts(installation) if r.applied == wanted]
@@ -199,6 +203,7 @@ def recover(request: Request, progress: Progress) -> None:
             with trees.hold(worktree.tree_of(installation.source)):
                 moving.move(worktree.tree_of(installation.source), chosen.applied)
             environments.switch(installation, chosen.id)
+        products.place(installation, environments.generation(installation, chosen.id))
         installation.journal.unlink(missing_ok=True)
 
 

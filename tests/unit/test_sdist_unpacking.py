@@ -1,0 +1,56 @@
+"""Unpacking an sdist: nothing leaves the folder, no links, no bombs, one folder at the top."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from hostile import KINDS, archive
+from sdists import sdist
+
+from patchlock import sdist_unpacking
+from patchlock.errors import SdistError
+
+SAYS = {
+    "leaves": "leaves its folder",
+    "absolute": "leaves its folder",
+    "link": "is a link or a device",
+    "hard link": "is a link or a device",
+    "device": "is a link or a device",
+    "bomb": "it unpacks to more than 100 times its size",
+    "no archive": "it cannot be read",
+    "cut": "it cannot be read",
+    "two tops": "it has 2 entries at its top, and must have one folder",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_tar_is_refused_and_nothing_is_written_outside(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdist_unpacking, "_ALWAYS_ALLOWED", 1_000_000)
+    path = archive(tmp_path / "in" / "delta-1.0.tar.gz", kind)
+    with pytest.raises(SdistError) as caught:
+        sdist_unpacking.unpack(path, tmp_path / "a" / "b" / "out")
+    assert SAYS[kind] in caught.value.what
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "home") == ["a", "in"]
+    assert not list(tmp_path.rglob("escaped"))
+
+
+@pytest.mark.parametrize("kind", ["leaves", "absolute", "link", "cut"])
+def test_bad_zip_is_refused(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(SdistError) as caught:
+        sdist_unpacking.unpack(archive(tmp_path / "delta-1.0.zip", kind), tmp_path / "out")
+    assert SAYS[kind] in caught.value.what
+
+
+def test_good_archives_are_unpacked_with_their_modes(tmp_path: Path) -> None:
+    top = sdist_unpacking.unpack(sdist(tmp_path, "delta", "1.0", {"a/b.py": "x\n"}), tmp_path / "tar")
+    assert (top.name, (top / "a" / "b.py").read_text()) == ("delta-1.0", "x\n")
+    with zipfile.ZipFile(tmp_path / "delta-1.0.zip", "w") as packed:
+        entry = zipfile.ZipInfo("delta-1.0/run")
+        entry.external_attr = 0o100755 << 16
+        packed.writestr(entry, "#!/bin/sh\n")
+    top = sdist_unpacking.unpack(tmp_path / "delta-1.0.zip", tmp_path / "zip")
+    assert (top / "run").stat().st_mode & 0o777 == 0o755
