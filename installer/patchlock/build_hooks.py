@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tarfile
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import process
+from patchlock import process, sdist_unpacking
 from patchlock.errors import CommandFailedError, ProgramMissingError, SdistError
 
 _TIMEOUT = 600
@@ -43,7 +41,7 @@ def ask(archive: Path) -> tuple[NormalizedName, ...]:
     with tempfile.TemporaryDirectory(prefix="patchlock-hooks-") as name:
         folder = Path(name)
         (folder / "home").mkdir()
-        tree = _unpack(archive, folder / "tree")
+        tree = sdist_unpacking.unpack(archive, folder / "tree")
         stated = "pyproject.toml" if (tree / "pyproject.toml").is_file() else "setup.py"
         found = folder / "build.txt"
         try:
@@ -83,26 +81,3 @@ def _environment(folder: Path) -> dict[str, str]:
     home = str(folder / "home")
     homes = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"), home)
     return ({"PIP_INDEX_URL": index} if index else {}) | kept | homes | {"PYTHONNOUSERSITE": "1"}
-
-
-def _unpack(archive: Path, folder: Path) -> Path:
-    """Unpack an archive whose members may not leave the folder, and give its top folder.
-
-    Source: PEP 706 (`filter="data"`); `zipfile` removes `..` and roots by itself.
-    """
-    folder.mkdir()
-    try:
-        if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as packed:
-                packed.extractall(folder)  # noqa: S202 - zipfile keeps to the folder
-        else:
-            with tarfile.open(archive) as packed_tar:
-                packed_tar.extractall(folder, filter="data")
-        [top] = [path for path in folder.iterdir() if path.is_dir()]
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError) as error:
-        raise SdistError(
-            f"{archive.name} is not an sdist with one folder: {error}",
-            where=str(archive),
-            remedy="take another version, or tell those who made it",
-        ) from error
-    return top

@@ -131,7 +131,7 @@ def fill(
 def _fill(job: _Filling) -> None:
     request, lock, held = job.request, job.lock, job.held
     made = providing.provide(request, lock, tell=_of_uv(job.say), held=held)
-    source_builds.note(folder, request, lock, made)
+    source_builds.note(job.folder, request, lock, made)
     local = {**_kept(lock.packages, request.cache), **made}
     _require_room_for_copies(job, local)
     try:

@@ -13,6 +13,7 @@ from patchlock import (
     checks,
     environments,
     filling,
+    in_tree,
     install,
     lockfile,
     overlaying,
@@ -113,6 +114,7 @@ def _rebuild(
             environments.create(folder, python, lock=held)
             filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
             overlaying.put(request, folder, progress.say, progress.note)
+            in_tree.bring(request, lock, folder, before.applied, tell=progress.say, held=held)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")
         receipt = dataclasses.replace(before, id=name, python=environments.python_version(folder))
         with progress.stage("look"):

@@ -38,7 +38,7 @@ def unpack(archive: Path, folder: Path) -> Path:
         else:
             _tar(archive, folder)
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, UnicodeError, NotImplementedError) as error:
-        raise _bad(archive, f"it cannot be read: {error}") from error
+        raise _bad(archive, f"it cannot be read: {str(error).partition(chr(10))[0].rstrip(':')}") from error
     tops = list(folder.iterdir())
     if len(tops) != 1 or not tops[0].is_dir():
         raise _bad(archive, f"it has {len(tops)} entries at its top, and must have one folder")
