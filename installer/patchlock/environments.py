@@ -237,6 +237,11 @@ def interpreter(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
+def bytecode(folder: Path) -> Path:
+    """Name the folder for compiled Python: beside the packages, so that RECORD knows all files and no tree is littered."""
+    return folder / "bytecode"
+
+
 def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
     """Make the variables for a process that runs in an environment: isolated, gated, with the profile's and the app's.
 
@@ -252,6 +257,7 @@ def launch_environment(folder: Path, profile: Mapping[str, str], defaults: Mappi
     env = preloading.variables(folder, dict(defaults) | env | dict(profile))
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
+    env["PYTHONPYCACHEPREFIX"] = str(bytecode(folder))
     path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
     return env | dict(constraints.variables(folder)) | dict(gate.variables(folder, path))
 

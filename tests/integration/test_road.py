@@ -223,7 +223,7 @@ def test_reinstall_builds_afresh_beside(installed: Path, patchlock: Patchlock) -
 
 
 def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock: Patchlock) -> None:
-    packages = next((installed / "environments").rglob("site-packages"))
+    packages = next((installed / "environments").glob("*/lib/python*/site-packages"))
     (packages / "alpha-1.0.dist-info").rename(packages / "alpha-2.0.dist-info")
     (packages / "stranger-3.dist-info").mkdir()
     done = patchlock("verify", "mini")
