@@ -35,6 +35,8 @@ class Ledger:
     """Name of each `.dist-info` folder → sha256 of its RECORD."""
     files: Mapping[str, Laid]
     """Path from site-packages → what was laid down; only where RECORD says something else."""
+    unlisted: tuple[str, ...] = ()
+    """Paths from site-packages that no RECORD names, although a wheel laid them down; sorted."""
 
 
 def read(environment: Path) -> Ledger | None:
@@ -44,7 +46,8 @@ def read(environment: Path) -> Ledger | None:
         if values["format"] != _FORMAT:
             return None
         files = {path: Laid(size=row["size"], sha256=row["sha256"]) for path, row in values["files"].items()}
-        return Ledger(laid=float(values["laid"]), records=values["records"], files=files)
+        unlisted = tuple(values["unlisted"])
+        return Ledger(laid=float(values["laid"]), records=values["records"], files=files, unlisted=unlisted)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

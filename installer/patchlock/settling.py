@@ -34,6 +34,7 @@ def settle(environment: Path) -> Ledger:
     for path in inspection.without_hash(contents):
         _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)
         files[path] = Laid(size=size, sha256=Sha256(sha256))
-    made = Ledger(laid=ledger.now(), records=contents.records, files=files)
+    unlisted = inspection.added(contents)  # of setuptools the RECORDs of what it has vendored
+    made = Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted)
     ledger.write(environment, made)
     return made

@@ -84,7 +84,7 @@ def deep(
         + ("its wheel has it" if d.sha256 else "the install laid it down")
         for d in upstream
     ]
-    added = inspection.added(contents)
+    added = sorted(set(inspection.added(contents)) - set(book.unlisted if book is not None else ()))
     if added:
         notes.append(f"{len(added)} files in site-packages are of no distribution: yours, or an app's: {_few(added)}")
     return dataclasses.replace(seen, notes=(*dict.fromkeys((*notes, *why, *seen.notes)),))

@@ -162,6 +162,16 @@ def test_file_without_a_hash_is_known_as_it_was_laid_down(environment: Path) -> 
     assert (found.path, inspection.of_upstream(found, book)) == ("a.py", False)
 
 
+def test_file_that_no_record_names_is_known_as_laid_down(environment: Path) -> None:
+    packages = _distribution(environment, {"alpha.py": b"a"}, f"alpha.py,sha256={_b64(b'a')},1\n")
+    (packages / "alpha_vendored").mkdir()
+    (packages / "alpha_vendored" / "RECORD").write_bytes(b"")
+    assert settling.settle(environment).unlisted == ("alpha_vendored/RECORD",)
+    known = ledger.read(environment)
+    assert known is not None
+    assert known.unlisted == ("alpha_vendored/RECORD",)
+
+
 def test_file_of_two_distributions_is_right_if_it_is_that_of_one(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, f"a.py,sha256={_b64(b'other')},5\n")
     (packages / "beta-1.0.dist-info").mkdir()
