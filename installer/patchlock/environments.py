@@ -238,7 +238,7 @@ def interpreter(folder: Path) -> Path:
 
 
 def bytecode(folder: Path) -> Path:
-    """Name the folder for compiled Python: beside the packages, so that RECORD knows all files and no tree is littered."""
+    """Name the folder for compiled Python: beside the packages, so that RECORD knows all and no tree is littered."""
     return folder / "bytecode"
 
 
