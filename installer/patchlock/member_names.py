@@ -26,18 +26,23 @@ def problem(name: str) -> str:
         return "has no name"
     if any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in path):
         return "has control characters or undecodable bytes in its name"
-    if path.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", path):
-        return "is an absolute path"
-    if "\\" in path:
-        return "has a backslash in its name"
+    if why := escape(path):
+        return why
     if len(path.encode()) > _LONGEST_PATH:
         return f"has a path longer than {_LONGEST_PATH} bytes"
     return next((why for part in path.split("/") if (why := _part_problem(part))), "")
 
 
+def escape(name: str) -> str:
+    """Say why a member would not lie below the folder, on some platform; one clause, "" if it would."""
+    if name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name):
+        return "is an absolute path"
+    if "\\" in name:
+        return "has a backslash in its name"
+    return "leaves the folder" if ".." in name.split("/") else ""
+
+
 def _part_problem(part: str) -> str:
-    if part == "..":
-        return "leaves the folder"
     if part in {"", "."}:
         return "has an empty part in its path"
     if ":" in part:

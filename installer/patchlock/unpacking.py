@@ -1,11 +1,14 @@
-"""Unpack a zip or tar.gz file that nobody has to trust: it is looked at whole, and appears at once or not at all."""
+"""Unpack a zip or tar file that nobody has to trust: it is looked at whole, and appears at once or not at all."""
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import dataclasses
+import functools
 import gzip
 import io
+import lzma
 import shutil
 import stat
 import tarfile
@@ -24,7 +27,10 @@ _LONGEST_READ = 16 * 1024 * 1024
 """Bytes that a tar file may ask for at once; a header that is longer is none."""
 _SHOWN = 20
 """Reasons that a message lists."""
-_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, NotImplementedError)
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError),
+    *(EOFError, UnicodeError, NotImplementedError),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,22 +54,30 @@ class _Entry:
     is_executable: bool
     objection: str
     """Why its kind is refused, or ""."""
+    open: Callable[[], IO[bytes]]
 
 
 def unpack(
-    archive: Path, folder: Path, *, pick: Mapping[str, tuple[str, ...]] | None = None, limits: Limits | None = None
+    archive: Path,
+    folder: Path,
+    *,
+    pick: Mapping[str, tuple[str, ...]] | None = None,
+    limits: Limits | None = None,
+    is_portable: bool = True,
 ) -> tuple[str, ...]:
     """Unpack an archive into a folder that does not exist yet; what a killed predecessor left beside it is removed.
 
-    Refused are names that leave the folder or that some platform cannot hold, links, devices, encrypted members,
-    members that would be one file, and bombs. Archives within the archive stay what they are.
+    Refused are names that leave the folder, links, devices, encrypted members and bombs. Archives within the archive
+    stay what they are.
 
     Args:
-        archive: a file whose name ends with `.zip`, `.tar.gz` or `.tgz`.
+        archive: a file that is a zip or a tar by its name; the tar may be packed by gzip, bzip2 or xz.
         folder: where to; its own folder is made. Nobody else may unpack into the same one.
         pick: members that are wanted, each under these names below the folder; None takes every member as it is
             called. A member without "/" is found in any folder of the archive, nearest to the root.
         limits: other ones than `Limits()`.
+        is_portable: refuse also names that some platform cannot hold, and members that would be one file on one;
+            otherwise the last of several members of one name wins.
 
     Returns:
         The files that were written, as POSIX paths below the folder, sorted.
@@ -80,7 +94,7 @@ def unpack(
     beside.mkdir(parents=True)
     try:
         with _reading(archive):
-            written = _unpack(archive, beside, pick, limits or Limits())
+            written = _unpack(archive, beside, pick, limits or Limits(), is_portable=is_portable)
         beside.rename(folder)
     except BaseException:
         remove_tree(beside)
@@ -88,36 +102,30 @@ def unpack(
     return tuple(sorted(written))
 
 
-def _unpack(archive: Path, folder: Path, pick: Mapping[str, tuple[str, ...]] | None, limits: Limits) -> list[str]:
-    opened = _zip if archive.name.lower().endswith(".zip") else _tar
-    entries: list[_Entry] = []
-    with opened(archive, limits) as (found, _):
-        room = _Room(archive, limits)
-        for entry in found:
-            room.take(entry)
-            entries.append(entry)
-    _require(archive, _problems(entries))
+def _unpack(
+    archive: Path, folder: Path, pick: Mapping[str, tuple[str, ...]] | None, limits: Limits, *, is_portable: bool
+) -> set[str]:
+    with _opened(archive, limits) as found:
+        entries = list(_Room(archive, limits).taken(found))
+    _require(archive, _problems(entries, is_portable=is_portable))
     names = _names(archive, entries, pick)
-    written: list[str] = []
-    with opened(archive, limits) as (found, read):
+    with _opened(archive, limits) as found:
         for entry in found:
             targets = () if entry.is_folder else names.get(entry.name, ())
             for target in targets[:1]:
-                with read(entry.name) as source:
-                    _write(folder / target, source, entry)
+                _write(folder / target, entry)
             for copy in targets[1:]:
                 (folder / copy).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(folder / targets[0], folder / copy)
-            written += targets
             if entry.is_folder and pick is None:
                 (folder / entry.name).mkdir(parents=True, exist_ok=True)
-    return written
+    return {target for targets in names.values() for target in targets}
 
 
-def _write(path: Path, source: IO[bytes], entry: _Entry) -> None:
+def _write(path: Path, entry: _Entry) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     size = 0
-    with path.open("xb") as file:
+    with entry.open() as source, path.open("wb") as file:
         while block := source.read(_BLOCK):
             size += len(block)
             if size > entry.size:
@@ -136,8 +144,13 @@ class _Room:
         self._packed = max(archive.stat().st_size, 1)
         self._total = self._members = 0
 
-    def take(self, entry: _Entry) -> None:
-        """Count one member."""
+    def taken(self, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+        """Count the members as they come."""
+        for entry in entries:
+            self._take(entry)
+            yield entry
+
+    def _take(self, entry: _Entry) -> None:
         self._members += 1
         self._total += entry.size
         limits = self._limits
@@ -149,17 +162,18 @@ class _Room:
             raise _refused(self._archive, [f"it would become more than {limits.ratio} times as large"])
 
 
-def _problems(entries: Iterable[_Entry]) -> list[str]:
+def _problems(entries: Iterable[_Entry], *, is_portable: bool) -> list[str]:
+    problem = member_names.problem if is_portable else member_names.escape
     found: list[str] = []
     files: list[str] = []
     folders: list[str] = []
     for entry in entries:
-        why = member_names.problem(entry.name) or entry.objection
+        why = problem(entry.name) or entry.objection
         if why:
             found.append(f"{entry.name!r} {why}")
         else:
             (folders if entry.is_folder else files).append(entry.name)
-    return [*found, *member_names.collisions(files, folders)]
+    return [*found, *(member_names.collisions(files, folders) if is_portable else ())]
 
 
 def _names(
@@ -188,21 +202,38 @@ def _depth(name: str) -> int:
 
 # --- the two formats --------------------------------------------------------------------------------------------------
 
-_Opened = contextlib.AbstractContextManager[
-    tuple[Iterable[_Entry], Callable[[str], contextlib.AbstractContextManager[IO[bytes]]]]
-]
+
+def _opened(path: Path, limits: Limits) -> contextlib.AbstractContextManager[Iterable[_Entry]]:
+    """Open an archive by its name; the members are to be looked at and read in their order."""
+    name = path.name.lower()
+    if name.endswith(".zip"):
+        return _zip(path, limits)
+    for suffix, stream in _TARS.items():
+        if name.endswith(suffix):
+            return _tar(path, cast("IO[bytes]", stream(path)), limits)
+    raise ArchiveError(
+        f"{path.name} is neither a zip nor a tar.gz file by its name", remedy="give the file its real name"
+    )
+
+
+_TARS: Mapping[str, Callable[[Path], object]] = {
+    **dict.fromkeys((".tar.gz", ".tgz"), gzip.open),
+    **dict.fromkeys((".tar.bz2", ".tbz"), bz2.open),
+    ".tar.xz": lzma.open,
+    ".tar": functools.partial(Path.open, mode="rb"),
+}
 
 
 @contextlib.contextmanager
-def _zip(path: Path, limits: Limits) -> Iterator[tuple[Iterable[_Entry], Callable[[str], IO[bytes]]]]:
+def _zip(path: Path, limits: Limits) -> Iterator[Iterable[_Entry]]:
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         if len(infos) <= limits.members and sum(info.compress_size for info in infos) > path.stat().st_size:
             raise _refused(path, ["its members overlap"])
-        yield (_of_zip(info) for info in infos), archive.open
+        yield (_of_zip(archive, info) for info in infos)
 
 
-def _of_zip(info: zipfile.ZipInfo) -> _Entry:
+def _of_zip(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
     mode = info.external_attr >> 16
     kind = stat.S_IFMT(mode)
     objection = "is encrypted" if info.flag_bits & 1 else ""
@@ -215,33 +246,25 @@ def _of_zip(info: zipfile.ZipInfo) -> _Entry:
         is_folder=info.is_dir(),
         is_executable=bool(mode & 0o111) and not info.is_dir(),
         objection=objection,
+        open=functools.partial(archive.open, info),
     )
 
 
 @contextlib.contextmanager
-def _tar(path: Path, limits: Limits) -> Iterator[tuple[Iterable[_Entry], Callable[[str], IO[bytes]]]]:
-    if not path.name.lower().endswith((".tar.gz", ".tgz")):
-        raise ArchiveError(
-            f"{path.name} is neither a zip nor a tar.gz file by its name", remedy="give the file its real name"
-        )
-    with gzip.open(path) as packed:
-        stream = _Bounded(path, cast("IO[bytes]", packed))
+def _tar(path: Path, plain: IO[bytes], limits: Limits) -> Iterator[Iterable[_Entry]]:
+    with plain:
+        stream = _Bounded(path, plain)
         with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:", errorlevel=2) as archive:
-            infos: dict[str, tarfile.TarInfo] = {}
 
             def entries() -> Iterator[_Entry]:
                 for info in archive:  # each is looked at before the bytes of the next are unpacked
-                    infos[info.name] = info
-                    yield _of_tar(info)
+                    yield _of_tar(archive, info)
                 _require_end(stream, archive.offset, limits)
 
-            def read(name: str) -> IO[bytes]:
-                return archive.extractfile(infos[name]) or io.BytesIO()
-
-            yield entries(), read
+            yield entries()
 
 
-def _of_tar(info: tarfile.TarInfo) -> _Entry:
+def _of_tar(archive: tarfile.TarFile, info: tarfile.TarInfo) -> _Entry:
     objection = ""
     if info.islnk() or info.issym():
         objection = f"is a link to {info.linkname!r}"
@@ -253,6 +276,8 @@ def _of_tar(info: tarfile.TarInfo) -> _Entry:
         is_folder=info.isdir(),
         is_executable=bool(info.mode & 0o111) and not info.isdir(),
         objection=objection,
+        # By hand, as Debian 12's Python 3.11.2 knows no extraction filters (PEP 706).
+        open=lambda: archive.extractfile(info) or io.BytesIO(),
     )
 
 

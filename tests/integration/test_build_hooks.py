@@ -83,7 +83,7 @@ def test_archive_that_leaves_its_folder_is_not_unpacked(tmp_path: Path) -> None:
             archive.addfile(member, io.BytesIO(b"x"))
     with pytest.raises(SdistError) as caught:
         build_hooks.ask(path)
-    assert caught.value.what.endswith("leaves its folder")
+    assert caught.value.what.endswith("leaves the folder")
     assert not list(tmp_path.parent.glob("**/escaped"))
 
 
