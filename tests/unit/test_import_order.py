@@ -22,7 +22,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("conflicts", "conflict_search", "conflict_versions", "askers", "corrections", "reasons"), 1),
     **dict.fromkeys(("asking", "explaining", "alternatives"), 2),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
-    **dict.fromkeys(("trees", "standing", "merging", "moving", "manifest", "hooks"), 2),
+    **dict.fromkeys(("trees", "standing", "merging", "move_plan", "staging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "gate", "room", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),
     **dict.fromkeys(("wheels", "wheelhouse", "wheel_cases", "download", "indexes", "recording", "addresses"), 2),
     **dict.fromkeys(("cross_check", "revisions"), 2),
