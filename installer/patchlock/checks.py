@@ -17,11 +17,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from patchlock import preloading, process, smoke
-from patchlock.environments import bytecode, interpreter, python_version, read_receipt
-from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
-from patchlock.installed import distributions, site_packages
-from patchlock.lockfile import Lock
-from patchlock.model import (
+from patchlock.check_kinds import (
     Check,
     CommandCheck,
     ImportsCheck,
@@ -30,6 +26,10 @@ from patchlock.model import (
     ServesCheck,
     SmokeImportCheck,
 )
+from patchlock.environments import bytecode, interpreter, python_version, read_receipt
+from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
+from patchlock.installed import distributions, site_packages
+from patchlock.lockfile import Lock
 
 _TOLERANCE = 1e-5
 """Largest difference from the exact result in float32 for the probe model."""

@@ -13,26 +13,28 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from patchlock import need_tables, overlay_tables, recipe_tables, rule_tables
+from patchlock.check_kinds import (
+    Check,
+    CommandCheck,
+    ImportsCheck,
+    OnnxSessionCheck,
+    PythonCheck,
+    ServesCheck,
+    SmokeImport,
+)
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.model import (
     App,
-    Check,
-    CommandCheck,
     CommitId,
     EmbeddedUpstream,
     Ensure,
     Expect,
     GitUpstream,
-    ImportsCheck,
     Launch,
-    OnnxSessionCheck,
     Patch,
     Profile,
-    PythonCheck,
     RefusedPair,
-    ServesCheck,
-    SmokeImport,
     Upstream,
 )
 from patchlock.ops import OPS

@@ -28,11 +28,12 @@ from patchlock import (
     trees,
     worktree,
 )
+from patchlock.check_kinds import SmokeImportCheck
 from patchlock.environments import CheckRecord, Installation, Receipt
 from patchlock.errors import DiskFullError, SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.lockfile import Lock
-from patchlock.model import CommitId, Outcome, Sha256, SmokeImportCheck
+from patchlock.model import CommitId, Outcome, Sha256
 
 _LEAST_ROOM = 300_000_000
 """Bytes that must be free before anything is touched: a clone, and an environment of small packages."""

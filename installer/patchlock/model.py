@@ -13,6 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.check_kinds import Check, SmokeImport
 from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay
@@ -146,36 +147,6 @@ class Ensure(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class SmokeImport:
-    """What must hold in the app's environment after patching: modules import while packages are not there.
-
-    Unlike an `Ensure` it runs upstream's code, so only `verify` runs it, contained.
-
-    Raises:
-        ValueError: a field is not what it should be; one clause.
-    """
-
-    modules: tuple[str, ...]
-    """Dotted names, as the app's folder has them."""
-    blocked: tuple[str, ...] = ()
-    """Top-level packages that look as if they were not installed."""
-    timeout: int = 60
-    """Seconds for each module."""
-
-    def __post_init__(self) -> None:
-        if not self.modules:
-            raise ValueError("`modules` is empty")
-        for module in self.modules:
-            if not all(part.isidentifier() for part in module.split(".")):
-                raise ValueError(f"`{module}` is not the name of a module")
-        for package in self.blocked:
-            if not package.isidentifier():
-                raise ValueError(f"`{package}` is not the name of a top-level package")
-        if self.timeout <= 0:
-            raise ValueError("`timeout` must be a number of seconds above 0")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Expect:
     """How many places the author of a patch saw; 0 means "any number"."""
 
@@ -247,73 +218,6 @@ class Patched:
 
 
 # --- catalogue --------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class ImportsCheck:
-    """Modules that must import in the environment, and modules that must not be there."""
-
-    id: str
-    present: tuple[str, ...]
-    absent: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class OnnxSessionCheck:
-    """A tiny ONNX model must compute the right numbers on this provider, proved by ONNX Runtime's own profile."""
-
-    id: str
-    provider: str
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class CommandCheck:
-    """A command of the app must end with exit code 0 and print a text."""
-
-    id: str
-    command: tuple[str, ...]
-    prints: str
-    """Must occur in stdout; "" asks for nothing."""
-    timeout: int
-    """Seconds."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PythonCheck:
-    """A few lines of Python that compute with the app's own modules must end well and print a text."""
-
-    id: str
-    code: str
-    """Runs in the app's folder, which is first on `sys.path`."""
-    prints: str
-    """Must occur in stdout."""
-    timeout: int
-    """Seconds."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class ServesCheck:
-    """A service of the app must answer with status 200 on the loopback address."""
-
-    id: str
-    command: tuple[str, ...]
-    """`{port}` is replaced by a free port."""
-    path: str
-    prints: str
-    """Must occur in the answer; "" asks for nothing."""
-    timeout: int
-    """Seconds until the first answer."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class SmokeImportCheck:
-    """The executed ensure of a patch that was needed."""
-
-    id: str
-    smoke: SmokeImport
-
-
-Check = ImportsCheck | OnnxSessionCheck | CommandCheck | PythonCheck | ServesCheck | SmokeImportCheck
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,21 +10,10 @@ from pathlib import PurePosixPath
 
 from packaging.utils import NormalizedName
 
+from patchlock.check_kinds import SmokeImportCheck
 from patchlock.errors import RefusedError
 from patchlock.lockfile import Lock
-from patchlock.model import (
-    App,
-    CommitId,
-    FileChange,
-    Outcome,
-    OutcomeKind,
-    Patch,
-    Patched,
-    Platform,
-    Profile,
-    Sha256,
-    SmokeImportCheck,
-)
+from patchlock.model import App, CommitId, FileChange, Outcome, OutcomeKind, Patch, Patched, Platform, Profile, Sha256
 from patchlock.ops import requirements
 from patchlock.sources import Undecodable, decode
 

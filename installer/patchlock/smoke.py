@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from patchlock import process
-from patchlock.model import SmokeImport
+from patchlock.check_kinds import SmokeImport
 
 _GPU = ("CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ROCM_", "HSA_", "ZE_", "ONEAPI_", "SYCL_", "GPU_")
 _HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}

@@ -15,7 +15,7 @@ import pytest
 from conftest import Patchlock
 
 from patchlock import smoke
-from patchlock.model import SmokeImport
+from patchlock.check_kinds import SmokeImport
 
 MODULES = {
     "good": 'import json\nprint(\'{"failed": "no"}\')\n',

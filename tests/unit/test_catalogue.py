@@ -16,19 +16,10 @@ from packaging.version import Version
 
 from patchlock import catalogue
 from patchlock.catalogue import Catalogue
+from patchlock.check_kinds import CommandCheck, ImportsCheck, OnnxSessionCheck, PythonCheck, ServesCheck
 from patchlock.ensures.requirements import HasRequirement
 from patchlock.errors import CatalogueError, PatchlockError, UnknownAppError, UnknownProfileError, UsageError
-from patchlock.model import (
-    CommandCheck,
-    EmbeddedUpstream,
-    Expect,
-    GitUpstream,
-    ImportsCheck,
-    OnnxSessionCheck,
-    PythonCheck,
-    RefusedPair,
-    ServesCheck,
-)
+from patchlock.model import EmbeddedUpstream, Expect, GitUpstream, RefusedPair
 from patchlock.ops.requirements import SetRequirement
 from patchlock.ops.text import ReplaceText
 from patchlock.places import Origin

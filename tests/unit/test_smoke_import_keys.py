@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from patchlock import planning
-from patchlock.model import Expect, Outcome, OutcomeKind, Patch, SmokeImport
+from patchlock.check_kinds import SmokeImport
+from patchlock.model import Expect, Outcome, OutcomeKind, Patch
 from patchlock.ops.python import OptionalImport
 from patchlock.places import Origin
 
