@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
-from patchlock import __version__, mutex
+from patchlock import __version__, mutex, whole_files
 from patchlock.errors import DownloadError, HashMismatchError, NetworkError
 from patchlock.model import Sha256
 
@@ -95,7 +94,7 @@ def fetch_unproved(address: str, target: Path, *, pause: Callable[[float], None]
     with session(encoding="identity") as opened:
         _download(opened, address, part, _silent, pause)
     part.replace(target)
-    return Sha256(_digest(target))
+    return whole_files.sha256(target)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,7 +169,7 @@ def read_page(
 
 def is_there(target: Path, sha256: Sha256) -> bool:
     """Say whether the right file is at its place."""
-    return target.is_file() and _digest(target) == sha256
+    return target.is_file() and whole_files.sha256(target) == sha256
 
 
 def _bring(
@@ -190,14 +189,14 @@ def _bring(
     elif parts.scheme in {"http", "https"} and parts.hostname:
         resumed = part.is_file() and part.stat().st_size > 0
         _download(opened, address, part, tell, pause)
-        if resumed and _digest(part) != sha256:  # what lay there may be of another file
+        if resumed and whole_files.sha256(part) != sha256:  # what lay there may be of another file
             part.unlink()
             _download(opened, address, part, tell, pause)
     else:
         raise DownloadError(
             "only http, https and file addresses can be fetched", where=_shown(address), remedy="correct the address"
         )
-    found = _digest(part)
+    found = whole_files.sha256(part)
     if found != sha256:
         part.unlink()
         raise HashMismatchError(
@@ -345,11 +344,6 @@ def _refused(address: str, status: int) -> DownloadError:
 def _seconds(text: str) -> float:
     """Read `Retry-After`; a date is not worth a parser."""
     return float(text) if text.isdigit() else 0.0
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _name(address: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import constraints, gate, lockfile, mutex, preloading, process, uv, wheelhouse
+from patchlock import constraints, gate, lockfile, mutex, preloading, process, uv, wheelhouse, whole_files
 from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError, NotInstalledError
 from patchlock.lockfile import Lock
@@ -294,7 +294,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
         lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
     for check in checks:
         lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
-    _write(folder / RECEIPT, "\n".join(lines) + "\n")
+    whole_files.write(folder / RECEIPT, "\n".join(lines) + "\n")
 
 
 def read_receipt(folder: Path) -> Receipt | None:
@@ -351,7 +351,7 @@ def require_current(installation: Installation, app: str) -> Receipt:
 
 def switch(installation: Installation, name: str) -> None:
     """Make a complete generation the one in use, in one step."""
-    _write(installation.pointer, f"{name}\n")
+    whole_files.write(installation.pointer, f"{name}\n")
 
 
 def partial(installation: Installation) -> Path:
@@ -381,15 +381,6 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
 def write_journal(installation: Installation, stage: str) -> None:
     """Note what is being done, for a person who looks after a crash."""
-    _write(installation.journal, f"{stage}\n")
+    whole_files.write(installation.journal, f"{stage}\n")

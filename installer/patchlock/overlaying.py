@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from patchlock import download, mutex, overlays, preloading, trusted, unpacking
+from patchlock import download, mutex, overlays, preloading, trusted, unpacking, whole_files
 from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
@@ -93,7 +92,7 @@ def _archive(request: Request, overlay: Overlay) -> tuple[Path, Sha256]:
         incoming = Path(folder) / overlay.filename
         if given is not None:
             shutil.copyfile(given, incoming)
-            found = _digest(incoming)
+            found = whole_files.sha256(incoming)
         else:
             found = download.fetch_unproved(overlay.url, incoming)
         if expected is not None and found != expected:
@@ -143,8 +142,3 @@ def _trust(request: Request, overlay: Overlay, sha256: Sha256, note: Callable[[s
     )
     by = f"{request.app.name}@{request.profile.name}"
     trusted.record(request.home, overlay.url, sha256, by, replacing=before)
-
-
-def _digest(path: Path) -> Sha256:
-    with path.open("rb") as file:
-        return Sha256(hashlib.file_digest(file, "sha256").hexdigest())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from patchlock import overlays
+from patchlock import overlays, whole_files
 from patchlock.errors import OverlayError
 from patchlock.model import Sha256
 from patchlock.overlays import Found, Overlay, Sdk
@@ -33,7 +32,7 @@ def write(environment: Path, placed: Mapping[str, tuple[Overlay, str]]) -> None:
     entries = []
     for name, (overlay, archive) in placed.items():
         folder = folder_of(environment, name)
-        files = {file.relative_to(folder).as_posix(): _digest(file) for file in _files(folder)}
+        files = {file.relative_to(folder).as_posix(): whole_files.sha256(file) for file in _files(folder)}
         entries.append(_entry(overlay, archive, files))
     text = json.dumps({"overlays": entries}, indent=1)
     beside = environment / FOLDER / f".{LISTING}.new"
@@ -87,7 +86,7 @@ def problems(environment: Path, expected: Mapping[str, str]) -> tuple[str, ...]:
         for name, digest in entry["files"].items():
             if name not in there:
                 found.append(f"{folder / name} is gone; an antivirus may have taken it")
-            elif _digest(there[name]) != digest:
+            elif whole_files.sha256(there[name]) != digest:
                 found.append(f"{there[name]} was changed")
         found += [f"{there[name]} is not ours" for name in there if name not in entry["files"]]
     return tuple(found)
@@ -158,8 +157,3 @@ def _packages(environment: Path) -> Path:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

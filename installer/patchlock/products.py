@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from patchlock import whole_files
 from patchlock.environments import Installation
 from patchlock.model import Sha256
 
@@ -113,19 +113,13 @@ def _write(ledger: Path, known: Mapping[PurePosixPath, set[str]]) -> None:
     if not known:
         ledger.unlink(missing_ok=True)
         return
-    beside = ledger.with_name(f".{ledger.name}.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
-        json.dump({str(path): sorted(known[path]) for path in sorted(known)}, file, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(ledger)
+    values = {str(path): sorted(known[path]) for path in sorted(known)}
+    whole_files.write(ledger, json.dumps(values, indent=1) + "\n")
 
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return whole_files.sha256(path)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return ""
 
@@ -160,12 +154,7 @@ def record(generation: Path, files: Mapping[PurePosixPath, Path], sources: Mappi
             _copy(file, _kept(generation, digests[path]))
     lines = ["[products]", *(_row(path, digests[path]) for path in sorted(digests))]
     lines += ["", "[sources]", *(_row(path, sources[path]) for path in sorted(sources))]
-    beside = listing.with_name(f".{listing.name}.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as file_:
-        file_.write("\n".join(lines) + "\n")
-        file_.flush()
-        os.fsync(file_.fileno())
-    beside.replace(listing)
+    whole_files.write(listing, "\n".join(lines) + "\n")
     for file in kept.iterdir():
         if file.name not in {digest[:16] for digest in digests.values()}:
             file.unlink()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
 import tomllib
 from pathlib import Path
 
-from patchlock import mutex
+from patchlock import mutex, whole_files
 from patchlock.errors import OverlayError
 from patchlock.model import Sha256
 from patchlock.tables import sha256 as parse_sha256
@@ -66,12 +65,7 @@ def _write(home: Path, entries: dict[str, tuple[Sha256, str, str]]) -> None:
     for url, values in sorted(entries.items()):
         rows = zip(("url", "sha256", "first", "by"), (url, *values), strict=True)
         text += "\n[[file]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows)
-    beside = path(home).with_name(".trusted.toml.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path(home))
+    whole_files.write(path(home), text)
 
 
 def _read(home: Path) -> dict[str, tuple[Sha256, str, str]]:

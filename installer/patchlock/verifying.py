@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from packaging.utils import NormalizedName
 
-from patchlock import blame, checks, environments, gate, inspection, installed, ledger
+from patchlock import blame, checks, environments, gate, inspection, installed, ledger, whole_files
 from patchlock.checks import CheckResult
 from patchlock.damage import Finding
 from patchlock.environments import Receipt
@@ -177,7 +176,7 @@ def edited(source: Path, receipt: Receipt) -> tuple[str, ...]:
 
 
 def _is(path: Path, sha256: Sha256) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+    return path.is_file() and whole_files.sha256(path) == sha256
 
 
 def _packages(folder: Path, lock: Lock, packages: Path, laid: float) -> CheckResult:
