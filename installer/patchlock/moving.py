@@ -131,7 +131,9 @@ def _tell_index(tree: Tree, plan: Plan, where: Standing | None) -> None:
     for path in plan.resolved:
         data = plan.writes.get(path)
         is_committed_next = bool(where and where.unfinished) and data is not None
-        entry = staging.stored(tree, data) if is_committed_next and data is not None else head.get(path)
+        entry = head.get(path)
+        if is_committed_next and data is not None:
+            entry = staging.stored(tree, data, like=entry)
         rows.append(staging.lacks(path))
         rows += [staging.has(path, entry)] if entry else []
     staging.write(tree, rows)

@@ -43,10 +43,10 @@ def has(path: PurePosixPath, entry: Entry, *, stage: int = 0) -> str:
     return f"{_mode(entry)} {entry.blob} {stage}\t{path}"
 
 
-def stored(tree: Tree, data: bytes) -> Entry:
-    """Store the bytes of a file that nobody starts."""
+def stored(tree: Tree, data: bytes, *, like: Entry | None = None) -> Entry:
+    """Store the bytes of a file, which may be started if what it is like may be."""
     blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
-    return Entry(blob=blob, is_executable=False)
+    return Entry(blob=blob, is_executable=like is not None and like.is_executable)
 
 
 def write(tree: Tree, rows: Iterable[str]) -> None:

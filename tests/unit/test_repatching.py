@@ -143,6 +143,27 @@ def test_stash_pop_that_conflicts_is_repaired(clone: Path, upstream: Path) -> No
     assert git(clone, "status", "--short") == "M app.py"
 
 
+@pytest.mark.parametrize("how", ["stash", "merge"])
+def test_program_stays_one_in_the_index_where_a_conflict_is_repaired(how: str, clone: Path, upstream: Path) -> None:
+    git(upstream, "update-index", "--chmod=+x", "app.py")
+    git(upstream, "commit", "-q", "-m", "a program")
+    git(upstream, "checkout", "-q", "app.py")
+    git(clone, "pull", "-q")
+    apply(clone)
+    mine = read(clone).replace("line1 = 1", "line1 = 'mine'")
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    if how == "stash":
+        (clone / "app.py").write_text(mine)
+        git(clone, "stash", "-q")
+        git(clone, "pull", "-q")
+        git(clone, "stash", "pop", "-q", allowed=(1,))
+    else:
+        commit(clone, "all of it", app=mine)
+        git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone)
+    assert git(clone, "ls-files", "--stage", "app.py").startswith("100755 ")
+
+
 def test_users_commits_with_our_patches_in_them_survive_a_merge(clone: Path, upstream: Path) -> None:
     apply(clone)
     commit(clone, "all of it", app=read(clone).replace("line1 = 1", "line1 = 'mine'"))
