@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from packaging.utils import NormalizedName
+
 from patchlock import digests, inspection, ledger
 from patchlock.errors import WheelError
 from patchlock.ledger import Laid, Ledger
@@ -12,11 +14,14 @@ from patchlock.model import Sha256
 _CHUNK = 1 << 20
 
 
-def settle(environment: Path) -> Ledger:
+def settle(environment: Path) -> frozenset[NormalizedName]:
     """Begin the ledger of an environment that was just filled.
 
     Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
     RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
+
+    Returns:
+        Distributions that have files of another size than their RECORD says: it is wrong, or uv's cache is damaged.
 
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
@@ -30,11 +35,11 @@ def settle(environment: Path) -> Ledger:
             remedy="do not install it: nothing was switched to it; tell those who made it",
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],
         )
-    files = {deviation.path: Laid(size=deviation.size) for deviation in inspection.by_size(contents)}
+    deviations = inspection.by_size(contents)
+    files = {deviation.path: Laid(size=deviation.size) for deviation in deviations}
     for path in inspection.without_hash(contents):
         _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)
         files[path] = Laid(size=size, sha256=Sha256(sha256))
     unlisted = inspection.added(contents)  # of setuptools the RECORDs of what it has vendored
-    made = Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted)
-    ledger.write(environment, made)
-    return made
+    ledger.write(environment, Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted))
+    return frozenset(deviation.distribution.name for deviation in deviations)
