@@ -302,19 +302,24 @@ def plan(request: Request) -> Plan:
 
 
 def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
-    """Compare what the lock was resolved from with what it would be resolved from now, word by word."""
+    """Compare the files that a lock was made from with those of now, and if any differs, what uv would be asked now.
+
+    Raises:
+        LockStaleError: uv would be asked something else; says every reason.
+    """
     made = lock.provenance
     objections = build_objections(request, lock) + patched_objections(request, lock)
-    asked = locking.question(order(request, upstream, made.as_of, made.newer))
-    if asked == made.resolver_input and not objections:
-        return
     reasons = objections or lockfile.stale(
         lock,
         commit=upstream.snapshot.commit,
         python=str(request.profile.python),
         inputs=lock_inputs(request, upstream),
     )
-    why = "; ".join(reasons) or "patchlock asks uv another question than the version that made it"
+    if not reasons:
+        return
+    if not objections and locking.question(order(request, upstream, made.as_of, made.newer)) == made.resolver_input:
+        return
+    why = "; ".join(reasons)
     raise LockStaleError(
         f"the lock of {request.app.name} on {request.profile.name} is stale: {why}",
         where=request.catalogue.lock_path(request.app, request.profile, request.platform)
