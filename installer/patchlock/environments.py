@@ -159,9 +159,9 @@ def sync(
     offline: bool = False,
     afresh: Collection[NormalizedName] = (),
 ) -> None:
-    """Fill an environment with exactly what a lock names, every byte checked against its sha256.
+    """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
 
-    What is there already, of the same version, stays. The lock is kept in it, as `lock_of` reads it.
+    The lock is kept in it, as `lock_of` reads it.
 
     Args:
         folder: the environment.
@@ -219,7 +219,7 @@ def _install(
     name = f"afresh-{file}" if distrust else file
     (folder / name).write_text(lines, encoding="utf-8", newline="\n")
     base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
-    cache = ("--no-cache", "--reinstall") if distrust else ()
+    cache = ("--no-cache",) if distrust else ()
     uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
 
 

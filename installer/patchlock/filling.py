@@ -125,24 +125,7 @@ def fill(
         afresh=afresh,
     )
     _fill(job)
-    odd = settling.settle(folder) - afresh
-    if odd:
-        _unpack_again(dataclasses.replace(job, afresh=odd))
-
-
-def _unpack_again(job: _Filling) -> None:
-    """Take distributions from their wheels that uv's cache has otherwise than RECORD says.
-
-    Somebody may have edited them in an environment whose files are those of the cache. What the wheel has otherwise too
-    stays so, and the ledger knows it.
-    """
-    names = ", ".join(sorted(job.afresh))
-    job.progress.note(f"not as RECORD says in uv's cache, so unpacked again from the wheel: {names}")
-    try:
-        _fill(job)
-    except NetworkError as error:
-        job.progress.note(f"the wheel could not be fetched, so it stays as the cache has it: {names}; {error.what}")
-    settling.settle(job.folder)
+    settling.settle(folder)
 
 
 def _fill(job: _Filling) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from packaging.utils import NormalizedName
-
 from patchlock import digests, inspection, ledger
 from patchlock.errors import WheelError
 from patchlock.ledger import Laid, Ledger
@@ -14,14 +12,11 @@ from patchlock.model import Sha256
 _CHUNK = 1 << 20
 
 
-def settle(environment: Path) -> frozenset[NormalizedName]:
+def settle(environment: Path) -> Ledger:
     """Begin the ledger of an environment that was just filled.
 
     Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
     RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
-
-    Returns:
-        Distributions that have files of another size than their RECORD says: it is wrong, or uv's cache is damaged.
 
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
@@ -35,11 +30,11 @@ def settle(environment: Path) -> frozenset[NormalizedName]:
             remedy="do not install it: nothing was switched to it; tell those who made it",
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],
         )
-    deviations = inspection.by_size(contents)
-    files = {deviation.path: Laid(size=deviation.size) for deviation in deviations}
+    files = {deviation.path: Laid(size=deviation.size) for deviation in inspection.by_size(contents)}
     for path in inspection.without_hash(contents):
         _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)
         files[path] = Laid(size=size, sha256=Sha256(sha256))
     unlisted = inspection.added(contents)  # of setuptools the RECORDs of what it has vendored
-    ledger.write(environment, Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted))
-    return frozenset(deviation.distribution.name for deviation in deviations)
+    made = Ledger(laid=ledger.now(), records=contents.records, files=files, unlisted=unlisted)
+    ledger.write(environment, made)
+    return made

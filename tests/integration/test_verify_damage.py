@@ -142,20 +142,6 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
     assert face("verify", "mini", "--deep").returncode == 0
 
 
-def test_install_does_not_take_over_what_others_wrote_into_the_cache(
-    packages: Path, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with (packages / "beta.py").open("a") as file:
-        file.write("leaked = True\n")
-    monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path / "other"))
-    done = face("install", "mini")
-    assert "not as RECORD says in uv's cache, so unpacked again from the wheel: beta\n" in done.stderr
-    (now,) = (tmp_path / "other").glob("mini@tiny/environments/*/lib/python*/site-packages")
-    assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
-    assert "leaked" in (packages / "beta.py").read_text()
-    assert face("verify", "mini", "--deep").returncode == 0
-
-
 def test_missing_libraries_alone_point_to_a_scanner(locked: World, face: Face, tmp_path: Path) -> None:
     made = miniature.wheel(locked.wheels, "beta", "1.5", files={"beta.py": "\n", "beta_core.so": "library"})
     miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])
