@@ -110,6 +110,18 @@ def test_user_site_and_a_python_earlier_on_path_are_not_seen(
     assert (result.passed, result.detail) == (True, "only the environment, the app's folder and the standard library")
 
 
+def test_startup_module_is_whose_folder_it_is_in(generation: Path, app: Path, tmp_path: Path) -> None:
+    # As in Debian's and Ubuntu's standard library: /usr/lib/python3.11/sitecustomize.py -> /etc/python3.11/….
+    (tmp_path / "sitecustomize.py").write_text("SEEN = True\n")
+    link = next(generation.glob("lib/python*/site-packages")) / "sitecustomize.py"
+    link.symlink_to(tmp_path / "sitecustomize.py")
+    try:
+        result = proved(generation, app)
+    finally:
+        link.unlink()
+    assert (result.passed, result.detail) == (True, "only the environment, the app's folder and the standard library")
+
+
 @pytest.fixture
 def hostile(generation: Path, app: Path, elsewhere: Path, tmp_path: Path) -> dict[str, Place]:
     """Give places where the launch let something through, each in one way."""

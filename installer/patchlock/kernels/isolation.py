@@ -53,7 +53,8 @@ def _of_path(environment: Path, folder: Path) -> Iterator[str]:
             yield f"sys.path has {entry}" + (f", from {by}" if by else "")
     for name in ("sitecustomize", "usercustomize"):
         file = getattr(sys.modules.get(name), "__file__", None)
-        if file and not _is_inside(Path(file), allowed):
+        # Its folder only: Debian's and Ubuntu's own Python have a link to /etc/python3.x in their standard library.
+        if file and not _is_inside(Path(file).parent, allowed):
             yield f"{name} is {file}"
 
 
