@@ -223,6 +223,18 @@ def _install(
     uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
 
 
+def take_out(folder: Path, names: Collection[NormalizedName], *, lock: int) -> None:
+    """Remove distributions from an environment that is being filled; nothing is written to files that others share.
+
+    Args:
+        folder: the environment.
+        names: of the distributions.
+        lock: descriptor of the installation's lock.
+    """
+    words = ("pip", "uninstall", "-q", "--no-config", "--python", str(interpreter(folder)), *sorted(names))
+    uv.run(*words, cwd=folder, installing=True, keep_open=[lock])
+
+
 def lock_of(folder: Path) -> Lock:
     """Read the lock that a generation was made from.
 

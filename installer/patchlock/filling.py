@@ -16,6 +16,7 @@ from patchlock import (
     environments,
     fetching,
     indexes,
+    originals,
     providing,
     settling,
     sizes,
@@ -37,8 +38,10 @@ from patchlock.errors import (
 from patchlock.exports.pylock import Located
 from patchlock.fetching import Wanted
 from patchlock.gathering import Request, rules_of
+from patchlock.inspection import Deviation
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import Sha256
+from patchlock.originals import Unknown
 from patchlock.wheelhouse import LocalWheel, LocalWheels
 
 if TYPE_CHECKING:
@@ -125,7 +128,32 @@ def fill(
         afresh=afresh,
     )
     _fill(job)
+    spoilt = _spoilt(job)
+    if spoilt:
+        names = " ".join(sorted(spoilt))
+        progress.note(
+            f"uv's cache has changed files, as an edit in another environment leaves them; unpacked afresh: {names}; "
+            f"`uv cache clean {names}` keeps them from coming back"
+        )
+        environments.take_out(folder, spoilt, lock=held)
+        _fill(dataclasses.replace(job, afresh=afresh | spoilt))
     settling.settle(folder)
+
+
+def _spoilt(job: _Filling) -> frozenset[NormalizedName]:
+    """Name the distributions of which uv's cache gave other bytes than their wheels have."""
+    suspects: dict[NormalizedName, list[Deviation]] = {}
+    for deviation in settling.suspects(job.folder):
+        suspects.setdefault(deviation.distribution.name, []).append(deviation)
+    found = set()
+    for name, deviations in suspects.items():
+        paths = [deviation.path for deviation in deviations]
+        answer = originals.members(job.folder, job.lock, job.request.platform, name, paths, cache=job.request.cache)
+        if isinstance(answer, Unknown):
+            job.progress.note(f"whether uv's cache has changed files of {name} is not known: {answer.why}")
+        elif any(answer.get(deviation.path, deviation.sha256) != deviation.sha256 for deviation in deviations):
+            found.add(name)
+    return frozenset(found)
 
 
 def _fill(job: _Filling) -> None:

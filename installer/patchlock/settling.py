@@ -1,15 +1,53 @@
-"""Look at an environment right after it was filled: nothing may lie outside it, and its ledger is begun."""
+"""Look at an environment right after it was filled: what uv's cache gave, what lies outside it; begin its ledger."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from patchlock import digests, inspection, ledger
 from patchlock.errors import WheelError
+from patchlock.inspection import Contents, Deviation
 from patchlock.ledger import Laid, Ledger
 from patchlock.model import Sha256
 
 _CHUNK = 1 << 20
+_UNPACKING = 60.0
+"""Seconds that the files of one wheel may lie apart when it is unpacked; more only costs reading them."""
+
+
+def suspects(environment: Path) -> tuple[Deviation, ...]:
+    """List the files that are not as their RECORD says, as far as that shows without reading all of them.
+
+    uv links files to its cache, so that an edit in one environment is in what is filled from the cache later. It has
+    changed the size, or it is later than the wheel was unpacked; only such files are read.
+    """
+    contents = inspection.read(environment)
+    paths = {deviation.path for deviation in inspection.by_size(contents)} | set(_written_later(contents))
+    rows = {
+        name: (distribution, [row for row in listed if row[0].replace(os.sep, "/") in paths])
+        for name, (distribution, listed) in contents.rows.items()
+    }
+    return tuple(inspection.by_bytes(dataclasses.replace(contents, rows=rows), lambda _, __: None))
+
+
+def _written_later(contents: Contents) -> Iterator[str]:
+    """List the files that share their bytes with uv's cache and were written after their wheel was unpacked."""
+    base = f"{contents.packages}{os.sep}"
+    for distribution, rows in contents.rows.values():
+        try:
+            unpacked = Path(distribution.info, "METADATA").stat().st_mtime
+        except FileNotFoundError:
+            continue
+        for path, digest, _ in rows:
+            try:
+                status = os.stat(base + path)  # noqa: PTH116 - of tens of thousands
+            except OSError:
+                continue
+            if digest and status.st_nlink > 1 and status.st_mtime > unpacked + _UNPACKING:
+                yield path.replace(os.sep, "/")
 
 
 def settle(environment: Path) -> Ledger:

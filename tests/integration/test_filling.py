@@ -244,6 +244,34 @@ def test_other_bytes_in_uvs_cache_are_not_believed(depot: Depot, fill: Fill, tmp
     assert modules == ['__version__ = "1.5"\n']
 
 
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [
+        pytest.param('__version__ = "1.5"  # mine\n', 0, id="another size"),
+        pytest.param('__version__ = "6.6"\n', 3600, id="the same size, later"),
+    ],
+)
+def test_edit_in_another_environment_does_not_come_through_uvs_cache(
+    depot: Depot, fill: Fill, tmp_path: Path, text: str, later: float
+) -> None:
+    fill()
+    (edited,) = (tmp_path / "installed").glob("**/site-packages/beta.py")
+    assert edited.stat().st_nlink > 1, "uv links files here"
+    with edited.open("r+") as file:
+        file.write(text)
+    moment = edited.stat().st_mtime + later
+    os.utime(edited, (moment, moment))
+    depot.asked.clear()
+    (note,) = fill().notes
+    assert note == (
+        "uv's cache has changed files, as an edit in another environment leaves them; unpacked afresh: beta; "
+        "`uv cache clean beta` keeps them from coming back"
+    )
+    (fresh,) = {*(tmp_path / "installed").glob("**/site-packages/beta.py")} - {edited}
+    assert (fresh.read_text(), edited.read_text()) == ('__version__ = "1.5"\n', text)
+    assert _files(depot) == [], "the wheel is here"
+
+
 def test_file_that_only_uv_gets_is_left_to_it_and_told(
     depot: Depot, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
