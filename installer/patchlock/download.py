@@ -80,6 +80,8 @@ def fetch(
         if not is_there(target, sha256):
             with contextlib.nullcontext(over) if over is not None else session(encoding="identity") as opened:
                 _bring(opened, address, part, sha256, tell, pause)
+            with part.open("rb+") as file:  # its name promises its bytes, also after a power cut
+                os.fsync(file.fileno())
             part.replace(target)
     return target
 

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -223,16 +224,15 @@ def _install(
     uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
 
 
-def take_out(folder: Path, names: Collection[NormalizedName], *, lock: int) -> None:
-    """Remove distributions from an environment that is being filled; nothing is written to files that others share.
+def empty(folder: Path, *, lock: int) -> None:
+    """Make an environment that is being filled anew, with the same Python; files that others share are not written to.
 
     Args:
         folder: the environment.
-        names: of the distributions.
         lock: descriptor of the installation's lock.
     """
-    words = ("pip", "uninstall", "-q", "--no-config", "--python", str(interpreter(folder)), *sorted(names))
-    uv.run(*words, cwd=folder, installing=True, keep_open=[lock])
+    link = interpreter(folder)
+    create(folder, str(link.readlink() if link.is_symlink() else _home(folder) / link.name), lock=lock)
 
 
 def lock_of(folder: Path) -> Lock:
@@ -286,9 +286,18 @@ def is_used(folder: Path) -> bool:
 
 def python_version(folder: Path) -> str:
     """Read the version of an environment's interpreter from its `pyvenv.cfg`."""
+    return _setting(folder, "version_info")
+
+
+def _home(folder: Path) -> Path:
+    """Name the folder of the Python that an environment was made with."""
+    return Path(_setting(folder, "home"))
+
+
+def _setting(folder: Path, name: str) -> str:
     for line in (folder / _VENV).read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition("=")
-        if key.strip() == "version_info":
+        if key.strip() == name:
             return value.strip()
     return ""
 
@@ -297,7 +306,12 @@ def python_version(folder: Path) -> str:
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> None:
-    """Declare a generation complete."""
+    """Declare a generation complete, when the disk has all of it: a power cut keeps what is synced, not what is first.
+
+    Raises:
+        OSError: the disk did not take all of it.
+    """
+    _reach_the_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
@@ -391,6 +405,21 @@ def free_bytes(folder: Path) -> int:
     while not folder.exists():
         folder = folder.parent
     return shutil.disk_usage(folder).free
+
+
+def _reach_the_disk(folder: Path) -> None:
+    """Wait until the disk has what was written on a file system; not on Windows, where only an administrator may."""
+    if sys.platform == "linux":
+        import ctypes  # `os.sync` would wait for every other disk too
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+        finally:
+            os.close(descriptor)
+    elif sys.platform != "win32":
+        os.sync()
 
 
 def write_journal(installation: Installation, stage: str) -> None:

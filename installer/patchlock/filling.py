@@ -132,10 +132,11 @@ def fill(
     if spoilt:
         names = " ".join(sorted(spoilt))
         progress.note(
-            f"uv's cache has changed files, as an edit in another environment leaves them; unpacked afresh: {names}; "
+            f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
+            f"unpacked afresh: {names}; "
             f"`uv cache clean {names}` keeps them from coming back"
         )
-        environments.take_out(folder, spoilt, lock=held)
+        environments.empty(folder, lock=held)
         _fill(dataclasses.replace(job, afresh=afresh | spoilt))
     settling.settle(folder)
 

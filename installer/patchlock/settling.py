@@ -22,15 +22,21 @@ def suspects(environment: Path) -> tuple[Deviation, ...]:
     """List the files that are not as their RECORD says, as far as that shows without reading all of them.
 
     uv links files to its cache, so that an edit in one environment is in what is filled from the cache later. It has
-    changed the size, or it is later than the wheel was unpacked; only such files are read.
+    changed the size, or it is later than the wheel was unpacked; only such files are read. A power cut while uv unpacks
+    leaves empty files there, the RECORD too.
     """
     contents = inspection.read(environment)
+    cut = [
+        Deviation(distribution=distribution, path=f"{name}/RECORD", wanted="", wanted_size=None, size=None)
+        for name, (distribution, rows) in contents.rows.items()
+        if not any(path == f"{name}/METADATA" for path, _, _ in rows)
+    ]
     paths = {deviation.path for deviation in inspection.by_size(contents)} | set(_written_later(contents))
     rows = {
         name: (distribution, [row for row in listed if row[0].replace(os.sep, "/") in paths])
         for name, (distribution, listed) in contents.rows.items()
     }
-    return tuple(inspection.by_bytes(dataclasses.replace(contents, rows=rows), lambda _, __: None))
+    return (*cut, *inspection.by_bytes(dataclasses.replace(contents, rows=rows), lambda _, __: None))
 
 
 def _written_later(contents: Contents) -> Iterator[str]:

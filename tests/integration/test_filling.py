@@ -264,11 +264,29 @@ def test_edit_in_another_environment_does_not_come_through_uvs_cache(
     depot.asked.clear()
     (note,) = fill().notes
     assert note == (
-        "uv's cache has changed files, as an edit in another environment leaves them; unpacked afresh: beta; "
+        "uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
+        "unpacked afresh: beta; "
         "`uv cache clean beta` keeps them from coming back"
     )
     (fresh,) = {*(tmp_path / "installed").glob("**/site-packages/beta.py")} - {edited}
     assert (fresh.read_text(), edited.read_text()) == ('__version__ = "1.5"\n', text)
+    assert _files(depot) == [], "the wheel is here"
+
+
+def test_what_a_power_cut_left_in_uvs_cache_stops_no_install(depot: Depot, fill: Fill, tmp_path: Path) -> None:
+    """As ext4 leaves files that were not on the disk yet: there, and empty."""
+    fill()
+    for path in (tmp_path / "uv").glob("archive-*/*/*"):
+        for file in (path / "RECORD", path.parent / "beta.py"):
+            if path.name == "beta-1.5.dist-info" and file.exists():
+                file.unlink()  # not that of the environment, which is whole
+                file.touch()
+    depot.asked.clear()
+    (note,) = fill().notes
+    assert "power cut" in note
+    assert "unpacked afresh: beta;" in note
+    modules = {path.read_text() for path in (tmp_path / "installed").glob("**/site-packages/beta.py")}
+    assert modules == {'__version__ = "1.5"\n'}
     assert _files(depot) == [], "the wheel is here"
 
 

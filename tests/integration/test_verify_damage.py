@@ -135,7 +135,7 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
     assert "`uv cache clean beta` keeps it from coming back" in done.stdout
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0
-    assert "changed files, as an edit in another environment leaves them; unpacked afresh: beta" in done.stderr
+    assert "unpacked afresh: beta; `uv cache clean beta`" in done.stderr
     generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
     now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
     assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
