@@ -105,7 +105,7 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
 
 
 def _init(repository: Path, lock: int) -> None:
-    if (repository / "HEAD").is_file():
+    if _is_whole(repository):
         clear(repository)  # we hold the only right to it
         return
     if repository.exists():
@@ -115,6 +115,12 @@ def _init(repository: Path, lock: int) -> None:
     building.mkdir(parents=True)
     git("init", "-q", "--bare", "--object-format=sha1", repository=building, keep_open=[lock])
     building.replace(repository)
+
+
+def _is_whole(repository: Path) -> bool:
+    """Say whether git can work with a repository of ours; `git init` does not sync: a power cut leaves empty files."""
+    files = [repository / name for name in ("HEAD", "config")]
+    return all(file.is_file() and file.stat().st_size for file in files)
 
 
 def clear(repository: Path, *, since: float = 0) -> None:

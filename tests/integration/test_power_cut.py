@@ -1,4 +1,4 @@
-"""A receipt that survives a power cut vouches for files that survive it too."""
+"""What a power cut leaves: a receipt vouches for files that are there too, and an empty file stops no command."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import Patchlock
 
 from patchlock import environments
 from patchlock.environments import Receipt
 from patchlock.model import CommitId, Sha256
-
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks how Linux keeps files")
 
 RECEIPT = Receipt(
     id="0",
@@ -45,6 +44,7 @@ def _is_waiting(path: Path) -> bool:
     return any(struct.unpack_from("=I", answer, 32 + i * 56 + 40)[0] & 4 for i in range(count))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks how Linux keeps files")
 def test_receipt_is_written_when_the_disk_has_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "lib" / "large.so"
     file.parent.mkdir()
@@ -58,3 +58,14 @@ def test_receipt_is_written_when_the_disk_has_the_environment(tmp_path: Path) ->
     environments.write_receipt(tmp_path, RECEIPT)
     assert environments.read_receipt(tmp_path) == RECEIPT
     assert not _is_waiting(file)
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config"])
+@pytest.mark.usefixtures("locked")
+def test_cached_upstream_with_an_empty_file_is_fetched_again(patchlock: Patchlock, tmp_path: Path, name: str) -> None:
+    assert patchlock("plan", "mini").returncode == 0
+    (repository,) = (tmp_path / "cache" / "upstreams").glob("*.git")
+    (repository / name).write_bytes(b"")
+    done = patchlock("plan", "mini")
+    assert done.returncode == 0, done.stderr
+    assert (repository / name).stat().st_size > 0
