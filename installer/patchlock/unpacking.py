@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import dataclasses
+import errno
 import functools
 import gzip
 import io
@@ -25,11 +26,13 @@ from patchlock.errors import ArchiveError
 _BLOCK = 1024 * 1024
 _LONGEST_READ = 16 * 1024 * 1024
 """Bytes that a tar file may ask for at once; a header that is longer is none."""
+_COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+"""Of zip files: others are rare, and LZMA gets as much memory as its header asks for."""
 _SHOWN = 20
 """Reasons that a message lists."""
 _DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError),
-    *(EOFError, UnicodeError, NotImplementedError),
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, NotImplementedError),
+    *(ValueError, IndexError, RecursionError),  # what CPython 3.11's modules make of some headers
 )
 
 
@@ -237,6 +240,8 @@ def _of_zip(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
     mode = info.external_attr >> 16
     kind = stat.S_IFMT(mode)
     objection = "is encrypted" if info.flag_bits & 1 else ""
+    if info.compress_type not in _COMPRESSIONS:
+        objection = "is neither stored nor deflated"
     if kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
         objection = "is a link" if kind == stat.S_IFLNK else "is neither a file nor a folder"
     # `filename` ends at the first NUL, and has other separators on Windows.
@@ -312,11 +317,19 @@ def _reading(archive: Path) -> Iterator[None]:
     try:
         yield
     except _DAMAGED as error:
-        raise ArchiveError(
-            f"{archive.name} is not an archive that can be read: {str(error) or type(error).__name__}",
-            where=str(archive),
-            remedy="remove it and fetch it again",
-        ) from error
+        raise _unreadable(archive, error) from error
+    except OSError as error:
+        if error.errno not in {None, errno.EINVAL}:
+            raise
+        raise _unreadable(archive, error) from error  # bz2 found no sense, or a place before its start was sought
+
+
+def _unreadable(archive: Path, error: Exception) -> ArchiveError:
+    return ArchiveError(
+        f"{archive.name} is not an archive that can be read: {str(error) or type(error).__name__}",
+        where=str(archive),
+        remedy="remove it and fetch it again",
+    )
 
 
 def _require(archive: Path, problems: list[str]) -> None:

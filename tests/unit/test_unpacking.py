@@ -232,6 +232,43 @@ def test_damaged_archives_are_told(tmp_path: Path) -> None:
         assert refusal(tmp_path / name).what.startswith(f"{name} is not an archive that can be read: ")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_rare_compressions(method: int, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", method) as archive:
+        archive.writestr("x", b"x" * 100)
+    assert refusal(tmp_path / "a.zip").evidence == ("'x' is neither stored nor deflated",)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [{"GNU.sparse.map": "0,1,x"}, {"GNU.sparse.size": "x"}, {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}],
+)
+def test_senseless_records_of_a_tar(records: dict[str, str], tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x")
+    info.size, info.pax_headers = 600, records
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.addfile(info, io.BytesIO(b"h" * 600))
+    assert refusal(tmp_path / "a.tar.gz").what.startswith("a.tar.gz is not an archive that can be read: ")
+
+
+def test_long_name_of_a_long_name_and_so_on(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 2
+    member = header.tobuf(tarfile.GNU_FORMAT) + b"x".ljust(512, b"\0")
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(member * 3000))
+    assert refusal(tmp_path / "a.tar.gz").what.startswith(
+        "a.tar.gz is not an archive that can be read: maximum recursion"
+    )
+
+
+def test_member_that_starts_before_its_zip(tmp_path: Path) -> None:
+    data = bytearray(zipped(tmp_path / "a.zip", {"a": b"x" * 100}).read_bytes())
+    end = data.index(b"PK\x05\x06")
+    data[end + 16 : end + 20] = struct.pack("<I", 5000)  # where its table of contents starts
+    (tmp_path / "a.zip").write_bytes(data)
+    assert refusal(tmp_path / "a.zip").what.startswith("a.zip is not an archive that can be read: ")
+
+
 def test_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = zipped(tmp_path / "a.zip", GOOD)
 
