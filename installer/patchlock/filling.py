@@ -134,7 +134,7 @@ def fill(
         progress.note(
             f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
             f"unpacked afresh: {names}; "
-            f"`uv cache clean {names}` keeps them from coming back"
+            f"`{uv.clean(*sorted(spoilt))}` keeps them from coming back"
         )
         environments.empty(folder, lock=held)
         _fill(dataclasses.replace(job, afresh=afresh | spoilt))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName
 
-from patchlock import damage, digests, installed
+from patchlock import damage, digests, installed, uv
 from patchlock.damage import Evidence, Finding
 from patchlock.installed import Distribution, Row
 from patchlock.ledger import Laid, Ledger
@@ -238,10 +238,9 @@ def findings(contents: Contents, deviations: Collection[Deviation], laid: float)
 
 
 def _shared(deviation: Deviation) -> str:
-    name = deviation.distribution.name
     return (
-        "the file is shared with uv's cache or with other environments, where it changed too: `uv cache clean "
-        f"{name}` keeps it from coming back"
+        "the file is shared with uv's cache or with other environments, where it changed too: "
+        f"`{uv.clean(deviation.distribution.name)}` keeps it from coming back"
     )
 
 

@@ -106,7 +106,7 @@ def desktop(target: Target, script: str) -> bytes:
     """
     values = {
         "Type": "Application",
-        "Name": target.title,
+        "Name": target.title.partition(": ")[0],
         "Comment": f"{target.app} on {target.profile}, as patchlock installed it",
         "Exec": f"sh {_exec_word(script)}",
         "Terminal": "true",

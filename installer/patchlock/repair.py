@@ -74,7 +74,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
         lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
         with progress.stage("look"):
             seen = _look(request, before, lock, before.id, tell)
-            progress.say(f"{sum(not r.passed for r in seen.results)} of {len(seen.results)} checks did not pass")
+            progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
         if all(result.passed for result in seen.results):
             return Repaired(receipt=None, mended=(), notes=_notes(request, before, seen))
         receipt = _rebuild(request, before, lock, path, seen, progress, tell, held)

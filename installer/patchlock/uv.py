@@ -169,13 +169,13 @@ def named(error: CommandFailedError) -> PatchlockError:
             f"{found[1] if found else 'a file'} is not the file that the lock names, and nothing of it was installed",
             where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
             remedy="the index or a cache has other bytes: "
-            f"run `{_clean(found[1] if found else '')}` and the same command again; if it stays so, tell us",
+            f"run `{clean(found[1] if found else '')}` and the same command again; if it stays so, tell us",
         )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
         return CommandFailedError(
             f"what uv's cache has of {broken[1]} is damaged, and it was not installed",
             where=_verb(error.where),
-            remedy=f"run `{_clean(broken[1])}` and the same command again",
+            remedy=f"run `{clean(broken[1])}` and the same command again",
             evidence=error.evidence,
         )
     if any(text in words for text in _OFFLINE):
@@ -219,10 +219,10 @@ def named(error: CommandFailedError) -> PatchlockError:
     return error
 
 
-def _clean(distribution: str) -> str:
-    """Write the command that removes one distribution from uv's cache; our uv need not be on the user's PATH."""
-    name = re.match(r"[A-Za-z0-9._-]*", distribution)
-    return shlex.join([str(find()), "cache", "clean", *([name[0]] if name and name[0] else [])])
+def clean(*distributions: str) -> str:
+    """Write the command that removes these, or all, from uv's cache; our uv need not be on PATH."""
+    names = [re.match(r"[A-Za-z0-9._-]*", distribution) for distribution in distributions]
+    return shlex.join([str(find()), "cache", "clean", *(name[0] for name in names if name and name[0])])
 
 
 def no_page(where: str) -> NetworkError:

@@ -49,7 +49,7 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
     assert said.returncode == 0, said.stderr
     folder, launcher = home / "mini@tiny", home / "mini@tiny" / "run"
     assert f"launcher  {launcher}\n" in said.stdout
-    assert "patchlock-mini-tiny.desktop' ~/.local/share/applications/" in said.stdout
+    assert "patchlock-mini-tiny.desktop'\n" in said.stdout
     assert (_start(launcher).stdout, _start(launcher).stderr) == ("computed on cpu\n", "")
     _second_edition(locked, face, tmp_path)
     assert _start(launcher).stdout == "computed on cpu again\n"

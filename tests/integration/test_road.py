@@ -186,6 +186,7 @@ def test_rollback_and_forward_again(installed: Path, locked: World, patchlock: P
     assert first != second
     done = patchlock("rollback", "mini")
     assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("forward again: patchlock install mini --profile tiny\n")
     assert (installed / "current").read_text() == first
     assert "second edition" not in (installed / "source" / "app.py").read_text()
     assert not (installed / "source" / "new.py").exists()
@@ -220,6 +221,10 @@ def test_reinstall_builds_afresh_beside(installed: Path, patchlock: Patchlock) -
     assert done.returncode == 0, done.stderr
     assert patchlock("verify", "mini").returncode == 0
     assert (installed / "current").read_text().strip() == f"{first}-2"
+    told = patchlock("rollback", "mini").stdout
+    assert told.endswith("forward again: patchlock install mini --profile tiny --reinstall\n"), (
+        "nothing else has changed"
+    )
 
 
 def test_verify_names_a_package_that_does_not_belong(installed: Path, patchlock: Patchlock) -> None:

@@ -15,7 +15,7 @@ import pytest
 from conftest import Patchlock, Said
 from miniature import World
 
-from patchlock import environments, ledger
+from patchlock import environments, ledger, uv
 from patchlock.cli import main
 
 Face = Callable[..., Said]
@@ -132,10 +132,10 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
         file.write(b"XX")
     _later(packages / "beta.py")
     done = face("verify", "mini", "--deep")
-    assert "`uv cache clean beta` keeps it from coming back" in done.stdout
+    assert f"`{uv.clean('beta')}` keeps it from coming back" in done.stdout
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0
-    assert "unpacked afresh: beta; `uv cache clean beta`" in done.stderr
+    assert f"unpacked afresh: beta; `{uv.clean('beta')}`" in done.stderr
     generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
     now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
     assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'

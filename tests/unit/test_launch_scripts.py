@@ -122,7 +122,7 @@ def test_entry_of_the_menu_names_the_script(name: str) -> None:
 
 
 def test_entry_of_the_menu_is_readable() -> None:
-    target = dataclasses.replace(TARGET, title="Zoë's \\ app")
+    target = dataclasses.replace(TARGET, title="Zoë's \\ app: what it does, at length")
     assert launch_scripts.desktop(target, "/my home/run").decode() == (
         "[Desktop Entry]\nType=Application\nName=Zoë's \\\\ app\nComment=mini on tiny, as patchlock installed it\n"
         'Exec=sh "/my home/run"\nTerminal=true\n'

@@ -135,7 +135,7 @@ def _launchers(request: Request) -> str:
     """Name the file that starts the app by itself, and how the menu gets its entry."""
     lines = [str(launcher.script(request))]
     if entry := launcher.entry(request):
-        lines.append(f"for the menu: cp {shlex.quote(str(entry))} ~/.local/share/applications/")
+        lines.append(f"for the menu: install -Dm644 -t ~/.local/share/applications {shlex.quote(str(entry))}")
     return "\n".join(lines)
 
 
@@ -249,12 +249,23 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     Example:
       patchlock rollback demo
     """
-    from patchlock import upkeep
+    from patchlock import environments, upkeep
 
     request = options.installed_request(catalogue, app, profile)
+    left = environments.require_current(request.installation, app)
     receipt = upkeep.rollback(request, output.progress(as_json))
     if as_json:
         output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
         click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
-        click.echo(f"forward again: {launcher.itself(options.home())} install {app} --profile {request.profile.name}")
+        click.echo(f"forward again: {launcher.itself(options.home())} {_forward(request, left, receipt)}")
+
+
+def _forward(request: Request, left: Receipt, back: Receipt) -> str:
+    """Write the command that makes a generation like the one that was left."""
+    from patchlock import gathering
+
+    pair = f"{request.app.name} --profile {request.profile.name}"
+    if left.upstream not in {back.upstream, request.app.upstream.commit}:
+        return f"update {pair}"
+    return f"install {pair}" + (" --reinstall" if gathering.up_to_date(request) else "")

@@ -160,7 +160,7 @@ class Live:
             yield
         self._running = None
         took = f"{time.monotonic() - started:.1f} s"
-        self._console.print(f"[green]✓[/] {name:<12} {escape(self._said)} [dim]{took}[/]", soft_wrap=True)
+        self._console.print(f"[green]✓[/] {name:<12} {escape(self._said)} [dim]({took})[/]", soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Show what the stage is at."""

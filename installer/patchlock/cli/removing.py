@@ -46,6 +46,8 @@ def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path 
 
 
 def _pruned(pruned: Pruned, verb: str) -> list[str]:
+    from patchlock import uv
+
     lines = [
         f"{verb} {room.freed / 1e6:.1f} MB: generation {receipt.id}, made {receipt.made}"
         for receipt, room in pruned.generations
@@ -57,7 +59,7 @@ def _pruned(pruned: Pruned, verb: str) -> list[str]:
     if shared := sum(room.shared for _, room in pruned.generations):
         lines.append(
             f"not freed {shared / 1e6:.1f} MB: uv's cache or another environment has the same files; "
-            "`uv cache clean` empties that cache"
+            f"`{uv.clean()}` empties that cache"
         )
     return lines or ["there is only the generation in use: nothing to remove"]
 
