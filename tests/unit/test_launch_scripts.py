@@ -14,6 +14,7 @@ from pathlib import Path, PureWindowsPath
 import pytest
 
 from patchlock import launch_scripts
+from patchlock.cli import launcher
 from patchlock.launch_scripts import Starter, Target
 
 WINE = Path(os.environ.get("PATCHLOCK_WINE", ""))
@@ -145,6 +146,24 @@ def test_desktop_starts_the_script(tmp_path: Path, kind: str) -> None:
             break
         subprocess.run(["sleep", "0.02"], check=True)
     assert (tmp_path / "told").read_text() == "started\n"
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD)
+def test_patchlocks_own_launcher_finds_its_home_without_variables(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / name
+    home.mkdir()
+    bootstrap = home / "install.sh"
+    bootstrap.write_text('#!/bin/sh\nprintf "%s|" "$PATCHLOCK_MODULE" "$PATCHLOCK_HOME" "$PATCHLOCK_CACHE_DIR" "$@"\n')
+    bootstrap.chmod(0o755)
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(bootstrap))
+    monkeypatch.setenv("PATCHLOCK_HOME", name)
+    monkeypatch.delenv("PATCHLOCK_CACHE_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    launcher.write(home)
+    done = subprocess.run([str(launcher.path(home)), "run", "a b"], capture_output=True, text=True, check=True, env={})
+    assert done.stdout == f"patchlock|{home}||run|a b|"
 
 
 # --- Windows ----------------------------------------------------------------------------------------------------------

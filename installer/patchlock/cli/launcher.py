@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from patchlock.gathering import Request
 
 _NAME = "patchlock.cmd" if os.name == "nt" else "patchlock"
+_FOLDERS = ("PATCHLOCK_HOME", "PATCHLOCK_CACHE_DIR")
+"""Variables that a later shell need not have."""
 
 
 def path(home: Path) -> Path:
@@ -23,21 +25,28 @@ def path(home: Path) -> Path:
 
 
 def write(home: Path) -> None:
-    """Write the launcher, if the bootstrap started us; it starts the same bootstrap again."""
+    """Write the launcher, if the bootstrap started us; it starts the same bootstrap again, with the same folders."""
     bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
     if not bootstrap:
         return
+    told = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
+    variables = {name: str(Path(folder).expanduser().absolute()) for name, folder in told.items()} | {
+        "PATCHLOCK_MODULE": "patchlock"
+    }
     if os.name == "nt":
-        script = (
-            "@echo off\r\nset PATCHLOCK_MODULE=patchlock\r\n"
-            f'powershell -NoProfile -ExecutionPolicy Bypass -File "{bootstrap}" %*\r\n'
-        )
+        lines = [
+            "@echo off",
+            *(f'set "{name}={value.replace("%", "%%")}"' for name, value in variables.items()),
+            f'powershell -NoProfile -ExecutionPolicy Bypass -File "{bootstrap}" %*',
+        ]
     else:
-        script = f'#!/bin/sh\nPATCHLOCK_MODULE=patchlock exec {shlex.quote(bootstrap)} "$@"\n'
+        words = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        lines = ["#!/bin/sh", f'{words} exec {shlex.quote(bootstrap)} "$@"']
+    script = os.linesep.join([*lines, ""]).encode(errors="surrogateescape")
     target = path(home)
-    if not target.is_file() or target.read_bytes() != script.encode():
+    if not target.is_file() or target.read_bytes() != script:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(script.encode())
+        target.write_bytes(script)
         target.chmod(0o755)
 
 
