@@ -31,7 +31,15 @@ _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _SHOWN = 20
 """Reasons that a message lists."""
 _DAMAGED = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, lzma.LZMAError, EOFError, NotImplementedError),
+    *(
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        gzip.BadGzipFile,
+        lzma.LZMAError,
+        EOFError,
+        NotImplementedError,
+    ),
     *(ValueError, IndexError, RecursionError),  # what CPython 3.11's modules make of some headers
 )
 
