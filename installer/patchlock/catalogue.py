@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.resources
 import re
 import threading
 import tomllib
@@ -16,6 +15,7 @@ from patchlock import (
     codemods,
     declarations,
     distribution_tables,
+    freshness,
     index_tables,
     need_tables,
     policy_tables,
@@ -236,15 +236,9 @@ def find(folder: Path | None) -> Catalogue:
     Raises:
         UsageError: the named folder holds no catalogue.
     """
-    if folder is not None:
-        if not (folder / "profiles").is_dir() or not (folder / "patches").is_dir():
-            raise UsageError(
-                "that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/"
-            )
-        return Catalogue(root=folder.resolve())
-    package = Path(str(importlib.resources.files("patchlock")))
-    bundled = package / "_catalogue"
-    return Catalogue(root=bundled if bundled.is_dir() else package.parent.parent)
+    if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
+        raise UsageError("that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/")
+    return Catalogue(root=freshness.catalogue_root(folder))
 
 
 def patch_file(path: Path) -> tuple[Patch, ...]:

@@ -16,6 +16,7 @@ from patchlock import (
     checkout,
     codemods,
     environments,
+    freshness,
     lockable,
     lockfile,
     locking,
@@ -331,32 +332,17 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
 
 def inputs_digest(request: Request, lock: bytes) -> Sha256:
     """Digest all that a generation is made from; equal inputs need no second install."""
-    root = request.catalogue.root
-    return planning.inputs_digest(
-        {
-            **codemods.texts(request.app.patches),
-            "patchlock": __version__,
-            "app": (root / request.app.origin.file).read_bytes(),
-            "profile": (root / request.profile.origin.file).read_bytes(),
-            "lock": lock,
-            "commit": request.revision or request.app.upstream.commit,
-        }
+    found = freshness.digest(
+        request.catalogue.root, request.app.name, request.profile.name, lock, request.revision or ""
     )
+    return Sha256(found)
 
 
 def up_to_date(request: Request) -> Receipt | None:
-    """Say whether the generation in use is exactly what is asked for, by digests alone: no git, no uv, no network."""
-    receipt = environments.current(request.installation)
-    if receipt is None or request.reinstall or request.revision is not None or request.installation.journal.exists():
+    """Give the receipt of the generation in use, if that is exactly what is asked for: no git, no uv, no network."""
+    if request.reinstall or request.revision is not None:
         return None
-    with contextlib.suppress(FileNotFoundError):
-        data = request.catalogue.lock_path(request.app, request.profile, request.platform).read_bytes()
-        folder = environments.generation(request.installation, receipt.id)
-        source = request.installation.source
-        fresh = (
-            receipt.inputs == inputs_digest(request, data)
-            and environments.interpreter(folder).exists()
-            and all(planning.sha256((source / f).read_bytes()) == digest for f, digest in receipt.present.items())
-        )
-        return receipt if fresh else None
-    return None
+    found = freshness.in_use(
+        request.installation.folder, request.catalogue.root, request.app.name, request.profile.name
+    )
+    return environments.read_receipt(environments.generation(request.installation, found)) if found else None

@@ -26,7 +26,9 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "move_plan", "staging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(("environments", "gate", "room", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),
-    **dict.fromkeys(("wheels", "wheelhouse", "wheel_cases", "download", "indexes", "recording", "addresses"), 2),
+    **dict.fromkeys(
+        ("wheels", "wheelhouse", "freshness", "wheel_cases", "download", "indexes", "recording", "addresses"), 2
+    ),
     **dict.fromkeys(("cross_check", "revisions"), 2),
     **dict.fromkeys(
         ("gathering", "providing", "relocking", "install", "upkeep", "repatching", "trying", "distributions"), 3

@@ -57,6 +57,13 @@ def install_command(
       patchlock install demo --profile cpu
       patchlock install tts-service --source ~/clones/second-brain
     """
+    is_plain = not (reinstall or repair or revision or archives or accept_changed or as_json)
+    if is_plain and profile is not None and launcher.is_there(app, profile, options.home()):
+        from patchlock import freshness
+
+        if freshness.in_use(options.home() / f"{app}@{profile}", options.root(catalogue), app, profile):
+            _tell_nothing_to_do(app, profile)
+            return
     from patchlock import gathering
 
     request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
@@ -71,7 +78,7 @@ def install_command(
         if as_json:
             output.succeed("install", _report(request, receipt))
         else:
-            click.echo(f"{app} is installed on {request.profile.name} and up to date: nothing to do")
+            _tell_nothing_to_do(app, request.profile.name)
         return
     from patchlock import install
 
@@ -81,6 +88,10 @@ def install_command(
         output.succeed("install", _report(request, report.receipt, report))
     else:
         click.echo(_summary(request, report))
+
+
+def _tell_nothing_to_do(app: str, profile: str) -> None:
+    click.echo(f"{app} is installed on {profile} and up to date: nothing to do")
 
 
 def _repair(request: Request, as_json: bool) -> None:

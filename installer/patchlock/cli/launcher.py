@@ -58,6 +58,13 @@ def itself(home: Path) -> str:
     return shlex.quote(str(target))
 
 
+def is_there(app: str, profile: str, home: Path) -> bool:
+    """Say whether patchlock's launcher and those of an installation are there; what is in them is not looked at."""
+    own = path(home).is_file() or not os.environ.get("PATCHLOCK_BOOTSTRAP")
+    folder = home / f"{app}@{profile}"
+    return own and any((folder / name).is_file() for name in launch_scripts.names(app, profile))
+
+
 def write_for(request: Request) -> None:
     """Write the launchers of an installation; what is right already is left alone."""
     folder = request.installation.folder

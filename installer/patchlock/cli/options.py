@@ -76,6 +76,13 @@ def cache() -> Path:
     return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("patchlock", appauthor=False)
 
 
+def root(folder: Path | None) -> Path:
+    """Name the folder of the catalogue, without a look into it."""
+    from patchlock import freshness
+
+    return freshness.catalogue_root(folder)
+
+
 def open_catalogue(folder: Path | None) -> Catalogue:
     """Open the catalogue that the user names, or the one patchlock came with."""
     from patchlock import catalogue

@@ -1,0 +1,87 @@
+"""Whether an installation is exactly what is asked for, by digests of files alone: nothing of the catalogue is parsed.
+
+Most starts of `install` find nothing to do, and a person waits for the answer; so this imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from pathlib import Path
+
+from patchlock import __version__
+
+
+def catalogue_root(folder: Path | None) -> Path:
+    """Name the catalogue's folder: the one that the user names, the checkout's, or the one in the wheel."""
+    if folder is not None:
+        return folder.resolve()
+    package = Path(__file__).parent
+    bundled = package / "_catalogue"
+    return bundled if bundled.is_dir() else package.parent.parent
+
+
+def digest(catalogue: Path, app: str, profile: str, lock: bytes, revision: str) -> str:
+    """Digest all that a generation is made from; equal inputs need no second install.
+
+    Args:
+        catalogue: its root.
+        app: its name; every file of its folder counts.
+        profile: its name.
+        lock: bytes of the lock.
+        revision: another commit of upstream than the catalogue's, or "".
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    folder = catalogue / "patches" / app
+    made = hashlib.sha256()
+    parts = [("patchlock", __version__.encode()), ("revision", revision.encode()), ("lock", lock)]
+    parts += [("profile", (catalogue / "profiles" / f"{profile}.toml").read_bytes())]
+    parts += [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(_files(folder))]
+    for name, data in parts:  # with their lengths, so that nothing can move between two of them
+        made.update(f"{len(name.encode())} {len(data)} {name}\0".encode() + data)
+    return made.hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [
+        Path(root, name)
+        for root, folders, names in os.walk(folder)
+        if "__pycache__" not in root and folders is not None
+        for name in names
+    ]
+
+
+def in_use(installation: Path, catalogue: Path, app: str, profile: str) -> str | None:
+    """Name the generation in use, if it is exactly what the catalogue asks for now; None where anything differs.
+
+    Args:
+        installation: `<home>/<app>@<profile>`.
+        catalogue: its root.
+        app: its name.
+        profile: its name.
+    """
+    try:
+        generation = (installation / "current").read_text(encoding="utf-8").strip()
+        folder = installation / "environments" / generation
+        receipt = tomllib.loads((folder / "receipt.toml").read_text(encoding="utf-8"))
+        lock = _lock(catalogue / "lockfiles" / app, profile, receipt["platform"]).read_bytes()
+        present = {installation / "source" / file: sha256 for file, sha256 in receipt["present"].items()}
+        is_so = (
+            bool(generation)
+            and not (installation / "journal").exists()
+            and receipt["inputs"] == digest(catalogue, app, profile, lock, "")
+            and (folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")).exists()
+            and all(hashlib.sha256(file.read_bytes()).hexdigest() == sha256 for file, sha256 in present.items())
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return generation if is_so else None
+
+
+def _lock(folder: Path, profile: str, platform: str) -> Path:
+    """Name the lock of a pair: a profile for one platform has one without the platform's name."""
+    own = folder / f"{profile}.{platform}.txt"
+    return own if own.exists() else folder / f"{profile}.txt"
