@@ -16,6 +16,7 @@ from patchlock import (
     environments,
     fetching,
     indexes,
+    inspection,
     originals,
     providing,
     settling,
@@ -38,7 +39,7 @@ from patchlock.errors import (
 from patchlock.exports.pylock import Located
 from patchlock.fetching import Wanted
 from patchlock.gathering import Request, rules_of
-from patchlock.inspection import Deviation
+from patchlock.inspection import Contents, Deviation
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import Sha256
 from patchlock.originals import Unknown
@@ -128,7 +129,8 @@ def fill(
         afresh=afresh,
     )
     _fill(job)
-    spoilt = _spoilt(job)
+    contents = inspection.read(folder)
+    spoilt = _spoilt(job, contents)
     if spoilt:
         names = " ".join(sorted(spoilt))
         progress.note(
@@ -138,13 +140,14 @@ def fill(
         )
         environments.empty(folder, lock=held)
         _fill(dataclasses.replace(job, afresh=afresh | spoilt))
-    settling.settle(folder)
+        contents = inspection.read(folder)
+    settling.settle(folder, contents)
 
 
-def _spoilt(job: _Filling) -> frozenset[NormalizedName]:
+def _spoilt(job: _Filling, contents: Contents) -> frozenset[NormalizedName]:
     """Name the distributions of which uv's cache gave other bytes than their wheels have."""
     suspects: dict[NormalizedName, list[Deviation]] = {}
-    for deviation in settling.suspects(job.folder):
+    for deviation in settling.suspects(contents):
         suspects.setdefault(deviation.distribution.name, []).append(deviation)
     found = set()
     for name, deviations in suspects.items():

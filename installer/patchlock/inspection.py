@@ -291,22 +291,14 @@ def added(contents: Contents) -> tuple[str, ...]:
     They may be the user's, or an app wrote them at run time: they are no damage.
     """
     owned = {path for _, rows in contents.rows.values() for path, _, _ in rows}
-    own = ("_virtualenv.", "_patchlock_")
-    infos = set(contents.rows)
-    found = []
+    base, found = len(str(contents.packages)) + 1, set[str]()
     for root, folders, files in os.walk(contents.packages):
-        folders[:] = sorted(folder for folder in folders if folder != "__pycache__")
-        inside = os.path.relpath(root, contents.packages).replace(os.sep, "/")
-        prefix = "" if inside == "." else f"{inside}/"
-        found += [
-            prefix + file
-            for file in sorted(files)
-            if prefix + file not in owned
-            and not file.endswith(".pyc")
-            and not (prefix + file).startswith(own)
-            and inside.partition("/")[0] not in infos
-        ]
-    return tuple(found)
+        folders[:] = [folder for folder in folders if folder != "__pycache__"]
+        inside = root[base:].replace(os.sep, "/")
+        if files and inside.partition("/")[0] not in contents.rows:
+            found.update(f"{inside}/{file}" for file in files) if inside else found.update(files)
+    own = ("_virtualenv.", "_patchlock_")
+    return tuple(path for path in sorted(found - owned) if not path.endswith(".pyc") and not path.startswith(own))
 
 
 def names(found: Collection[Finding]) -> frozenset[NormalizedName]:

@@ -14,18 +14,17 @@ from patchlock.ledger import Laid, Ledger
 from patchlock.model import Sha256
 
 _CHUNK = 1 << 20
-_UNPACKING = 60.0
-"""Seconds that the files of one wheel may lie apart when it is unpacked; more only costs reading them."""
+_PAUSE = 60.0
+"""Seconds between two files of one wheel that is being unpacked; more only costs reading them."""
 
 
-def suspects(environment: Path) -> tuple[Deviation, ...]:
+def suspects(contents: Contents) -> tuple[Deviation, ...]:
     """List the files that are not as their RECORD says, as far as that shows without reading all of them.
 
     uv links files to its cache, so that an edit in one environment is in what is filled from the cache later. It has
     changed the size, or it is later than the wheel was unpacked; only such files are read. A power cut while uv unpacks
     leaves empty files there, the RECORD too.
     """
-    contents = inspection.read(environment)
     cut = [
         Deviation(distribution=distribution, path=f"{name}/RECORD", wanted="", wanted_size=None, size=None)
         for name, (distribution, rows) in contents.rows.items()
@@ -36,28 +35,34 @@ def suspects(environment: Path) -> tuple[Deviation, ...]:
         name: (distribution, [row for row in listed if row[0].replace(os.sep, "/") in paths])
         for name, (distribution, listed) in contents.rows.items()
     }
+    if not paths:
+        return tuple(cut)
     return (*cut, *inspection.by_bytes(dataclasses.replace(contents, rows=rows), lambda _, __: None))
 
 
 def _written_later(contents: Contents) -> Iterator[str]:
-    """List the files that share their bytes with uv's cache and were written after their wheel was unpacked."""
+    """List the files that share their bytes with uv's cache and were written after their wheel was unpacked.
+
+    A wheel is unpacked in one go, for minutes if it is large; what follows after a pause was written by somebody else.
+    """
     base = f"{contents.packages}{os.sep}"
-    for distribution, rows in contents.rows.values():
-        try:
-            unpacked = Path(distribution.info, "METADATA").stat().st_mtime
-        except FileNotFoundError:
-            continue
-        for path, digest, _ in rows:
+    for _, rows in contents.rows.values():
+        times = []
+        for path, _, _ in rows:
             try:
                 status = os.stat(base + path)  # noqa: PTH116 - of tens of thousands
             except OSError:
                 continue
-            if digest and status.st_nlink > 1 and status.st_mtime > unpacked + _UNPACKING:
-                yield path.replace(os.sep, "/")
+            if status.st_nlink > 1:
+                times.append((status.st_mtime, path))
+        times.sort()
+        pauses = (n for n in range(1, len(times)) if times[n][0] > times[n - 1][0] + _PAUSE)
+        first = next(pauses, len(times))
+        yield from (path.replace(os.sep, "/") for _, path in times[first:])
 
 
-def settle(environment: Path) -> Ledger:
-    """Begin the ledger of an environment that was just filled.
+def settle(environment: Path, contents: Contents) -> Ledger:
+    """Begin the ledger of an environment that was just filled, whose RECORDs say these contents.
 
     Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
     RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
@@ -65,7 +70,6 @@ def settle(environment: Path) -> Ledger:
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
     """
-    contents = inspection.read(environment)
     outside = inspection.outside(contents, environment)
     if outside:
         raise WheelError(

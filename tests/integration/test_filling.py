@@ -266,7 +266,7 @@ def test_edit_in_another_environment_does_not_come_through_uvs_cache(
     assert note == (
         "uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
         "unpacked afresh: beta; "
-        "`uv cache clean beta` keeps them from coming back"
+        f"`{uv.clean('beta')}` keeps them from coming back"
     )
     (fresh,) = {*(tmp_path / "installed").glob("**/site-packages/beta.py")} - {edited}
     assert (fresh.read_text(), edited.read_text()) == ('__version__ = "1.5"\n', text)

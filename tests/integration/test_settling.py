@@ -58,7 +58,7 @@ def test_zip_slip_wheel_writes_nothing_outside(environment: Path, tmp_path: Path
     top = environment.parent.parent.parent.parent
     before = {path for path in top.rglob("*") if environment not in path.parents}
     install(environment, wheel)
-    settling.settle(environment)
+    settling.settle(environment, inspection.read(environment))
     assert {path for path in top.rglob("*") if environment not in path.parents} == before
 
 
@@ -72,14 +72,14 @@ def test_wheel_that_writes_over_what_makes_the_environment_is_refused(
     files = {"alpha.py": "\n", f"alpha-1.0.data/data/{name}": "evil"}
     install(environment, miniature.wheel(tmp_path / "wheels", "alpha", "1.0", files=files))
     with pytest.raises(WheelError, match="alpha 1\\.0 has files that do not belong into an environment"):
-        settling.settle(environment)
+        settling.settle(environment, inspection.read(environment))
     assert ledger.read(environment) is None
 
 
 def test_another_installer_that_left_the_environment_is_refused(environment: Path) -> None:
     _distribution(environment, {"alpha.py": b"a"}, "alpha.py,,\n../../../../../escaped,,\n/etc/hostname,,\n")
     with pytest.raises(WheelError) as error:
-        settling.settle(environment)
+        settling.settle(environment, inspection.read(environment))
     assert error.value.evidence == ("alpha: ../../../../../escaped", "alpha: /etc/hostname")
 
 
@@ -142,7 +142,7 @@ def test_what_is_wrong_by_its_record_is_found(environment: Path, record: str, pa
 
 def test_size_that_record_has_wrong_from_the_start_is_no_damage(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, "a.py,,13\nghost.py,,1\n")
-    book = settling.settle(environment)
+    book = settling.settle(environment, inspection.read(environment))
     found = inspection.by_size(inspection.read(environment))
     assert [deviation.path for deviation in found if not inspection.of_upstream(deviation, book)] == []
     (packages / "a.py").write_bytes(b"short")
@@ -155,7 +155,7 @@ def test_size_that_record_has_wrong_from_the_start_is_no_damage(environment: Pat
 
 def test_file_without_a_hash_is_known_as_it_was_laid_down(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, "a.py,,\nalpha-1.0.dist-info/RECORD,,7\n")
-    book = settling.settle(environment)
+    book = settling.settle(environment, inspection.read(environment))
     (packages / "a.py").write_bytes(DATA.upper())
     contents = inspection.completed(inspection.read(environment), book)
     (found,) = inspection.by_bytes(contents, lambda _done, _total: None)
@@ -166,7 +166,7 @@ def test_file_that_no_record_names_is_known_as_laid_down(environment: Path) -> N
     packages = _distribution(environment, {"alpha.py": b"a"}, f"alpha.py,sha256={_b64(b'a')},1\n")
     (packages / "alpha_vendored").mkdir()
     (packages / "alpha_vendored" / "RECORD").write_bytes(b"")
-    assert settling.settle(environment).unlisted == ("alpha_vendored/RECORD",)
+    assert settling.settle(environment, inspection.read(environment)).unlisted == ("alpha_vendored/RECORD",)
     known = ledger.read(environment)
     assert known is not None
     assert known.unlisted == ("alpha_vendored/RECORD",)
