@@ -74,7 +74,8 @@ def fetched(shop: Shop, packages: Iterable[LockedPackage]) -> dict[NormalizedNam
     if not wanted:
         return {}
     found = {}
-    located = addresses.locate(dataclasses.replace(shop.lock, packages=wanted), shop.request.platform)
+    asked = dataclasses.replace(shop.lock, packages=wanted)
+    located = addresses.locate(asked, shop.request.platform, installing=True)
     for package in wanted:
         place = located[package.name]
         filename = place.filename or unquote(PurePosixPath(place.url).name)
