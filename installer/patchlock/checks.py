@@ -26,8 +26,9 @@ from patchlock.check_kinds import (
     ServesCheck,
     SmokeImportCheck,
 )
-from patchlock.environments import bytecode, interpreter, python_version, read_receipt
+from patchlock.environments import bytecode, interpreter, python_version
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
+from patchlock.generations import read_receipt
 from patchlock.installed import distributions, site_packages
 from patchlock.lockfile import Lock
 

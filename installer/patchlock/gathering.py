@@ -15,8 +15,8 @@ from patchlock import (
     build_constraints,
     checkout,
     codemods,
-    environments,
     freshness,
+    generations,
     lockable,
     lockfile,
     locking,
@@ -26,8 +26,8 @@ from patchlock import (
 )
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
-from patchlock.environments import Installation, Receipt
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
+from patchlock.generations import Installation, Receipt
 from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, RecordedIndex, Sha256
@@ -345,4 +345,4 @@ def up_to_date(request: Request) -> Receipt | None:
     found = freshness.in_use(
         request.installation.folder, request.catalogue.root, request.app.name, request.profile.name
     )
-    return environments.read_receipt(environments.generation(request.installation, found)) if found else None
+    return generations.read_receipt(generations.generation(request.installation, found)) if found else None

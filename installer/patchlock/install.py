@@ -14,8 +14,10 @@ from typing import Protocol
 from patchlock import (
     checkout,
     checks,
+    disk_room,
     environments,
     filling,
+    generations,
     in_tree,
     moving,
     mutex,
@@ -29,14 +31,16 @@ from patchlock import (
     worktree,
 )
 from patchlock.check_kinds import SmokeImportCheck
-from patchlock.environments import CheckRecord, Installation, Receipt
-from patchlock.errors import DiskFullError, SourceConflictError, UsageError
+from patchlock.disk_room import Need
+from patchlock.errors import SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
+from patchlock.generations import CheckRecord, Installation, Receipt
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId, Outcome, Sha256
 
-_LEAST_ROOM = 300_000_000
-"""Bytes that must be free before anything is touched: a clone, and an environment of small packages."""
+_LEAST_ROOM = 200_000_000
+"""Bytes that must be free before anything is touched, besides what `disk_room` always spares: a clone, and an
+environment of small packages."""
 
 
 class Progress(Protocol):
@@ -155,10 +159,10 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
 def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...]]:
     """Build the generation, move the working tree, prove that it works, and only then switch."""
     request, installation = job.request, job.request.installation
-    before = environments.current(installation)
+    before = generations.current(installation)
     name = _name(request, planning.generation_id(job.lock_digest, job.applied, job.inputs))
-    folder = environments.generation(installation, name)
-    receipt = environments.read_receipt(folder)
+    folder = generations.generation(installation, name)
+    receipt = generations.read_receipt(folder)
     with progress.stage("environment"):
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
@@ -180,15 +184,15 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
             checks.require_passed(results, request.app.name)
             progress.say(f"{len(results)} checks passed")
         receipt = _receipt(job, name, results, receipt)
-        environments.write_receipt(folder, receipt)
+        generations.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(worktree.tree_of(installation.source)):
                 moving.move(worktree.tree_of(installation.source), before.applied)
-            products.place(installation, environments.generation(installation, before.id))
+            products.place(installation, generations.generation(installation, before.id))
         raise
     worktree.keep(installation.source, name, job.applied)
-    environments.switch(installation, name)
+    generations.switch(installation, name)
     return receipt, moved.merged
 
 
@@ -228,7 +232,7 @@ def _move_source(job: _Job) -> moving.Moved:
 def _name(request: Request, digest: str) -> str:
     """Name the generation: by its digest, or with a number where the same one is to be built afresh."""
     if not request.reinstall:
-        current = environments.current(request.installation)
+        current = generations.current(request.installation)
         if current is not None and current.id.partition("-")[0] == digest:
             return current.id
         return digest
@@ -237,13 +241,13 @@ def _name(request: Request, digest: str) -> str:
 
 def next_name(installation: Installation, digest: str) -> str:
     """Name a generation by its digest, with a number where there are complete ones of the same."""
-    taken = {receipt.id for receipt in environments.receipts(installation)}
+    taken = {receipt.id for receipt in generations.receipts(installation)}
     return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
 
 
 def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
     request = job.request
-    made = environments.receipts(request.installation)
+    made = generations.receipts(request.installation)
     source = request.installation.source
     patched = planning.patched_digests(job.upstream.patched.changes, request.app.directory)
     return Receipt(
@@ -251,7 +255,7 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         app=request.app.name,
         profile=request.profile.name,
         platform=request.platform.name,
-        python=environments.python_version(environments.generation(request.installation, name)),
+        python=environments.python_version(generations.generation(request.installation, name)),
         upstream=job.upstream.snapshot.commit,
         applied=job.applied,
         inputs=job.inputs,
@@ -262,9 +266,9 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         environment=request.profile.environment,
         patched=patched,
         present={file: planning.sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()}
-        | in_tree.present(environments.generation(request.installation, name), source),
+        | in_tree.present(generations.generation(request.installation, name), source),
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
-        overlays=preloading.archives(environments.generation(request.installation, name)),
+        overlays=preloading.archives(generations.generation(request.installation, name)),
     )
 
 
@@ -285,14 +289,14 @@ def working(installation: Installation, progress: Progress, *, needs_source: boo
         clear(installation)
         if installation.source.exists() and needs_source:
             worktree.require_whole(installation.source, installation.app)
-        environments.write_journal(installation, "an install is running, or was killed; the next one finishes it")
+        generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
         yield held
         installation.journal.unlink(missing_ok=True)
 
 
 def clear(installation: Installation) -> None:
     """Remove what a killed predecessor left in an installation whose lock is held; nothing of the user's."""
-    environments.clear(installation)
+    generations.clear(installation)
     if installation.journal.exists() and (installation.source / ".git").is_dir():
         checkout.clear(installation.source / ".git", since=installation.journal.stat().st_mtime)
 
@@ -305,13 +309,8 @@ def _preflight(request: Request) -> None:
             where=home,
             remedy="choose another one with PATCHLOCK_HOME",
         )
-    free = environments.free_bytes(request.home)
-    if free < _LEAST_ROOM:
-        raise DiskFullError(
-            f"there are {free // 1_000_000} MB free, and {_LEAST_ROOM // 1_000_000} MB are needed",
-            where=str(request.home),
-            remedy="free some room, or choose another folder with PATCHLOCK_HOME, and run the same command again",
-        )
+    rest = Need(what="sources and small files", folder=request.home, size=_LEAST_ROOM, variable="PATCHLOCK_HOME")
+    disk_room.require([rest])
 
 
 def place(request: Request, folder: Path) -> checks.Place:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock import whole_files
-from patchlock.environments import Installation
+from patchlock.generations import Installation
 from patchlock.model import Sha256
 
 _LEDGER = "products.json"

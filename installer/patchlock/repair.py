@@ -13,6 +13,7 @@ from patchlock import (
     checks,
     environments,
     filling,
+    generations,
     in_tree,
     install,
     lockfile,
@@ -24,9 +25,9 @@ from patchlock import (
     worktree,
 )
 from patchlock.checks import CheckResult
-from patchlock.environments import CheckRecord, Receipt
 from patchlock.errors import VerifyError
 from patchlock.gathering import Request
+from patchlock.generations import CheckRecord, Receipt
 from patchlock.inspection import names
 from patchlock.install import Progress, working
 from patchlock.lockfile import Lock
@@ -67,9 +68,9 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
         NetworkError: a damaged distribution has to be fetched, and the index does not answer.
     """
     upkeep.recover(request, progress)
-    before = environments.require_current(request.installation, request.app.name)
+    before = generations.require_current(request.installation, request.app.name)
     with working(request.installation, progress) as held:
-        folder = environments.generation(request.installation, before.id)
+        folder = generations.generation(request.installation, before.id)
         path = verifying.lock_file(folder, before, _locked(request))
         lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
         with progress.stage("look"):
@@ -79,7 +80,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
             return Repaired(receipt=None, mended=(), notes=_notes(request, before, seen))
         receipt = _rebuild(request, before, lock, path, seen, progress, tell, held)
         worktree.keep(request.installation.source, receipt.id, receipt.applied)
-        environments.switch(request.installation, receipt.id)
+        generations.switch(request.installation, receipt.id)
     return Repaired(receipt=receipt, mended=_sentences(seen), notes=_notes(request, before, seen, mended=True))
 
 
@@ -88,7 +89,7 @@ def _locked(request: Request) -> Path:
 
 
 def _look(request: Request, receipt: Receipt, lock: Lock, generation: str, tell: Callable[[int, int], None]) -> Seen:
-    folder = environments.generation(request.installation, generation)
+    folder = generations.generation(request.installation, generation)
     origin = verifying.Origin(platform=request.platform, cache=request.cache)
     return verifying.deep(folder, receipt, lock, origin, tell)
 
@@ -103,9 +104,9 @@ def _rebuild(
     tell: Callable[[int, int], None],
     held: int,
 ) -> Receipt:
-    old = environments.generation(request.installation, before.id)
+    old = generations.generation(request.installation, before.id)
     name = install.next_name(request.installation, before.id.partition("-")[0])
-    folder = environments.generation(request.installation, name)
+    folder = generations.generation(request.installation, name)
     kept = old if path.parent == old else None
     python = readiness.require(request, lock, ignore_needs=True).python
     afresh = _suspects(seen, lock)
@@ -134,21 +135,21 @@ def _suspects(seen: Seen, lock: Lock) -> frozenset[NormalizedName]:
 
 def _prove(request: Request, lock: Lock, receipt: Receipt, progress: Progress) -> Receipt:
     """Run the checks of the new environment, and write its receipt."""
-    folder = environments.generation(request.installation, receipt.id)
+    folder = generations.generation(request.installation, receipt.id)
     told = {check.id for check in receipt.checks}
     executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
     with progress.stage("verify"):
         results = install.verify(request, lock, folder, progress, executed)
         _require(results, request)
         progress.say(f"{len(results)} checks passed")
-    made = environments.receipts(request.installation)
+    made = generations.receipts(request.installation)
     proved = dataclasses.replace(
         receipt,
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         sequence=1 + max((receipt.sequence for receipt in made), default=0),
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
     )
-    environments.write_receipt(folder, proved)
+    generations.write_receipt(folder, proved)
     return proved
 
 
@@ -172,7 +173,7 @@ def _notes(request: Request, before: Receipt, seen: Seen, *, mended: bool = Fals
         *(f"{file} differs from our patched file: you edited it, and it was left alone" for file in files),
     ]
     if mended and any("of no distribution" in note for note in seen.notes):
-        old = environments.generation(request.installation, before.id)
+        old = generations.generation(request.installation, before.id)
         notes.append(f"these files stay in the generation before, until it is pruned: {old}")
     return tuple(notes)
 

@@ -6,10 +6,22 @@ import dataclasses
 import os
 from pathlib import Path
 
-from patchlock import checkout, environments, launch_scripts, moving, mutex, products, room, trees, wheelhouse, worktree
-from patchlock.environments import Installation, Receipt
+from patchlock import (
+    checkout,
+    environments,
+    generations,
+    launch_scripts,
+    moving,
+    mutex,
+    products,
+    room,
+    trees,
+    wheelhouse,
+    worktree,
+)
 from patchlock.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
+from patchlock.generations import Installation, Receipt
 from patchlock.install import Progress, clear, working
 from patchlock.room import Room
 
@@ -29,15 +41,15 @@ def rollback(request: Request, progress: Progress) -> Receipt:
         tree = worktree.tree_of(installation.source)
         with trees.hold(tree):
             moving.move(tree, earlier.applied)
-        products.place(installation, environments.generation(installation, earlier.id))
-        environments.switch(installation, earlier.id)
+        products.place(installation, generations.generation(installation, earlier.id))
+        generations.switch(installation, earlier.id)
     return earlier
 
 
 def _earlier(request: Request) -> Receipt:
     installation = request.installation
-    now = environments.require_current(installation, request.app.name)
-    earlier = [r for r in environments.receipts(installation) if r.sequence < now.sequence]
+    now = generations.require_current(installation, request.app.name)
+    earlier = [r for r in generations.receipts(installation) if r.sequence < now.sequence]
     if not earlier:
         raise NotInstalledError(
             f"{request.app.name} has no earlier generation",
@@ -59,19 +71,19 @@ class Pruned:
 def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
     """Remove every generation but the one in use, and the downloads that no generation of this home needs then."""
     installation = request.installation
-    environments.require_current(installation, request.app.name)
+    generations.require_current(installation, request.app.name)
     if dry_run:
         return _superfluous(request, progress)
     with working(installation, progress):
         pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
-        used = {name for name in environments.generations(installation) if _is_used(installation, name)}
-        now = environments.require_current(installation, request.app.name)
-        for name in environments.generations(installation):
+        used = {name for name in generations.names(installation) if _is_used(installation, name)}
+        now = generations.require_current(installation, request.app.name)
+        for name in generations.names(installation):
             if name != now.id and name not in used:
-                folder = environments.generation(installation, name)
-                (folder / environments.RECEIPT).unlink(missing_ok=True)
+                folder = generations.generation(installation, name)
+                (folder / generations.RECEIPT).unlink(missing_ok=True)
                 checkout.remove_tree(folder)
-        worktree.keep_only(installation.source, environments.generations(installation))
+        worktree.keep_only(installation.source, generations.names(installation))
     wheelhouse.remove(wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home)))
     return pruned
 
@@ -79,13 +91,13 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
 def _superfluous(request: Request, progress: Progress) -> Pruned:
     """Name what `prune` removes, and how much room that frees."""
     installation = request.installation
-    now = environments.require_current(installation, request.app.name)
-    others = [receipt for receipt in environments.receipts(installation) if receipt.id != now.id]
+    now = generations.require_current(installation, request.app.name)
+    others = [receipt for receipt in generations.receipts(installation) if receipt.id != now.id]
     for receipt in others:
         if _is_used(installation, receipt.id):
             progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
     others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
-    folders = [environments.generation(installation, receipt.id) for receipt in others]
+    folders = [generations.generation(installation, receipt.id) for receipt in others]
     downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home, without=folders))
     rooms = room.of([*folders, *(one.folder for one in downloads)])
     return Pruned(
@@ -95,7 +107,7 @@ def _superfluous(request: Request, progress: Progress) -> Pruned:
 
 
 def _is_used(installation: Installation, name: str) -> bool:
-    return environments.is_used(environments.generation(installation, name))
+    return environments.is_used(generations.generation(installation, name))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +136,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     installation = request.installation
     source = installation.source
     if not installation.folder.exists():
-        environments.require_current(installation, request.app.name)
+        generations.require_current(installation, request.app.name)
     with working(installation, progress, needs_source=not purge):
         _require_idle(installation)
         if source.exists():
@@ -137,8 +149,8 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
         checkout.remove_tree(installation.environments)
         if not mine:
             if source.exists():  # at once, so that no half of it is ever taken for the user's
-                source.replace(environments.partial(installation))
-            checkout.remove_tree(environments.partial(installation))
+                source.replace(generations.partial(installation))
+            checkout.remove_tree(generations.partial(installation))
             installation.journal.unlink(missing_ok=True)
             if os.name == "posix":  # Windows does not remove a file that is open
                 checkout.remove_tree(installation.folder)
@@ -190,7 +202,7 @@ def recover(request: Request, progress: Progress) -> None:
     require_resolved(request)
     with mutex.hold(installation.lock, wait=0):
         clear(installation)
-        now = environments.current(installation)
+        now = generations.current(installation)
         if now is None:
             return
         pending = worktree.moving(installation.source)
@@ -198,12 +210,12 @@ def recover(request: Request, progress: Progress) -> None:
         chosen = now
         if pending is not None or wanted != now.applied:
             progress.note("an install was cut off; finishing or undoing it")
-            complete = [r for r in environments.receipts(installation) if r.applied == wanted]
+            complete = [r for r in generations.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
             with trees.hold(worktree.tree_of(installation.source)):
                 moving.move(worktree.tree_of(installation.source), chosen.applied)
-            environments.switch(installation, chosen.id)
-        products.place(installation, environments.generation(installation, chosen.id))
+            generations.switch(installation, chosen.id)
+        products.place(installation, generations.generation(installation, chosen.id))
         installation.journal.unlink(missing_ok=True)
 
 
@@ -235,7 +247,7 @@ def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
     Raises:
         NotInstalledError: the app is not installed.
     """
-    environments.require_current(request.installation, request.app.name)
+    generations.require_current(request.installation, request.app.name)
     with working(request.installation, progress):
         tree = worktree.tree_of(request.installation.source)
         with trees.hold(tree):

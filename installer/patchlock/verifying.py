@@ -12,8 +12,8 @@ from packaging.utils import NormalizedName
 from patchlock import blame, checks, environments, gate, inspection, installed, ledger, whole_files
 from patchlock.checks import CheckResult
 from patchlock.damage import Finding
-from patchlock.environments import Receipt
 from patchlock.errors import LockFormatError
+from patchlock.generations import Receipt
 from patchlock.inspection import Contents, Deviation
 from patchlock.ledger import Laid, Ledger
 from patchlock.lockfile import Lock

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import Patchlock
 
-from patchlock import environments
-from patchlock.environments import Receipt
+from patchlock import generations
+from patchlock.generations import Receipt
 from patchlock.model import CommitId, Sha256
 
 RECEIPT = Receipt(
@@ -55,8 +55,8 @@ def test_receipt_is_written_when_the_disk_has_the_environment(tmp_path: Path) ->
         pytest.skip(f"this file system does not tell where files lie: {error}")
     if not waits:
         pytest.skip("this file system gives every file its place at once")
-    environments.write_receipt(tmp_path, RECEIPT)
-    assert environments.read_receipt(tmp_path) == RECEIPT
+    generations.write_receipt(tmp_path, RECEIPT)
+    assert generations.read_receipt(tmp_path) == RECEIPT
     assert not _is_waiting(file)
 
 

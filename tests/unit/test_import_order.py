@@ -25,7 +25,10 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("asking", "explaining", "alternatives"), 2),
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "move_plan", "staging", "moving", "manifest", "hooks"), 2),
-    **dict.fromkeys(("environments", "gate", "room", "smoke", "checks", "codemods", "cases", "edited", "histories"), 2),
+    **dict.fromkeys(
+        ("environments", "generations", "gate", "room", "smoke", "checks", "codemods", "cases", "edited", "histories"),
+        2,
+    ),
     **dict.fromkeys(
         ("wheels", "wheelhouse", "freshness", "wheel_cases", "download", "indexes", "recording", "addresses"), 2
     ),

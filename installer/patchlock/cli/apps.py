@@ -12,7 +12,7 @@ from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
-    from patchlock.environments import Installation, Receipt
+    from patchlock.generations import Installation, Receipt
     from patchlock.model import App, Outcome, Platform, Profile
     from patchlock.planning import Plan
 
@@ -73,10 +73,10 @@ def list_command(catalogue: Path | None, as_json: bool) -> None:
 
 def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]]]:
     """List what is installed: the generation in use, and all of them, the newest first."""
-    from patchlock import environments
+    from patchlock import generations
 
-    there = environments.installations(options.home())
-    return [(one, environments.current(one), made) for one in there if (made := environments.receipts(one))]
+    there = generations.installations(options.home())
+    return [(one, generations.current(one), made) for one in there if (made := generations.receipts(one))]
 
 
 def _generation(receipt: Receipt, is_used: bool) -> str:
@@ -105,12 +105,12 @@ def plan_command(
     Example:
       patchlock plan demo --profile cpu
     """
-    from patchlock import environments, gathering, overlays, planning, readiness
+    from patchlock import gathering, generations, overlays, planning, readiness
     from patchlock.model import BLOCKING
 
     request = options.request(catalogue, app, profile, source=source, revision=revision)
     made = gathering.plan(request)
-    installed = environments.current(request.installation)
+    installed = generations.current(request.installation)
     nothing = gathering.up_to_date(request) is not None
     ready = readiness.look(request, made.lock)
     blocked = bool(ready.stops) or bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)

@@ -12,8 +12,8 @@ import click
 from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
-    from patchlock.environments import Receipt
     from patchlock.gathering import Request
+    from patchlock.generations import Receipt
     from patchlock.install import Report
 
 
@@ -197,7 +197,7 @@ def update_command(
       patchlock update demo
       patchlock update demo --commit v2.0
     """
-    from patchlock import environments, install, upkeep
+    from patchlock import generations, install, upkeep
     from patchlock.model import EmbeddedUpstream
 
     request = options.installed_request(catalogue, app, profile, source=source, revision=revision)
@@ -209,7 +209,7 @@ def update_command(
         else:
             click.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
         return
-    environments.require_current(request.installation, app)
+    generations.require_current(request.installation, app)
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs)
@@ -236,17 +236,17 @@ def run_command(
       patchlock run demo
       patchlock run demo -- --text "hello"
     """
-    from patchlock import environments, install, process, upkeep
+    from patchlock import environments, generations, install, process, upkeep
 
     request = options.installed_request(catalogue, app, profile)
     upkeep.recover(request, output.progress(as_json))
-    receipt = environments.require_current(request.installation, app)
-    place = install.place(request, environments.generation(request.installation, receipt.id))
+    receipt = generations.require_current(request.installation, app)
+    place = install.place(request, generations.generation(request.installation, receipt.id))
     command = (*request.app.launch.command, *arguments)
     if as_json:
         output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
         return 0
-    environments.use(environments.generation(request.installation, receipt.id))
+    environments.use(generations.generation(request.installation, receipt.id))
     return process.replace(*command, env=place.variables, cwd=place.folder)
 
 
@@ -260,10 +260,10 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     Example:
       patchlock rollback demo
     """
-    from patchlock import environments, upkeep
+    from patchlock import generations, upkeep
 
     request = options.installed_request(catalogue, app, profile)
-    left = environments.require_current(request.installation, app)
+    left = generations.require_current(request.installation, app)
     receipt = upkeep.rollback(request, output.progress(as_json))
     if as_json:
         output.succeed("rollback", {"receipt": _receipt(receipt)})

@@ -143,11 +143,11 @@ def installed_request(
 
 
 def _installed_on(app: str) -> str | None:
-    from patchlock import environments
+    from patchlock import generations
     from patchlock.errors import UsageError
 
     found = profiles_of(app)
-    there = [one.profile for one in environments.installations(home()) if one.app == app]
+    there = [one.profile for one in generations.installations(home()) if one.app == app]
     chosen = found or there  # files of the user may be all that is left
     if len(chosen) > 1:
         raise UsageError(f"{app} is installed on {' and on '.join(chosen)}", remedy=f"name one: --profile {chosen[0]}")
@@ -156,9 +156,9 @@ def _installed_on(app: str) -> str | None:
 
 def profiles_of(app: str) -> list[str]:
     """Name the profiles on which an app is installed and can be started, sorted."""
-    from patchlock import environments
+    from patchlock import generations
 
-    return [one.profile for one in environments.installations(home()) if one.app == app and one.pointer.is_file()]
+    return [one.profile for one in generations.installations(home()) if one.app == app and one.pointer.is_file()]
 
 
 def pair_of(request: Request) -> str:

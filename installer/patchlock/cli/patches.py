@@ -127,7 +127,7 @@ def _look(
 
 def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
     """Look at the installed file: is it as we patched it, or has the user gone on from there?"""
-    from patchlock import environments, planning
+    from patchlock import generations, planning
     from patchlock.model import OutcomeKind
 
     changes = {change.path: change for change in upstream.patched.changes}
@@ -136,7 +136,7 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
     change = changes[outcome.path]
     file = request.installation.source / request.app.directory / outcome.path
     present = file.read_bytes() if file.is_file() else None
-    receipt = environments.current(request.installation)
+    receipt = generations.current(request.installation)
     ours = receipt.patched.get(str(request.app.directory / outcome.path)) if receipt else None
     if present == change.after or (present is not None and planning.sha256(present) == ours):
         return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from patchlock.checks import CheckResult
-    from patchlock.environments import Installation, Receipt
     from patchlock.gathering import Request
+    from patchlock.generations import Installation, Receipt
     from patchlock.install import Progress
     from patchlock.lockfile import Lock
     from patchlock.verifying import Seen
@@ -37,14 +37,14 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
     installation = _alone(app, profile) if depth == "quick" else None
     if installation is not None:
         return _quick(installation, app, as_json)
-    from patchlock import environments, lockfile, upkeep, verifying
+    from patchlock import generations, lockfile, upkeep, verifying
 
     request = options.installed_request(catalogue, app, profile)
     progress = output.progress(as_json)
     upkeep.recover(request, progress)
     installation = request.installation
-    receipt = environments.require_current(installation, app)
-    folder = environments.generation(installation, receipt.id)
+    receipt = generations.require_current(installation, app)
+    folder = generations.generation(installation, receipt.id)
     kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
     path = verifying.lock_file(folder, receipt, kept)
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
@@ -61,20 +61,20 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
 
 def _alone(app: str, profile: str | None) -> Installation | None:
     """Find the installation by its folder, so that nothing of the catalogue is read; None where that takes more."""
-    from patchlock import environments
+    from patchlock import generations
 
     names = [profile] if profile else [path.name.partition("@")[2] for path in options.home().glob(f"{app}@*")]
-    found = [environments.Installation(folder=options.home() / f"{app}@{name}") for name in names]
-    if len(found) != 1 or found[0].journal.exists() or environments.current(found[0]) is None:
+    found = [generations.Installation(folder=options.home() / f"{app}@{name}") for name in names]
+    if len(found) != 1 or found[0].journal.exists() or generations.current(found[0]) is None:
         return None
     return found[0]
 
 
 def _quick(installation: Installation, app: str, as_json: bool) -> int:
-    from patchlock import environments, lockfile, verifying
+    from patchlock import environments, generations, lockfile, verifying
 
-    receipt = environments.require_current(installation, app)
-    folder = environments.generation(installation, receipt.id)
+    receipt = generations.require_current(installation, app)
+    folder = generations.generation(installation, receipt.id)
     path = folder / environments.LOCK
     progress = output.progress(as_json)
     with progress.stage("verify"):
@@ -86,11 +86,11 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
 
 def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> tuple[CheckResult, ...]:
     """Run the checks of the profile and the app, but for the one that was answered without running anything."""
-    from patchlock import environments, install, planning
+    from patchlock import generations, install, planning
 
     told = {check.id for check in receipt.checks}  # of the patches that this generation needed
     executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
-    folder = environments.generation(request.installation, receipt.id)
+    folder = generations.generation(request.installation, receipt.id)
     results = install.verify(request, lock, folder, progress, executed)
     return tuple(result for result in results if result.id != "packages")
 
