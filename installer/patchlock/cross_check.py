@@ -22,9 +22,10 @@ from packaging.version import Version
 
 from patchlock import compatibility, environments, process, uv
 from patchlock.errors import CommandFailedError, HashMismatchError, ProgramMissingError, UnsatisfiableError
+from patchlock.hosts import Host
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.locking import Order
-from patchlock.model import Host, Platform, Profile
+from patchlock.model import Platform, Profile
 from patchlock.platforms import platform_of
 
 _OF_THE_MACHINE = ("PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES")

@@ -47,17 +47,6 @@ class Platform:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Host:
-    """This machine as observed."""
-
-    os: str
-    machine: str
-    """Lower-case processor name as the platform reports it."""
-    libc: str
-    """`glibc 2.36`, `musl`, or "" where there is none."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Accepted:
     """A profile fits a host."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 
-from patchlock.model import Host
+from patchlock.hosts import Host
 
 _OS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from packaging.version import Version
 
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
-from patchlock.model import Accepted, Host, Profile, Rejected
+from patchlock.hosts import Host
+from patchlock.model import Accepted, Profile, Rejected
 from patchlock.platforms import GLIBC_FLOOR, platform_of
 
 

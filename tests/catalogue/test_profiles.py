@@ -8,7 +8,7 @@ from conftest import ROOT
 from patchlock import gathering
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
-from patchlock.model import Host
+from patchlock.hosts import Host
 from patchlock.platforms import PLATFORMS
 from patchlock.selection import choose
 

@@ -13,7 +13,20 @@ PACKAGE = ROOT / "installer" / "patchlock"
 
 STOREYS: dict[str, int] = {
     **dict.fromkeys(
-        ("errors", "places", "sources", "lock_rules", "model", "check_kinds", "tables", "rule_tables", "platforms"), 1
+        (
+            "hosts",
+            "devices",
+            "errors",
+            "places",
+            "sources",
+            "lock_rules",
+            "model",
+            "check_kinds",
+            "tables",
+            "rule_tables",
+            "platforms",
+        ),
+        1,
     ),
     **dict.fromkeys(("declarations", "distribution_tables", "requirement_files", "json_places", "notebooks"), 1),
     **dict.fromkeys(("ops", "ensures", "targets", "patching", "authoring", "trials"), 1),

@@ -10,7 +10,7 @@ from packaging.tags import Tag
 from packaging.version import Version
 
 from patchlock import uv
-from patchlock.model import Host
+from patchlock.hosts import Host
 from patchlock.platforms import PLATFORMS, platform_of, wheel_rank
 
 

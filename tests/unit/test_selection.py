@@ -6,8 +6,9 @@ import pytest
 from packaging.version import Version
 
 from patchlock.errors import NoProfileFitsError, PatchlockError, UnknownProfileError
+from patchlock.hosts import Host
 from patchlock.lock_rules import LockRules
-from patchlock.model import Accepted, Host, Profile, Rejected
+from patchlock.model import Accepted, Profile, Rejected
 from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
 from patchlock.selection import choose, judge

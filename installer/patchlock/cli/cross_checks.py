@@ -16,7 +16,7 @@ from patchlock.errors import PatchlockError
 if TYPE_CHECKING:
     from patchlock.cross_check import Disagreement
     from patchlock.gathering import Request
-    from patchlock.model import Host
+    from patchlock.hosts import Host
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
