@@ -15,6 +15,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(
         (
             "hosts",
+            "host_words",
             "devices",
             "errors",
             "places",
