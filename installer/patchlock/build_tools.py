@@ -9,8 +9,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from patchlock import probes, process
+from patchlock import main_memory, probes, process
 from patchlock.errors import CommandFailedError, ProgramMissingError
+from patchlock.machine_files import Files
 
 _LIBC = "libc"
 _COMPILER = "sudo apt-get install build-essential python3-dev"
@@ -38,8 +39,6 @@ _GET: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Source: the package lists of Debian 12, Homebrew and winget; the pages that stand above."""
-_UNLIMITED = 1 << 60
-"""cgroup v1 writes a number near 2^63 for "no limit"."""
 
 
 def require(programs: Iterable[str], what: str, path: str) -> None:
@@ -76,7 +75,7 @@ def identify(programs: Iterable[str], path: str) -> dict[str, str]:
 
 def _identity(program: str, path: str) -> str:
     if program == _LIBC:
-        return probes.probe().libc
+        return probes.basic().libc
     if shutil.which(program, path=path) is None:
         return ""
     try:
@@ -93,28 +92,10 @@ def memory(root: Path = Path("/")) -> int:
 
     Args:
         root: of the file system, for tests.
-
-    Source: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst of Linux.
     """
-    total = _machine(root)
-    limits = [_number(root / "sys/fs/cgroup/memory/memory.limit_in_bytes"), _number(root / "sys/fs/cgroup/memory.max")]
-    own = _text(root / "proc/self/cgroup")
-    for line in own.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, below = rest.partition(":")
-        base = "sys/fs/cgroup/memory" if "memory" in controllers.split(",") else "sys/fs/cgroup"
-        name = "memory.limit_in_bytes" if "memory" in controllers.split(",") else "memory.max"
-        limits.append(_number(root / base / below.lstrip("/") / name))
-    return min([total, *(limit for limit in limits if limit)])
-
-
-def _machine(root: Path) -> int:
-    for line in _text(root / "proc/meminfo").splitlines():
-        if line.startswith("MemTotal:"):
-            return int(line.split()[1]) * 1024
     if sys.platform == "win32":
         return _windows_memory()
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return main_memory.total(Files(root, "memory")) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _windows_memory() -> int:
@@ -123,18 +104,6 @@ def _windows_memory() -> int:
     amount = ctypes.c_ulonglong(0)
     ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(amount))  # type: ignore[attr-defined]
     return amount.value * 1024
-
-
-def _number(path: Path) -> int:
-    text = _text(path).strip()
-    return int(text) if text.isdigit() and int(text) < _UNLIMITED else 0
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
 
 
 def processors() -> int:

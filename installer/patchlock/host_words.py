@@ -166,7 +166,8 @@ VARIABLES: Mapping[str, Word] = {
     "CUDA_VISIBLE_DEVICES": _word("hides NVIDIA cards from CUDA, and AMD cards from HIP", _CUDA_VARIABLES),
     "HIP_VISIBLE_DEVICES": _word("hides AMD cards from HIP", _HIDING),
     "ROCR_VISIBLE_DEVICES": _word("hides AMD cards from ROCm's runtime (Linux)", _HIDING),
-    "GPU_DEVICE_ORDINAL": _word("hides AMD cards from OpenCL and HIP", _HIDING),
+    "CUDA_DEVICE_ORDER": _word("PCI_BUS_ID: CUDA numbers cards by their places, not by their speed", _CUDA_VARIABLES),
+    "GPU_DEVICE_ORDINAL": _word("hides AMD cards from OpenCL", _HIDING),
     "HSA_OVERRIDE_GFX_VERSION": _word(
         "makes ROCm treat each AMD card as another one: 10.3.0",
         "https://rocm.docs.amd.com/en/latest/reference/env-variables.html",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from packaging.version import Version
+if TYPE_CHECKING:  # `detect` asks who made its Python before anything else is needed
+    from packaging.version import Version
 
-from patchlock.model import Platform
+    from patchlock.model import Platform
 
 
 def request(version: Version, platform: Platform) -> str:

@@ -7,13 +7,14 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from patchlock import interpreters, uv
+from patchlock import interpreters, linux_system, uv
 from patchlock.errors import CommandFailedError
+from patchlock.machine_files import Files
 from patchlock.package_managers import System
 from patchlock.preflight import Folder, Interpreter, NoPython, Python, PythonDownload
 
@@ -30,33 +31,11 @@ def system(root: Path = Path("/")) -> System:
     name = _OS.get(sys.platform, sys.platform)
     return System(
         os=name,
-        release=os_release(root) if name == "linux" else {},
+        release=linux_system.os_release(Files(root, "system")) if name == "linux" else {},
         is_jetson=(root / "etc/nv_tegra_release").is_file(),
         is_root=name != "windows" and os.geteuid() == 0,
         has=frozenset(helper for helper in _HELPERS if shutil.which(helper)),
     )
-
-
-def os_release(root: Path = Path("/")) -> Mapping[str, str]:
-    """Read which distribution this is; empty where it does not say.
-
-    Source: https://www.freedesktop.org/software/systemd/man/latest/os-release.html
-    """
-    for path in (root / "etc/os-release", root / "usr/lib/os-release"):
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-        pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
-        return {key.strip(): " ".join(_words(value)) for key, equals, value in pairs if equals}
-    return {}
-
-
-def _words(value: str) -> list[str]:
-    try:
-        return shlex.split(value)
-    except ValueError:  # a quotation mark that nothing closes
-        return [value.strip()]
 
 
 # --- python -----------------------------------------------------------------------------------------------------------

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
 
@@ -38,6 +42,8 @@ _GIT_NOT_INHERITED = (
     ),
 )
 
+_GRACE = 0.2
+"""Seconds for the last words of a program that has ended."""
 _NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
 
 _GET = {
@@ -125,6 +131,68 @@ def run(
     if done.returncode in allowed:
         return completed
     raise failure(argv, completed)
+
+
+def ask(*argv: str, env: Mapping[str, str], timeout: float, limit: int = 1_000_000) -> Completed:
+    """Ask a program that nobody has to trust: it may hang, print without end, or leave others behind.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        timeout: seconds; then it and (POSIX) what it has started are killed.
+        limit: bytes of standard output that are read; standard error is dropped.
+
+    Returns:
+        What it printed until it ended, whatever its children still hold open, and its exit code; negative: a signal.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        CommandFailedError: it could not be started, or did not end in time.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing(argv[0])
+    try:
+        child = subprocess.Popen(
+            [program, *argv[1:]],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandFailedError(f"{Path(argv[0]).name} cannot be started: {error.strerror}") from error
+    said = bytearray()
+    reader = threading.Thread(target=_drain, args=(child.stdout, said, limit), daemon=True)
+    reader.start()
+    try:
+        child.wait(timeout)
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailedError(
+            f"{Path(argv[0]).name} did not end within {timeout:g} seconds", where=shlex.join(argv)
+        ) from error
+    finally:
+        reader.join(_GRACE)  # its last words; who else holds the pipe is not waited for
+        _end(child)
+        reader.join(_GRACE)
+    return Completed(returncode=child.returncode, stdout=bytes(said[:limit]), stderr="")
+
+
+def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:
+    with stream:
+        while len(said) < limit and (chunk := os.read(stream.fileno(), 65_536)):
+            said += chunk
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child and its session; nothing is left is no error."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
+    child.wait()
 
 
 def watch(

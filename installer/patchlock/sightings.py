@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import glob
 import os
 import platform
 import re
 import shutil
-import struct
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from patchlock import process
+from patchlock import device_nodes, nvidia_cards, process, shared_libraries
 from patchlock.errors import PatchlockError
+from patchlock.machine_files import Files
 from patchlock.needs import Resource
 from patchlock.preflight import NOTHING, Sighting
 
 _PATIENCE = 10.0
 """Seconds that a program has to say its version."""
-_NVIDIA = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+\.\d+(?:\.\d+)?)")
-_CACHE_MAGIC = b"glibc-ld.so.cache1.1"
-_LIBRARY_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03}
-"""Processor → flags of its libraries in the loader's cache. Source: glibc, sysdeps/generic/ldconfig.h."""
-_LINUX_FOLDERS = ("lib", "usr/lib", "lib64", "usr/lib64", "usr/local/lib", "lib/{m}-linux-gnu", "usr/lib/{m}-linux-gnu")
-_MAC_FOLDERS = ("opt/homebrew/lib", "usr/local/lib", "usr/lib")
 
 
 def look(resource: Resource, system: str, *, root: Path = Path("/"), ask_version: bool) -> Sighting:
@@ -43,7 +35,7 @@ def look(resource: Resource, system: str, *, root: Path = Path("/"), ask_version
             found = next(filter(None, (_program(name, root) for name in names)), "")
             return asked(found, resource) if found and ask_version and resource.arguments else Sighting(where=found)
         case "library":
-            return Sighting(where=next(filter(None, (_library(name, system, root) for name in names)), ""))
+            return Sighting(where=next(filter(None, (shared_libraries.find(name, system, root) for name in names)), ""))
         case "file":
             return next(filter(None, (_file(path, resource, root) for path in _paths(names, root))), NOTHING)
         case "driver":
@@ -86,21 +78,7 @@ def _file(path: Path, resource: Resource, root: Path) -> Sighting:
     if os.access(path, mode):
         return Sighting(where=where)
     verb = "open" if resource.writable else "read"
-    return Sighting(where=where, trouble=f"you may not {verb} it", group=_group(path))
-
-
-def _group(path: Path) -> str:
-    """Name the group that may open a file, "" where that is root's or nobody knows."""
-    if sys.platform == "win32":
-        return ""
-    import grp
-
-    status = path.stat()
-    try:
-        name = grp.getgrgid(status.st_gid).gr_name
-    except KeyError:  # a container without the host's groups
-        return ""
-    return "" if name == "root" or not status.st_mode & 0o040 else name
+    return Sighting(where=where, trouble=f"you may not {verb} it", group=device_nodes.group_of(path))
 
 
 def _variable(name: str) -> Sighting:
@@ -114,10 +92,10 @@ def _variable(name: str) -> Sighting:
 
 
 def _nvidia(root: Path) -> Sighting:
-    proc = root / "proc/driver/nvidia/version"
-    if proc.is_file():
-        found = _NVIDIA.search(proc.read_text(encoding="utf-8", errors="replace"))
-        return Sighting(where=str(proc), version=found[1] if found else "")
+    files = Files(root, "nvidia")
+    if files.has("proc/driver/nvidia/version"):
+        version = nvidia_cards.driver_version(files.text("proc/driver/nvidia/version"))
+        return Sighting(where=str(root / "proc/driver/nvidia/version"), version=version)
     # Windows, and WSL, where the driver is Windows' own.
     program = shutil.which("nvidia-smi") or next(iter(glob.glob("/usr/lib/wsl/lib/nvidia-smi")), "")  # noqa: PTH207
     if not program:
@@ -137,60 +115,3 @@ def _amdgpu(root: Path) -> Sighting:
         return NOTHING
     # Only a module that was put in, as by AMD's DKMS package, has a version of its own, which counts otherwise.
     return Sighting(where=str(module), version="" if (module / "version").is_file() else platform.release())
-
-
-# --- libraries --------------------------------------------------------------------------------------------------------
-
-
-def _library(name: str, system: str, root: Path) -> str:
-    if "/" in name:
-        return next(map(str, _paths([name], root)), "")
-    match system:
-        case "windows":
-            windows = os.environ.get("SYSTEMROOT", r"C:\Windows")
-            folders = [os.path.join(windows, "System32"), *os.environ.get("PATH", "").split(os.pathsep)]  # noqa: PTH118
-        case "macos":
-            folders = [*_listed("DYLD_LIBRARY_PATH"), *(str(root / folder) for folder in _MAC_FOLDERS)]
-        case _:
-            own = _in(_listed("LD_LIBRARY_PATH"), name)
-            cached = loader_cache(root / "etc/ld.so.cache", platform.machine()).get(name, "")
-            machine = platform.machine()
-            return own or cached or _in((str(root / f.format(m=machine)) for f in _LINUX_FOLDERS), name)
-    return _in(folders, name)
-
-
-def _listed(variable: str) -> list[str]:
-    return [folder for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
-
-
-def _in(folders: Iterable[str], name: str) -> str:
-    paths = (Path(folder) / name for folder in folders)
-    return next((str(path) for path in paths if path.is_file()), "")
-
-
-@functools.cache
-def loader_cache(path: Path, machine: str) -> Mapping[str, str]:
-    """Read which libraries the dynamic loader of glibc knows for a processor: name → path.
-
-    An unreadable cache is an empty one: musl and NixOS have none.
-
-    Source: glibc, sysdeps/generic/dl-cache.h, `struct cache_file_new`.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return {}
-    start = data.find(_CACHE_MAGIC)
-    if start < 0:
-        return {}
-    (count,) = struct.unpack_from("=I", data, start + len(_CACHE_MAGIC))
-    found: dict[str, str] = {}
-    for number in range(count):
-        flags, key, value = struct.unpack_from("=iII", data, start + 48 + 24 * number)
-        if flags == _LIBRARY_FLAGS.get(machine, flags):
-            found.setdefault(_text(data, start + key), _text(data, start + value))
-    return found
-
-
-def _text(data: bytes, at: int) -> str:
-    return os.fsdecode(data[at : data.index(b"\0", at)])

@@ -31,6 +31,13 @@ STOREYS: dict[str, int] = {
     ),
     **dict.fromkeys(("declarations", "distribution_tables", "requirement_files", "json_places", "notebooks"), 1),
     **dict.fromkeys(("ops", "ensures", "targets", "patching", "authoring", "trials"), 1),
+    **dict.fromkeys(("hiding", "host_variables", "nvidia_cards"), 1),
+    **dict.fromkeys(("machine_files", "main_memory", "pci_devices", "kfd", "tegra", "wsl", "nvidia"), 2),
+    **dict.fromkeys(
+        ("accelerator_versions", "host_settings", "device_nodes", "linux_devices", "linux_system", "shared_libraries"),
+        2,
+    ),
+    **dict.fromkeys(("linux_host", "mac_host"), 2),
     **dict.fromkeys(("policy", "policy_tables", "fatbins"), 1),
     **dict.fromkeys(("ranges", "index_answers", "wheel_facts", "wheel_archs", "judging"), 2),
     **dict.fromkeys(("selection", "planning", "lockfile", "compatibility", "launch_scripts"), 1),

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from patchlock import machine, package_managers
+from patchlock import linux_system, package_managers
+from patchlock.machine_files import Files
 from patchlock.package_managers import System
 
 PACKAGES = {
@@ -48,7 +49,7 @@ def _system(tmp_path: Path, release: str, *has: str, jetson: bool = False, is_ro
     (tmp_path / "etc/os-release").write_text(release)
     return System(
         os="linux",
-        release=machine.os_release(tmp_path),
+        release=linux_system.os_release(Files(tmp_path, "system")),
         is_jetson=jetson,
         is_root=is_root,
         has=frozenset(has),
@@ -145,5 +146,5 @@ def test_winget_is_asked_for_one_package_at_a_time() -> None:
 def test_os_release_below_usr_counts_where_etc_has_none(tmp_path: Path) -> None:
     (tmp_path / "usr/lib").mkdir(parents=True)
     (tmp_path / "usr/lib/os-release").write_text(f"{NIXOS}\n")
-    assert machine.os_release(tmp_path)["VERSION"] == "24.11 (Vicuna)"
-    assert machine.os_release(tmp_path / "nowhere") == {}
+    assert linux_system.os_release(Files(tmp_path, "system"))["VERSION"] == "24.11 (Vicuna)"
+    assert linux_system.os_release(Files(tmp_path / "nowhere", "system")) == {}

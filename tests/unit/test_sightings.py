@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from patchlock import interpreters, machine, sightings
+from patchlock import interpreters, machine, shared_libraries, sightings
 from patchlock.needs import Resource
 from patchlock.platforms import PLATFORMS
 from patchlock.preflight import NOTHING, Interpreter, NoPython, PythonDownload, Sighting
@@ -114,7 +114,7 @@ def test_loader_s_cache_is_read_as_ldconfig_reads_it() -> None:
     for name, flags, path in rows:
         if flags.startswith(mark):
             expected.setdefault(name, path)
-    assert sightings.loader_cache(Path("/etc/ld.so.cache"), os.uname().machine) == expected
+    assert shared_libraries.loader_cache(Path("/etc/ld.so.cache"), os.uname().machine) == expected
     assert len(expected) > 3
 
 

@@ -54,7 +54,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
     from patchlock import cross_check, probes
 
     cross_check.require_tools()
-    host = probes.probe()
+    host = probes.basic()
     progress = output.progress(as_json)
     with progress.stage("cross-check"):
         lines = []

@@ -116,7 +116,7 @@ def request(
         profiles = [opened.profile(profile)]
     else:
         profiles = [opened.profile(name) for name in opened.profile_names()]
-    chosen = selection.choose(profiles, probes.probe(), profile)
+    chosen = selection.choose(profiles, probes.basic(), profile)
     return Request(
         app=wanted,
         profile=chosen.profile,

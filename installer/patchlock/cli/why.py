@@ -83,7 +83,7 @@ def _request(catalogue: Catalogue, app: str, profile: str | None, platform: str 
 
     chosen = catalogue.profile(profile) if profile else options.request(catalogue.root, app, None).profile
     names = [one.name for one in chosen.platforms]
-    here = platforms.platform_of(probes.probe())
+    here = platforms.platform_of(probes.basic())
     default = here.name if here is not None and here.name in names else names[0]
     wanted = platform or default
     if wanted not in names:

@@ -1,0 +1,29 @@
+"""Observe a Mac: its system, memory and room; its graphics are for nothing that patchlock installs today."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+from pathlib import Path
+
+from patchlock import disk_room, host_variables
+from patchlock.hosts import Host
+
+
+def probe(seen: Host, installations: Path | None) -> Host:
+    """Observe a Mac.
+
+    Args:
+        seen: what `probes.basic` says.
+        installations: where installations lie, or will.
+    """
+    host = dataclasses.replace(
+        seen,
+        release=platform.release(),
+        distribution=f"macos {platform.mac_ver()[0]}".strip(),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        disk=disk_room.look(installations).free if installations else 0,
+        variables=host_variables.chosen(os.environ),
+    )
+    return host_variables.masked(host, os.environ.get("HOME", ""), os.environ.get("USER", ""))
