@@ -13,7 +13,7 @@ _NAMES = {"tegra264": "NVIDIA Thor", "tegra234": "Orin (nvgpu)", "tegra194": "Xa
 
 Source: https://github.com/rbonghi/jetson_stats/issues/711, https://github.com/anduril/jetpack-nixos/pull/371
 """
-_OWN = frozenset({*_NAMES.values(), "Orin"})
+_OWN = frozenset({*_NAMES.values(), "Orin", "Thor"})
 
 
 def release(files: Files) -> str:

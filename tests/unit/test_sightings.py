@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import host_trees
 import pytest
 from packaging.version import Version
 
@@ -118,25 +118,20 @@ def test_loader_s_cache_is_read_as_ldconfig_reads_it() -> None:
     assert len(expected) > 3
 
 
-def _cache(folder: Path, entries: list[tuple[int, str, str]]) -> None:
-    """Write a cache as glibc's ldconfig does."""
-    strings, rows = b"", b""
-    start = 48 + 24 * len(entries)
-    for flags, name, path in entries:
-        key = start + len(strings)
-        strings += name.encode() + b"\0"
-        rows += struct.pack("=iIIIQ", flags, key, start + len(strings), 0, 0)
-        strings += path.encode() + b"\0"
-    head = b"glibc-ld.so.cache1.1" + struct.pack("=II", len(entries), len(strings)) + bytes(20)
-    (folder / "etc").mkdir(exist_ok=True)
-    (folder / "etc/ld.so.cache").write_bytes(head + rows + strings)
-
-
 def test_library_of_another_processor_is_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sightings.platform, "machine", lambda: "x86_64")
-    _cache(tmp_path, [(0x0003, "liba.so.1", "/lib32/liba.so.1"), (0x0303, "libb.so.1", "/usr/lib/wsl/lib/libb.so.1")])
+    rows = [(0x0003, "liba.so.1", "/lib32/liba.so.1"), (0x0303, "libb.so.1", "/usr/lib/wsl/lib/libb.so.1")]
+    host_trees.write(tmp_path, {"etc/ld.so.cache": host_trees.loader_cache(rows)})
     assert _look(_resource("library", "liba.so.1"), tmp_path) == NOTHING
     assert _look(_resource("library", "liba.so.1", "libb.so.1"), tmp_path).where == "/usr/lib/wsl/lib/libb.so.1"
+
+
+@pytest.mark.parametrize("length", [0, 20, 24, 50, 80, 100])
+def test_loader_s_cache_that_is_cut_off_says_what_is_left(tmp_path: Path, length: int) -> None:
+    whole = host_trees.loader_cache([(0x0303, "liba.so.1", "/liba.so.1"), (0x0303, "libb.so.1", "/libb.so.1")])
+    host_trees.write(tmp_path, {"cut": whole[:length], "whole": whole})
+    assert shared_libraries.loader_cache(tmp_path / "cut", "x86_64") == {}
+    assert len(shared_libraries.loader_cache(tmp_path / "whole", "x86_64")) == 2
 
 
 def test_user_s_library_comes_before_the_system_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
