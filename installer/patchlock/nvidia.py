@@ -86,9 +86,8 @@ def run_kernel(name: str, library: Path, env: Mapping[str, str], timeout: float)
         except PatchlockError as error:
             return error.what.replace(Path(sys.executable).name, "it")
     try:
-        # A library may print of its own; the answer is what stands last.
-        answer = json.loads(done.text.splitlines()[-1]) if done.text else None
-    except ValueError:
+        answer = json.loads(done.text)
+    except (ValueError, RecursionError):
         answer = None
     if isinstance(answer, dict):
         return answer

@@ -140,14 +140,14 @@ def ask(*argv: str, env: Mapping[str, str], timeout: float, limit: int = 1_000_0
         argv: the program and its arguments.
         env: the whole environment of the child.
         timeout: seconds; then it and (POSIX) what it has started are killed.
-        limit: bytes of standard output that are read; standard error is dropped.
+        limit: bytes of standard output, after which it is no answer any more; standard error is dropped.
 
     Returns:
         What it printed until it ended, whatever its children still hold open, and its exit code; negative: a signal.
 
     Raises:
         ProgramMissingError: the program is not installed.
-        CommandFailedError: it could not be started, or did not end in time.
+        CommandFailedError: it could not be started, did not end in time, or printed too much.
     """
     program = shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
@@ -176,7 +176,9 @@ def ask(*argv: str, env: Mapping[str, str], timeout: float, limit: int = 1_000_0
         reader.join(_GRACE)  # its last words; who else holds the pipe is not waited for
         _end(child)
         reader.join(_GRACE)
-    return Completed(returncode=child.returncode, stdout=bytes(said[:limit]), stderr="")
+    if len(said) >= limit:
+        raise CommandFailedError(f"{Path(argv[0]).name} printed {limit} bytes and more", where=shlex.join(argv))
+    return Completed(returncode=child.returncode, stdout=bytes(said), stderr="")
 
 
 def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:

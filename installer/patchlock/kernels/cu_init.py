@@ -8,11 +8,14 @@ Source: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.htm
 
 import ctypes
 import json
+import os
 import sys
 
 
 def main() -> None:
     """Ask, and print."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the library prints is no answer
     answer: dict[str, object] = {}
     try:
         cuda = ctypes.CDLL(sys.argv[1])
@@ -22,7 +25,8 @@ def main() -> None:
         answer["init"] = cuda.cuInit(0)
     except (OSError, AttributeError) as error:
         answer["failed"] = str(error)
-    sys.stdout.write(json.dumps(answer))
+    answers.write(json.dumps(answer))
+    answers.flush()
 
 
 if __name__ == "__main__":

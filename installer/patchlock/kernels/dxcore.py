@@ -10,6 +10,7 @@ https://github.com/microsoft/DirectX-Headers/blob/main/include/directx/dxcore_in
 
 import ctypes
 import json
+import os
 import struct
 import sys
 import uuid
@@ -31,12 +32,15 @@ class _FailedError(Exception):
 
 def main() -> None:
     """Ask, and print."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the library prints is no answer
     answer: dict[str, Any] = {"cards": []}
     try:
         answer["cards"] = _cards(ctypes.CDLL(sys.argv[1]))
     except (OSError, AttributeError, _FailedError) as error:
         answer["failed"] = str(error)
-    sys.stdout.write(json.dumps(answer))
+    answers.write(json.dumps(answer))
+    answers.flush()
 
 
 def _cards(library: ctypes.CDLL) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ Source: https://docs.nvidia.com/deploy/nvml-api/nvml-api-reference.html
 
 import ctypes
 import json
+import os
 import sys
 from typing import Any
 
@@ -39,12 +40,15 @@ class _FailedError(Exception):
 
 def main() -> None:
     """Ask, and print."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the library prints is no answer
     answer: dict[str, Any] = {"cards": []}
     try:
         _ask(ctypes.CDLL(sys.argv[1]), answer)
     except (OSError, AttributeError, _FailedError) as error:
         answer["failed"] = str(error)
-    sys.stdout.write(json.dumps(answer))
+    answers.write(json.dumps(answer))
+    answers.flush()
 
 
 def _ask(nvml: ctypes.CDLL, answer: dict[str, Any]) -> None:
