@@ -50,10 +50,11 @@ def _masker(home: str, user: str) -> Callable[[str], str]:
     end = r"(?=$|[/\\:;,\s'\"])"
     patterns = list(_OTHERS)
     if user.lower() not in _NAMELESS:
-        patterns.insert(0, rf"(?<=[/\\]){re.escape(user)}{end}")
+        patterns.append(rf"(?<=[/\\]){re.escape(user)}{end}")
     if len(home) > 1:
         # A folder of Windows may stand there with either slash.
         parts = (re.escape(part) for part in re.split(r"[/\\]", home))
         patterns.insert(0, r"(?<![\w.-])" + r"[/\\]".join(parts) + end)
     pattern = re.compile("|".join(patterns), re.IGNORECASE)
-    return lambda text: pattern.sub("~", text)
+    # A variable of POSIX can have any bytes; a recording is text.
+    return lambda text: pattern.sub("~", text.encode("utf-8", "replace").decode())

@@ -40,9 +40,9 @@ class Files:
         return data.decode("utf-8", errors="replace").strip("\0 \t\r\n")
 
     def names(self, path: str) -> list[str]:
-        """Name what a folder has, in order; empty where it is absent or unreadable."""
+        """Name what a folder has, in order, but for names that are no text; empty where it is absent or unreadable."""
         try:
-            return sorted(os.listdir(self.root / path))  # noqa: PTH208 - only names
+            return sorted(name for name in os.listdir(self.root / path) if name.isprintable())  # noqa: PTH208
         except OSError as error:
             self._note(path, error)
             return []

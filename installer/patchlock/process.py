@@ -188,13 +188,14 @@ def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Kill a child and its session; nothing is left is no error."""
+    """Kill a child and its session; that nothing is left is no error."""
     if os.name == "posix":
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
     else:
         child.kill()
-    child.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a driver that hangs in the kernel holds even a killed one
+        child.wait(_GRACE)
 
 
 def watch(

@@ -141,6 +141,58 @@ def test_program_that_takes_too_long_is_ended() -> None:
     assert str(caught.value) == f"{name} did not end within 0.3 seconds ({where})"
 
 
+def _ask(code: str, timeout: float = 20, **options: int) -> process.Completed:
+    return process.ask(sys.executable, "-c", code, env=process.environment(), timeout=timeout, **options)
+
+
+def test_program_is_asked_without_its_standard_error() -> None:
+    done = _ask("import sys; print('yes'); sys.stderr.write('no'); sys.exit(3)")
+    assert (done.text, done.stderr, done.returncode) == ("yes", "", 3)
+
+
+def test_asked_program_may_die_by_a_signal() -> None:
+    assert _ask("import os; os.kill(os.getpid(), 9)").returncode == -9
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        pytest.param("import time; time.sleep(60)", "did not end within 0.5 seconds", id="hangs"),
+        pytest.param("while True: print('x' * 9999)", "printed 5000 bytes and more", id="prints-without-end"),
+    ],
+)
+def test_asked_program_that_does_not_end_is_given_up(code: str, sentence: str) -> None:
+    with pytest.raises(CommandFailedError, match=sentence):
+        _ask(code, timeout=0.5, limit=5000)
+
+
+def test_what_an_asked_program_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
+        "print(child.pid, flush=True)"
+    )
+    begun = time.monotonic()
+    child = int(_ask(code).text)
+    assert time.monotonic() - begun < 5
+    deadline = time.monotonic() + 5
+    while _runs(child):
+        assert time.monotonic() < deadline, "it is still there"
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and ") Z " not in state.read_text()
+
+
+def test_program_that_cannot_be_started_is_a_failed_command(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    with pytest.raises(CommandFailedError, match=r"^program cannot be started: Exec format error$"):
+        process.ask(str(program), env=process.environment(), timeout=5)
+
+
 def test_environment_lets_no_other_python_or_clone_leak_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     local = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True).stdout
     settings = {"GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"}
