@@ -95,7 +95,7 @@ class Host:
     nodes: tuple[Node, ...] = ()
     """Those that are there, of the ones that accelerators use."""
     versions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What drivers and toolkits say of themselves, by the words of `host_words`: `nvidia-driver`, `rocm`, `hip-sdk`, …"""
+    """What drivers and toolkits say of themselves, by the words of `host_words`: `nvidia-driver`, `rocm`, …"""
     libraries: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Libraries that are there, of the ones that accelerators use: name → path."""
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -62,7 +62,10 @@ def probe(
     env = dict(os.environ if environ is None else environ)
     read = {name: Files(root, name) for name in _READERS}
     libraries = linux_system.libraries(root, env, seen.machine)
-    asked = _Asked(libraries, root, env, patience, is_wsl=wsl.is_wsl(read["wsl"]))
+    has_nvidia = nvidia.has_driver(read["nvidia"])
+    asked = _Asked(libraries, root, env, patience, is_wsl=wsl.is_wsl(read["wsl"]), has_nvidia=has_nvidia)
+    if "libnvidia-ml.so.1" in libraries and not has_nvidia:
+        read["nvidia"].fail("libnvidia-ml.so.1 was not asked, as the kernel has no driver of NVIDIA")
 
     versions = accelerator_versions.versions(read["versions"], env)
     sources = linux_devices.Sources(
@@ -135,13 +138,20 @@ class _Asked:
     """The questions to drivers and programs, all asked at once."""
 
     def __init__(
-        self, libraries: Mapping[str, str], root: Path, env: Mapping[str, str], patience: float, *, is_wsl: bool
+        self,
+        libraries: Mapping[str, str],
+        root: Path,
+        env: Mapping[str, str],
+        patience: float,
+        *,
+        is_wsl: bool,
+        has_nvidia: bool,
     ) -> None:
         found = {name: _real(path, root) for name, path in libraries.items()}
         nvml, driver, dxcore = (found.get(name) for name in ("libnvidia-ml.so.1", "libcuda.so.1", "libdxcore.so"))
         self.is_wsl = is_wsl
-        self.nvidia = _Later(lambda: nvidia.ask(nvml, root, env, patience))
-        self.cuda = _Later(lambda: nvidia.cuda(driver, env, patience) if driver else ("", "", None))
+        self.nvidia = _Later(lambda: nvidia.ask(nvml, root, env, patience) if has_nvidia else nvidia.SILENT)
+        self.cuda = _Later(lambda: nvidia.cuda(driver, env, patience) if driver and has_nvidia else ("", "", None))
         self.windows = _Later(lambda: wsl.cards(dxcore, env, patience) if dxcore and is_wsl else _no_cards())
         self.git = _Later(lambda: _git(env, patience))
 

@@ -29,12 +29,29 @@ class Answered:
     failures: tuple[Failure, ...]
 
 
+SILENT = Answered(answer=None, failures=())
+"""Of what was not asked."""
+
+
 def from_files(files: Files) -> NvidiaAnswer:
     """Read what the driver has in /proc: cards by their names, and its version."""
     names = files.names(f"{_PROC}/gpus")
     texts = {name: files.text(f"{_PROC}/gpus/{name}/information") for name in names if nvidia_cards.normal(name)}
     cards = tuple(nvidia_cards.from_information(name, text) for name, text in texts.items())
     return NvidiaAnswer(cards=cards, driver=nvidia_cards.driver_version(files.text(f"{_PROC}/version")))
+
+
+def has_driver(files: Files) -> bool:
+    """Say whether the kernel, or Windows below it, has a driver that NVIDIA's libraries can ask.
+
+    Without one they are better left alone: run by root, libnvidia-ml makes a /dev/nvidiactl that leads nowhere (seen
+    with 535.261.03).
+    """
+    return any(files.has(path) for path in (f"{_PROC}/version", "sys/module/nvidia", *_OTHER_DRIVERS))
+
+
+_OTHER_DRIVERS = ("dev/dxg", "dev/nvmap", "dev/nvhost-gpu")
+"""Of WSL, and of a Jetson before Thor."""
 
 
 def ask(library: Path | None, root: Path, env: Mapping[str, str], timeout: float) -> Answered:

@@ -14,7 +14,8 @@ from host_trees import UUID, look, write
 from patchlock.hosts import Device, Failure
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
-RTX = host_trees.pci("0000:01:00.0", "10de:2684:a1", driver="nvidia")
+LOADED = {"sys/module/nvidia/refcnt": "3\n"}
+RTX = host_trees.pci("0000:01:00.0", "10de:2684:a1", driver="nvidia") | LOADED
 
 
 def _smi(tmp_path: Path, script: str) -> str:
@@ -162,6 +163,20 @@ def test_nvml_answers_without_nvidia_smi(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_libraries_are_left_alone_where_the_kernel_has_no_driver(tmp_path: Path) -> None:
+    """NVIDIA's make device nodes that lead nowhere."""
+    init = f'fclose(fopen("{tmp_path}/made", "w")); return 0;'
+    _compile(NVML, tmp_path / "usr/lib/libnvidia-ml.so.1", INIT=init, MEMORY="0")
+    _compile(CUDA, tmp_path / "usr/lib/libcuda.so.1", INIT=init)
+    host = look(tmp_path, PATH=_smi(tmp_path, f"touch {tmp_path}/made"))
+    assert not (tmp_path / "made").exists()
+    why = "libnvidia-ml.so.1 was not asked, as the kernel has no driver of NVIDIA"
+    assert host.failures == (Failure(probe="nvidia", why=why),)
+    look(write(tmp_path, LOADED))
+    assert (tmp_path / "made").exists()
+
+
+@needs_compiler
 def test_card_that_shares_memory_has_none_of_its_own(tmp_path: Path) -> None:
     _compile(NVML, tmp_path / "usr/lib/libnvidia-ml.so.1", INIT="return 0;", MEMORY="3")
     assert look(write(tmp_path, RTX)).devices[0].memory == 0
@@ -204,7 +219,7 @@ def test_library_that_is_none_is_a_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [0, 100, 500, 999])
 def test_what_cuda_says_of_itself_is_recorded(tmp_path: Path, number: int) -> None:
     _compile(CUDA, tmp_path / "usr/lib/libcuda.so.1", INIT=f"return {number};")
-    host = look(tmp_path)
+    host = look(write(tmp_path, LOADED))
     assert host.settings == {"cu-init": str(number)}
     assert host.versions == {"cuda-driver": "13.2"}
 
@@ -214,7 +229,7 @@ def test_hidden_cards_do_not_change_what_cuda_says_of_itself(tmp_path: Path) -> 
     code = f"#include <stdlib.h>\n{CUDA}"
     init = 'return getenv("CUDA_VISIBLE_DEVICES") ? 100 : 0;'
     _compile(code, tmp_path / "usr/lib/libcuda.so.1", INIT=init)
-    assert look(tmp_path, CUDA_VISIBLE_DEVICES="").settings == {"cu-init": "0"}
+    assert look(write(tmp_path, LOADED), CUDA_VISIBLE_DEVICES="").settings == {"cu-init": "0"}
 
 
 DXCORE = r"""
