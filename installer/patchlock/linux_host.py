@@ -61,7 +61,7 @@ def probe(
     """
     env = dict(os.environ if environ is None else environ)
     read = {name: Files(root, name) for name in _READERS}
-    libraries = linux_system.libraries(root, env, seen.machine)
+    libraries = linux_system.libraries(read["system"], env, seen.machine)
     has_nvidia = nvidia.has_driver(read["nvidia"])
     asked = _Asked(libraries, root, env, patience, is_wsl=wsl.is_wsl(read["wsl"]), has_nvidia=has_nvidia)
     if "libnvidia-ml.so.1" in libraries and not has_nvidia:

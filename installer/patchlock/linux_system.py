@@ -17,6 +17,7 @@ _CGROUPS = (
     (re.compile(r"kubepods"), "kubernetes"),
     (re.compile(r"/lxc[./]|/lxc\b"), "lxc"),
 )
+_OF_WINDOWS, _DRIVERS = "libnvdxgdmal.so.1", "usr/lib/wsl/drivers"
 _LIBRARIES = tuple(name for name in host_words.LIBRARIES if ".so" in name)
 
 
@@ -73,12 +74,18 @@ def _words(value: str) -> list[str]:
         return [value.strip()]
 
 
-def libraries(root: Path, environ: Mapping[str, str], processor: str) -> dict[str, str]:
+def libraries(files: Files, environ: Mapping[str, str], processor: str) -> dict[str, str]:
     """Find the libraries that accelerators use, as the loader would: name → path as on the machine."""
     paths = {
-        name: shared_libraries.find(name, "linux", root, environ=environ, processor=processor) for name in _LIBRARIES
+        name: shared_libraries.find(name, "linux", files.root, environ=environ, processor=processor)
+        for name in _LIBRARIES
     }
-    return {name: _below(path, root) for name, path in paths.items() if path}
+    # The driver itself finds this one beside its other files of Windows', where no loader looks.
+    # Source: https://github.com/NVIDIA/nvidia-container-toolkit, pkg/nvcdi/driver-wsl.go
+    packages = [name for name in files.names(_DRIVERS) if name.startswith("nv")]
+    of_windows = (f"{_DRIVERS}/{name}/{_OF_WINDOWS}" for name in packages)
+    paths[_OF_WINDOWS] = paths[_OF_WINDOWS] or next((f"/{path}" for path in of_windows if files.has(path)), "")
+    return {name: _below(path, files.root) for name, path in paths.items() if path}
 
 
 def _below(path: str, root: Path) -> str:

@@ -99,6 +99,12 @@ def test_wsl_is_told_by_its_kernel_and_its_node(tmp_path: Path) -> None:
     assert host.variables == {"WSL_DISTRO_NAME": "Ubuntu"}
 
 
+def test_library_of_windows_driver_is_found_where_it_lies(tmp_path: Path) -> None:
+    folder = "usr/lib/wsl/drivers/nv_dispsi.inf_amd64_7cc7738d8e428783"
+    host = look(write(tmp_path, {**host_trees.WSL, f"{folder}/libnvdxgdmal.so.1": ""}))
+    assert host.libraries == {"libnvdxgdmal.so.1": f"/{folder}/libnvdxgdmal.so.1"}
+
+
 def test_container_sees_its_host_s_cards_and_no_nodes(tmp_path: Path) -> None:
     host = look(write(tmp_path, host_trees.ON_HOSTS_SYSFS))
     assert host.container == "docker"
