@@ -40,7 +40,7 @@ def hide(
     hidden: set[int] = set()
     failures: list[Failure] = []
     for vendor in (_NVIDIA, _AMD):
-        mine = [number for number, device in enumerate(devices) if device.vendor == vendor]
+        mine = [number for number, device in enumerate(devices) if device.vendor == vendor and not device.trouble]
         names = _names(vendor, variables, with_rocr=with_rocr)
         if not mine or not names:
             continue

@@ -101,7 +101,7 @@ class Host:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Of the system: `smart-app-control` → `on`."""
     groups: tuple[str, ...] = ()
-    """Of this user (POSIX)."""
+    """Of this user (POSIX), those that open devices or give rights."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Of the environment, those that choose devices, libraries and packages; the home folder is written `~`."""
     python: str = ""

@@ -100,7 +100,7 @@ def _finished(one: Device, sources: Sources, named: Iterable[str]) -> Device:
 
 def orders(devices: Sequence[Device], kfd: Sequence[Gpu]) -> dict[str, Sequence[str]]:
     """Give the addresses of each vendor's cards as its runtime numbers them, PCI's order for NVIDIA."""
-    nvidia = [one.address for one in devices if one.vendor == _NVIDIA and not one.trouble]
+    nvidia = [one.address for one in devices if one.vendor == _NVIDIA]
     return {_AMD: [gpu.address for gpu in kfd], _NVIDIA: nvidia}
 
 

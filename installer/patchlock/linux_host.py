@@ -106,10 +106,11 @@ def probe(
         has_asked_nvidia=answered.answer is not None,
         windows=cards,
     )
+    joined = linux_devices.join(sources)
     devices, unclear = hiding.hide(
-        linux_devices.join(sources),
+        joined,
         env,
-        linux_devices.orders(sources.pci, sources.kfd),
+        linux_devices.orders(joined, sources.kfd),
         uuids=linux_devices.uuids(sources.nvidia, sources.kfd),
         with_rocr=True,
     )

@@ -17,6 +17,7 @@ _CGROUPS = (
     (re.compile(r"kubepods"), "kubernetes"),
     (re.compile(r"/lxc[./]|/lxc\b"), "lxc"),
 )
+_GROUPS = frozenset({"render", "video", "root", "sudo", "wheel", "admin", "docker", "kvm", "i2c", "gpio"})
 _OF_WINDOWS, _DRIVERS = "libnvdxgdmal.so.1", "usr/lib/wsl/drivers"
 _LIBRARIES = tuple(name for name in host_words.LIBRARIES if ".so" in name)
 
@@ -44,11 +45,11 @@ def processor(files: Files) -> str:
 
 
 def groups(files: Files) -> list[str]:
-    """Name the groups of this process that the system itself knows, in order."""
+    """Name the groups of this process that open devices or give rights; others may name a person."""
     own = {*os.getgroups(), os.getegid()}
     rows = (line.split(":") for line in files.text("etc/group").splitlines())
-    named = [row[0] for row in rows if len(row) > 2 and row[2].isascii() and row[2].isdigit() and int(row[2]) in own]
-    return sorted(dict.fromkeys(named))
+    named = {row[0] for row in rows if len(row) > 2 and row[2].isascii() and row[2].isdigit() and int(row[2]) in own}
+    return sorted(named & _GROUPS)
 
 
 def distribution(files: Files) -> str:

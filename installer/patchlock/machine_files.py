@@ -12,6 +12,8 @@ _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO, err
 """Nothing is there, or its device has just gone: no failure."""
 _LIMIT = 65_536
 """Bytes; what the kernel says in one file is shorter, but for /proc/cpuinfo, whose first processor is enough."""
+_MOST = 20
+"""Failures that a probe records; a thousand of the same say no more."""
 
 
 class Files:
@@ -63,7 +65,7 @@ class Files:
     def fail(self, why: str) -> None:
         """Record that the probe could not answer, as a clause."""
         failure = Failure(probe=self._probe, why=why)
-        if failure not in self.failures:
+        if failure not in self.failures and len(self.failures) < _MOST:
             self.failures.append(failure)
 
     def _note(self, path: str, error: OSError) -> None:

@@ -107,6 +107,11 @@ def test_cut_off_card_says_what_is_missing_and_the_others_are_there(tmp_path: Pa
     )
 
 
+def test_failures_of_one_kind_are_few(tmp_path: Path) -> None:
+    write(tmp_path, {f"{PCI}/0000:{number:02x}:00.0/class": "?" for number in range(200)})
+    assert len(look(tmp_path).failures) == 20
+
+
 def test_topology_that_lies_is_a_failure(tmp_path: Path) -> None:
     node = host_trees.kfd(1, gfx_target_version=120001000, vendor_id=0x1002, device_id=0x7550, location_id=0x0300)
     host = look(write(tmp_path, {**host_trees.RX_9070_XT, **node}))

@@ -245,7 +245,7 @@ static int32_t get(thing *t, uint32_t p, size_t n, void *to);
 static void *card_table[] = {none, none, none, none, none, supported, get, size};
 static thing cards[2] = {{card_table}, {card_table}};
 static int32_t get(thing *t, uint32_t p, size_t n, void *to) {
-    uint32_t ids[] = {0x1002, 0x7550, 0x24211849, 0xc0};
+    uint32_t ids[] = {IDS};
     uint64_t memory = 17095983104ull, version = (32ull << 48) | (21013ull << 16) | 1000;
     memset(to, 0, n);
     if (p == 1) memcpy(to, &version, 8);
@@ -268,7 +268,7 @@ int32_t DXCoreCreateAdapterFactory(void *iid, void **to) { *to = &factory; retur
 
 @needs_compiler
 def test_windows_cards_are_known_in_wsl(tmp_path: Path) -> None:
-    _compile(DXCORE, tmp_path / "usr/lib/libdxcore.so", RESULT="0")
+    _compile(DXCORE, tmp_path / "usr/lib/libdxcore.so", RESULT="0", IDS="0x1002, 0x7550, 0x24211849, 0xc0")
     assert look(write(tmp_path, host_trees.WSL)).devices == (
         host_trees.device(
             device="7550", revision="c0", name="AMD Radeon RX 9070 XT", memory=17095983104, driver="32.0.21013.1000"
@@ -277,7 +277,15 @@ def test_windows_cards_are_known_in_wsl(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_card_that_windows_and_nvidia_name_is_one(tmp_path: Path) -> None:
+    _compile(DXCORE, tmp_path / "usr/lib/libdxcore.so", RESULT="0", IDS="0x10de, 0x2684, 0, 0xa1")
+    _compile(NVML, tmp_path / "usr/lib/libnvidia-ml.so.1", INIT="return 0;", MEMORY="0")
+    (card,) = look(write(tmp_path, host_trees.WSL)).devices
+    assert (card.device, card.revision, card.name, card.arch) == ("2684", "a1", "NVIDIA GeForce RTX 4090", "sm_89")
+
+
+@needs_compiler
 def test_library_of_windows_that_refuses_is_a_failure(tmp_path: Path) -> None:
-    _compile(DXCORE, tmp_path / "usr/lib/libdxcore.so", RESULT="0x80004002")
+    _compile(DXCORE, tmp_path / "usr/lib/libdxcore.so", RESULT="0x80004002", IDS="0")
     host = look(write(tmp_path, host_trees.WSL))
     assert host.failures == (Failure(probe="dxcore", why="libdxcore.so: DXCoreCreateAdapterFactory gave 0x80004002"),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import pytest
@@ -86,6 +87,12 @@ def test_what_cannot_be_told_is_a_failure_and_hides_nothing(
 ) -> None:
     said = f"{why} chooses among 2 cards, and their order is not known"
     assert _hidden(devices, variables, orders) == ([], [said])
+
+
+def test_card_of_a_virtual_machine_is_not_counted() -> None:
+    passed = dataclasses.replace(OTHER, trouble="vfio-pci has taken it, for a virtual machine")
+    assert _hidden([passed, RTX], {"CUDA_VISIBLE_DEVICES": "0"}, {}) == ([], [])
+    assert _hidden([passed, RTX], {"CUDA_VISIBLE_DEVICES": "1"}, {}) == ([RTX], [])
 
 
 def test_rocr_s_variable_counts_for_nothing_on_windows() -> None:

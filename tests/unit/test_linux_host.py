@@ -217,10 +217,10 @@ def test_node_that_this_user_may_not_open_names_the_group(tmp_path: Path, monkey
     )
 
 
-def test_groups_are_those_of_this_process(tmp_path: Path) -> None:
+def test_groups_are_those_of_this_process_and_name_nobody(tmp_path: Path) -> None:
     own = os.getegid()
-    root = write(tmp_path, {"etc/group": f"mine:x:{own}:\nother:x:{own + 77777}:\nbroken\nodd:x:²:\n"})
-    assert look(root).groups == ("mine",)
+    root = write(tmp_path, {"etc/group": f"ann:x:{own}:\nrender:x:{own}:\nvideo:x:{own + 77777}:\nbroken\nodd:x:²:\n"})
+    assert look(root).groups == ("render",)
 
 
 def test_legacy_apu_is_matched_by_its_id_where_the_topology_has_no_place(tmp_path: Path) -> None:
