@@ -56,7 +56,7 @@ def probe(
         seen: what `probes.basic` says.
         root: of the file system; a recorded machine is a folder.
         environ: variables; None for those of this process.
-        installations: where installations lie, or will.
+        installations: where installations lie, or will; None: the home folder. Of a recorded machine nobody knows.
         patience: seconds for each driver and program.
     """
     env = dict(os.environ if environ is None else environ)
@@ -86,7 +86,7 @@ def probe(
         processor=linux_system.processor(read["system"]),
         memory=main_memory.total(read["memory"]),
         available=main_memory.available(read["memory"]),
-        disk=_free(installations) if installations else 0,
+        disk=_free(installations or Path(env.get(_HOME) or "/")) if root == Path("/") else 0,
         container=linux_system.container(read["system"], env),
         is_wsl=asked.is_wsl,
         tegra=tegra.release(read["tegra"]),

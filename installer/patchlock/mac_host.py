@@ -16,14 +16,14 @@ def probe(seen: Host, installations: Path | None) -> Host:
 
     Args:
         seen: what `probes.basic` says.
-        installations: where installations lie, or will.
+        installations: where installations lie, or will; None: the home folder.
     """
     host = dataclasses.replace(
         seen,
         release=platform.release(),
         distribution=f"macos {platform.mac_ver()[0]}".strip(),
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        disk=disk_room.look(installations).free if installations else 0,
+        disk=disk_room.look(installations or Path.home()).free,
         variables=host_variables.chosen(os.environ),
     )
     return host_variables.masked(host, os.environ.get("HOME", ""), os.environ.get("USER", ""))

@@ -27,7 +27,7 @@ def probe(installations: Path | None = None) -> Host:
     """Observe this machine, its cards, drivers and settings; what cannot be seen is among its failures.
 
     Args:
-        installations: where installations lie, or will; None: free room is not looked at.
+        installations: where installations lie, or will; None: the user's folder.
     """
     if sys.platform == "win32":
         from patchlock import windows_host
