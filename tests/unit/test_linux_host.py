@@ -9,7 +9,7 @@ import host_trees
 import pytest
 from host_trees import CARD, PROCESSOR, device, look, write
 
-from patchlock import host_words, probes
+from patchlock import host_words, mac_host, probes
 from patchlock.hosts import Device, Host, Node
 
 GB = 1024**3
@@ -246,6 +246,29 @@ def test_topology_without_a_bus_is_a_card_too(tmp_path: Path) -> None:
 def test_nodes_of_processors_and_of_nvidia_are_no_gpus_of_amd(tmp_path: Path) -> None:
     other = host_trees.kfd(1, gfx_target_version=0, vendor_id=0x10DE, device_id=0x2684, location_id=0x0100)
     assert look(write(tmp_path, {**host_trees.CPU_NODE, **other})).devices == ()
+
+
+def test_libraries_are_those_of_the_machine_s_processor(tmp_path: Path) -> None:
+    rows = [(0x0303, "libcuda.so.1", "/x86/libcuda.so.1"), (0x0A03, "libcuda.so.1", "/tegra/libcuda.so.1")]
+    root = write(tmp_path, {"etc/ld.so.cache": host_trees.loader_cache(rows)})
+    assert look(root, "aarch64").libraries == {"libcuda.so.1": "/tegra/libcuda.so.1"}
+    assert look(root, "x86_64").libraries == {"libcuda.so.1": "/x86/libcuda.so.1"}
+
+
+def test_memory_that_is_available_is_what_the_container_has_left(tmp_path: Path) -> None:
+    limits = {"memory.max": "4000000000\n", "memory.current": "1000000000\n"}
+    tree = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    host = look(write(tmp_path, {**host_trees.SYSTEM, **tree}))
+    assert (host.memory, host.available) == (4_000_000_000, 3_000_000_000)
+
+
+def test_mac_has_its_memory_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/Users/ann")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/Users/ann/lib")
+    host = mac_host.probe(Host(os="macos", machine="arm64"), tmp_path)
+    assert host.memory > GB
+    assert host.disk > 0
+    assert host.variables["LD_LIBRARY_PATH"] == "~/lib"
 
 
 def test_this_machine_is_observed() -> None:
