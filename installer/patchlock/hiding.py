@@ -100,7 +100,8 @@ def _left(value: str, cards: Sequence[int], uuids: Sequence[str], *, has_order: 
         if entry.lower().startswith("mig-"):
             return None
         if entry.lower().startswith("gpu-"):
-            if not all(uuids):
+            # One that has no name may be meant by a part of a name, not by a whole one.
+            if not all(uuids) and entry.lower() not in map(str.lower, uuids):
                 return None
             named = [card for card, uuid in zip(cards, uuids, strict=True) if uuid.lower().startswith(entry.lower())]
             if len(named) != 1:

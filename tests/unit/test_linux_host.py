@@ -13,6 +13,7 @@ from patchlock import host_words, mac_host, probes
 from patchlock.hosts import Device, Host, Node
 
 GB = 1024**3
+RTX_4090 = host_trees.pci("0000:01:00.0", "10de:2684:a1", driver="nvidia")
 
 
 @pytest.mark.parametrize("name", host_trees.TREES)
@@ -246,6 +247,30 @@ def test_topology_without_a_bus_is_a_card_too(tmp_path: Path) -> None:
 def test_nodes_of_processors_and_of_nvidia_are_no_gpus_of_amd(tmp_path: Path) -> None:
     other = host_trees.kfd(1, gfx_target_version=0, vendor_id=0x10DE, device_id=0x2684, location_id=0x0100)
     assert look(write(tmp_path, {**host_trees.CPU_NODE, **other})).devices == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "hidden"),
+    [
+        ({"HIP_VISIBLE_DEVICES": "0"}, [PROCESSOR]),
+        ({"HIP_VISIBLE_DEVICES": "1"}, [CARD]),
+        ({"ROCR_VISIBLE_DEVICES": "GPU-1234567890abcdef"}, [PROCESSOR]),
+        ({"HIP_VISIBLE_DEVICES": "-1"}, [CARD, PROCESSOR]),
+    ],
+    ids=["first", "second", "by-name", "all"],
+)
+def test_cards_are_hidden_as_the_topology_counts_them(
+    tmp_path: Path, variables: dict[str, str], hidden: list[str]
+) -> None:
+    host = look(write(tmp_path, host_trees.DESKTOP), **variables)
+    assert [one.address for one in host.devices if one.is_hidden] == hidden
+    assert host.variables == variables
+
+
+def test_cards_of_nvidia_are_hidden_as_the_buses_count_them(tmp_path: Path) -> None:
+    tree = {**RTX_4090, **host_trees.pci("0000:02:00.0", "10de:2684:a1", driver="nvidia")}
+    host = look(write(tmp_path, tree), CUDA_VISIBLE_DEVICES="1")
+    assert [one.is_hidden for one in host.devices] == [True, False]
 
 
 def test_libraries_are_those_of_the_machine_s_processor(tmp_path: Path) -> None:
