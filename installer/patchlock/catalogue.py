@@ -19,6 +19,7 @@ from patchlock import (
     index_tables,
     need_tables,
     policy_tables,
+    trouble_tables,
 )
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
@@ -35,6 +36,7 @@ from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
 from patchlock.needs import Resource
 from patchlock.policy.values import Rules
 from patchlock.tables import Report, Table, line_index
+from patchlock.troubles import Trouble
 
 T = TypeVar("T")
 
@@ -138,6 +140,24 @@ class Catalogue:
             CatalogueError: its file has mistakes; carries all of them.
         """
         return _read(self.root, f"profiles/needs/{name}.toml", lambda table: need_tables.resource(table, name))
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Read the known troubles of machines, sorted by name.
+
+        Raises:
+            CatalogueError: files have mistakes; carries all of all files.
+        """
+        found: list[Trouble] = []
+        problems: list[Problem] = []
+        for name in sorted(path.stem for path in self.root.glob("profiles/troubles/*.toml")):
+            file = f"profiles/troubles/{name}.toml"
+            try:
+                found.append(_read(self.root, file, lambda table, name=name: trouble_tables.trouble(table, name)))  # type: ignore[misc]
+            except CatalogueError as error:
+                problems += error.problems
+        if problems:
+            raise CatalogueError(problems)
+        return tuple(found)
 
     def rules(self) -> Rules:
         """Read the rules of locks; a catalogue without `profiles/policy/` has none.

@@ -75,6 +75,10 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("recipes", "recipe_tables", "build_records"), 1),
     **dict.fromkeys(("sdist_unpacking", "build_tools", "build_room", "build_store", "build_judging", "products"), 2),
     **dict.fromkeys(("build_shop", "source_builds", "in_tree"), 3),
+    **dict.fromkeys(
+        ("troubles", "trouble_clauses", "trouble_devices", "trouble_rules", "trouble_tables", "diagnosis"), 1
+    ),
+    "environment_facts": 2,
     **dict.fromkeys(("cli", "__main__"), 4),
     "kernels": 0,
     "": 0,  # the package itself holds the version

@@ -24,6 +24,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli.verifying",
         "Prove that an installed app still works: packages, imports, a computation on the device.",
     ),
+    "doctor": (
+        "patchlock.cli.doctoring",
+        "Name the known troubles that this machine shows, what cures each, and the command that proves the cure.",
+    ),
     "run": ("patchlock.cli.installing", "Start an installed app; what follows `--` goes to it."),
     "rollback": (
         "patchlock.cli.installing",

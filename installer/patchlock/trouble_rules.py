@@ -1,0 +1,135 @@
+"""Tests of troubles that no key of the catalogue can say, each with a name; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from patchlock.devices import Known
+from patchlock.policy.values import Family
+from patchlock.troubles import Facts, Test
+
+_FOUR_GB = 4 * 1024**3
+_TORCH = canonicalize_name("torch")
+_MANAGERS = (".venv", "venv", "site-packages", "_rocm_sdk")
+"""Parts of a path that lies in an environment."""
+
+
+def adapter_ram_lies(facts: Facts) -> str | None:
+    """Hold where Windows' `AdapterRAM` is at its end of 32 bits and the driver knows of more.
+
+    Source: https://learn.microsoft.com/windows/win32/cimwin32prov/win32-videocontroller (AdapterRAM is uint32)
+    """
+    claimed = facts.recording.host.settings.get("adapter-ram", "")
+    largest = max((device.device.memory for device in facts.devices), default=0)
+    if not claimed.isdecimal() or int(claimed) > _FOUR_GB or largest <= _FOUR_GB:
+        return None
+    return f"Win32_VideoController claims {int(claimed) / 1024**3:.1f} GB, the driver {largest / 1024**3:.1f} GB"
+
+
+def family_differs(facts: Facts) -> str | None:
+    """Hold where a member of a binary family is for another version, or another build, of its head."""
+    for family in facts.families:
+        for name in sorted(family.members):
+            if (words := _differs(family, name, facts)) is not None:
+                return words
+    return None
+
+
+def _differs(family: Family, name: str, facts: Facts) -> str | None:
+    head, member = (_version(facts.version(canonicalize_name(one))) for one in (family.head, name))
+    if head is None or member is None:
+        return None
+    row = family.members[canonicalize_name(name)].get(Version(member.public))
+    if row is not None and Version(head.public) not in row.fits:
+        fits = ", ".join(map(str, row.fits))
+        return f"{name} is {member}, which is made for {family.head} {fits}; {family.head} is {head}"
+    builds = row.builds if row is not None else "same-if-tagged"
+    if builds != "any" and head.local and member.local and _backend(head.local) != _backend(member.local):
+        return f"{name} is the build {member.local}, and {family.head} the build {head.local}"
+    return None
+
+
+def _backend(local: str) -> str:
+    """Shorten a local version to what must agree: `cu130`, `cpu`, `rocm7.2`; a commit beside it says nothing."""
+    found = re.match(r"cpu|cu\d+|rocm[\d.]*\d|xpu", local)
+    return found[0] if found else local
+
+
+def _version(text: str) -> Version | None:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def override_names_own_arch(facts: Facts) -> str | None:
+    """Hold where `HSA_OVERRIDE_GFX_VERSION` makes every card what it is anyway.
+
+    Source: rocm-cli, `crates/rocm-core/src/diagnose.rs`, check 2
+    """
+    value = facts.recording.host.variables.get("HSA_OVERRIDE_GFX_VERSION", "")
+    spoofed = _gfx(value)
+    archs = {device.arch for device in facts.devices if device.arch.startswith("gfx")}
+    if not spoofed or archs != {spoofed}:
+        return None
+    return f"HSA_OVERRIDE_GFX_VERSION={value} says {spoofed}, which the card is anyway"
+
+
+def _gfx(version: str) -> str:
+    """Turn `11.0.3` into `gfx1103`; "" where it is no such version."""
+    found = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
+    return f"gfx{int(found[1])}{int(found[2]):x}{int(found[3]):x}" if found else ""
+
+
+def rocm_before_environment(facts: Facts) -> str | None:
+    """Hold where PATH has a ROCm or HIP SDK, and torch brings its own."""
+    folders = facts.recording.host.settings.get("rocm-on-path", "")
+    local = facts.version(_TORCH).partition("+")[2]
+    outside = [one for one in re.split(r";|(?<!\b[A-Za-z]):", folders) if one and not _is_environment(one)]
+    if not outside or not (local.startswith("rocm") or facts.version(canonicalize_name("rocm"))):
+        return None
+    return f"PATH has {outside[0]}, and torch {facts.version(_TORCH)} brings its own ROCm"
+
+
+def _is_environment(folder: str) -> bool:
+    return any(part in _MANAGERS for part in re.split(r"[\\/]", folder))
+
+
+def two_onnxruntimes(facts: Facts) -> str | None:
+    """Hold where several distributions that all write `onnxruntime/` are in one environment."""
+    found = [f"{name} {version}" for name, version in sorted(facts.recording.packages.items()) if _is_runtime(name)]
+    return f"{' and '.join(found)} share one folder" if len(found) > 1 else None
+
+
+def _is_runtime(name: str) -> bool:
+    return (
+        re.fullmatch(r"(ort-nightly|onnxruntime)(-(gpu|directml|rocm|migraphx|openvino|qnn|windowsml|silicon))?", name)
+        is not None
+    )
+
+
+def every_card_hidden(facts: Facts) -> str | None:
+    """Hold where a variable hides all cards of a machine that has some."""
+    real = [device for device in facts.devices if not (isinstance(device, Known) and device.card.is_integrated)]
+    if not real or not all(device.device.is_hidden for device in real):
+        return None
+    names = ", ".join(device.device.name or device.device.device for device in real)
+    variables = facts.recording.host.variables
+    said = [f"{name}={variables[name]}" for name in _HIDING if name in variables]
+    return f"{' and '.join(said) or 'a variable'} hides {names}"
+
+
+_HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+
+RULES: Mapping[str, Test] = {
+    "adapter-ram-lies": adapter_ram_lies,
+    "every-card-hidden": every_card_hidden,
+    "family-differs": family_differs,
+    "override-names-own-arch": override_names_own_arch,
+    "rocm-before-environment": rocm_before_environment,
+    "two-onnxruntimes": two_onnxruntimes,
+}
