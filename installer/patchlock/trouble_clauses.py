@@ -64,6 +64,11 @@ def _release(table: Table, key: str) -> Iterator[Test]:
     yield _bounded("the kernel", table.parse(key, specifiers, SpecifierSet()), lambda host: host.release)
 
 
+def _glibc(table: Table, key: str) -> Iterator[Test]:
+    wanted = table.parse(key, specifiers, SpecifierSet())
+    yield _bounded("glibc", wanted, lambda host: host.libc.removeprefix("glibc ") if host.libc[:5] == "glibc" else "")
+
+
 def _python(table: Table, key: str) -> Iterator[Test]:
     yield _bounded("Python", table.parse(key, specifiers, SpecifierSet()), lambda host: host.python)
 
@@ -282,6 +287,7 @@ CLAUSES: Mapping[str, Callable[[Table, str], Iterator[Test]]] = {
     "container": _container,
     "jetson": _jetson,
     "release": _release,
+    "glibc": _glibc,
     "python": _python,
     "python-maker": _maker,
     "versions": _versions,

@@ -68,12 +68,20 @@ def _pattern(row: Table, key: str) -> re.Pattern[str] | None:
 def _shown(wanted: _Wanted, facts: Facts) -> str | None:
     for one in facts.devices:
         if wanted.fits(one):
-            name = (
-                one.card.name
-                if isinstance(one, Known)
-                else one.device.name or f"{one.device.vendor}:{one.device.device}"
-            )
             trouble = f": {one.device.trouble}" if one.device.trouble else ""
             hidden = ", hidden by a variable" if one.device.is_hidden else ""
-            return f"there is {name}{f' ({one.arch})' if one.arch else ''}{hidden}{trouble}"
+            return f"there is {named(one)}{f' ({one.arch})' if one.arch else ''}{hidden}{trouble}"
     return None
+
+
+def named(one: Known | Unknown) -> str:
+    """Name a device as the table has it, else as its driver does, else by its ids or its maker."""
+    if isinstance(one, Known):
+        return one.card.name
+    device = one.device
+    return device.name or (
+        f"{device.vendor}:{device.device}" if device.device else _MAKERS.get(device.vendor, "a card")
+    )
+
+
+_MAKERS = {"1002": "a card of AMD", "10de": "a card of NVIDIA", "8086": "a card of Intel"}

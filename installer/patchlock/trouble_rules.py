@@ -10,11 +10,12 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.devices import Known
 from patchlock.policy.values import Family
+from patchlock.trouble_devices import named
 from patchlock.troubles import Facts, Test
 
 _FOUR_GB = 4 * 1024**3
 _TORCH = canonicalize_name("torch")
-_MANAGERS = (".venv", "venv", "site-packages", "_rocm_sdk")
+_OF_ENVIRONMENTS = (".venv", "venv", "site-packages", "_rocm_sdk")
 """Parts of a path that lies in an environment."""
 
 
@@ -96,7 +97,7 @@ def rocm_before_environment(facts: Facts) -> str | None:
 
 
 def _is_environment(folder: str) -> bool:
-    return any(part in _MANAGERS for part in re.split(r"[\\/]", folder))
+    return any(part in _OF_ENVIRONMENTS for part in re.split(r"[\\/]", folder))
 
 
 def two_onnxruntimes(facts: Facts) -> str | None:
@@ -117,10 +118,9 @@ def every_card_hidden(facts: Facts) -> str | None:
     real = [device for device in facts.devices if not (isinstance(device, Known) and device.card.is_integrated)]
     if not real or not all(device.device.is_hidden for device in real):
         return None
-    names = ", ".join(device.device.name or device.device.device for device in real)
     variables = facts.recording.host.variables
-    said = [f"{name}={variables[name]}" for name in _HIDING if name in variables]
-    return f"{' and '.join(said) or 'a variable'} hides {names}"
+    said = [f'{name}="{variables[name]}"' for name in _HIDING if name in variables]
+    return f"{' and '.join(said) or 'a variable'} hides {', '.join(map(named, real))}"
 
 
 _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")

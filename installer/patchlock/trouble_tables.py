@@ -15,7 +15,21 @@ _ANYWHERE = ("{python}", "docker", "nvidia-smi", "patchlock")
 READERS = {
     "sh": (
         *_ANYWHERE,
-        *("cat", "command", "dpkg-query", "env", "grep", "groups", "head", "id", "ldconfig", "ls", "lsmod", "modinfo"),
+        *(
+            "cat",
+            "command",
+            "dpkg-query",
+            "env",
+            "getconf",
+            "grep",
+            "groups",
+            "head",
+            "id",
+            "ldconfig",
+            "ls",
+            "lsmod",
+            "modinfo",
+        ),
         *("printenv", "rocminfo", "sort", "tail", "test", "uname", "wc"),
     ),
     "powershell": (

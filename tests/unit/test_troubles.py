@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, cast
 
+import click
 import pytest
 import tree_sitter
 import tree_sitter_powershell
@@ -18,6 +19,8 @@ from conftest import ROOT
 
 from patchlock import diagnosis, host_words, hosts
 from patchlock.catalogue import Catalogue
+from patchlock.cli import _Commands
+from patchlock.cli import patchlock as group
 from patchlock.devices import Card
 from patchlock.troubles import NEEDS, SHELLS, Facts, Shell
 
@@ -256,3 +259,17 @@ def test_what_a_remedy_needs_is_what_its_commands_use(name: str) -> None:
         assert ("sudo " in text) == ("sudo" in remedy.needs)
         assert set(remedy.needs) <= set(NEEDS)
         assert "sudo" not in remedy.proof
+
+
+@pytest.mark.parametrize(
+    "command",
+    sorted(
+        {param.values[0] for shell in SHELLS for param in _commands(shell) if param.values[0].startswith("patchlock ")}
+    ),
+)
+def test_commands_of_ours_are_ones_that_there_are(command: str) -> None:
+    _, name, *arguments = _pasted(command).split()
+    found = _Commands().get_command(click.Context(group), name)
+    assert found is not None
+    context = found.make_context(name, arguments)
+    assert context.params.get("profile") in {None, *CATALOGUE.profile_names()}
