@@ -31,11 +31,20 @@ def diagnose(
     recording: Recording, cards: Iterable[Card], entries: Iterable[Trouble], families: Iterable[Family] = ()
 ) -> tuple[Finding, ...]:
     """Find the known troubles of a machine, the surest first, then by name."""
-    cards = tuple(cards)
-    identified = tuple(devices.identify(device, cards) for device in recording.host.devices)
-    facts = Facts(recording=recording, devices=identified, families=tuple(families))
+    facts = gathered(recording, cards, families)
     found = [finding for entry in entries if (finding := _found(entry, facts)) is not None]
     return tuple(sorted(found, key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
+
+
+def gathered(recording: Recording, cards: Iterable[Card], families: Iterable[Family] = ()) -> Facts:
+    """Put together what signs are looked for in."""
+    cards = tuple(cards)
+    return Facts(
+        recording=recording,
+        said="\n".join(recording.says),
+        devices=tuple(devices.identify(device, cards) for device in recording.host.devices),
+        families=tuple(families),
+    )
 
 
 def _found(entry: Trouble, facts: Facts) -> Finding | None:

@@ -225,8 +225,10 @@ def _says(table: Table, key: str) -> Iterator[Test]:
     patterns = [pattern for text in table.texts(key) if (pattern := _regex(table, key, text)) is not None]
 
     def test(facts: Facts) -> str | None:
-        for line in facts.recording.says:
-            if any(pattern.search(line) for pattern in patterns):
+        # One search in the whole text is many times as fast as one in each of thousands of lines.
+        likely = [pattern for pattern in patterns if pattern.search(facts.said)]
+        for line in facts.recording.says if likely else ():
+            if any(pattern.search(line) for pattern in likely):
                 words = " ".join(line.split())
                 return f'a program printed "{words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"}"'
         return None
@@ -274,7 +276,7 @@ def _regexes(table: Table, key: str, known: tuple[str, ...] | None) -> Iterator[
 
 def _regex(table: Table, key: str, text: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(text, re.IGNORECASE)
+        return re.compile(text)
     except re.error as error:
         table.problem(key, f'"{text}" is no regular expression: {error}')
         return None

@@ -59,7 +59,7 @@ def device_tests(table: Table, key: str, *, is_there: bool) -> Iterator[Test]:
 def _pattern(row: Table, key: str) -> re.Pattern[str] | None:
     text = row.text(key, "")
     try:
-        return re.compile(text, re.IGNORECASE) if text else None
+        return re.compile(text) if text else None
     except re.error as error:
         row.problem(key, f'"{text}" is no regular expression: {error}')
         return None

@@ -38,6 +38,8 @@ class Facts:
     """All that signs are looked for in."""
 
     recording: Recording
+    said: str
+    """The lines that programs printed, as one text."""
     devices: tuple[Known | Unknown, ...]
     families: tuple[Family, ...] = ()
     """Which versions of binary distributions fit together."""

@@ -63,6 +63,17 @@ def test_a_log_that_is_no_text_is_read_all_the_same(face: Callable[..., Said], t
     assert face("doctor", "--says-file", "log").returncode == 1
 
 
+def test_of_a_huge_log_the_last_lines_are_read_each_once_and_not_in_full(
+    face: Callable[..., Said], tmp_path: Path
+) -> None:
+    progress = "".join(f"{number} of 40000\r\n" for number in range(40_000)) + "again\n" * 9_000
+    (tmp_path / "log").write_text(f"{progress}{'x' * 3_000_000}\n{DML}\n")
+    done = face("doctor", "--says-file", "log", "--json")
+    says = json.loads(done.stdout)["data"]["recording"]["says"]
+    assert (len(says), len(says[-2]), says[-3:]) == (5_000, 1_000, ["again", "x" * 1_000, DML])
+    assert done.returncode == 1
+
+
 def test_a_log_that_is_not_there_is_a_sentence(face: Callable[..., Said]) -> None:
     done = face("doctor", "--says-file", "nothing.txt")
     assert done.returncode == 2

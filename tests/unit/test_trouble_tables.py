@@ -137,7 +137,7 @@ RECORDING = Recording(host=HOST, packages={"torch": "2.7.1+cu118", "numpy": "2.0
         pytest.param("devices = [{ arch = 'sm_8.' }]", "there is NVIDIA GeForce RTX 4090 (sm_89)", id="device"),
         pytest.param("devices = [{ family = ['rdna4'], integrated = false, trouble = '43' }]", "there is RX 9070 XT (gfx1201): code 43", id="known-device"),
         pytest.param("no-devices = [{ vendor = ['8086'] }]\nwsl = true", "this is WSL", id="no-device"),
-        pytest.param("says = ['BROKEN']", 'a program printed "a broken line"', id="says"),
+        pytest.param("says = ['fine', '(?i)BROKEN']", 'a program printed "a broken line"', id="says"),
     ],
 )  # fmt: skip
 def test_condition_holds_and_tells_what_was_seen(tmp_path: Path, condition: str, seen: str) -> None:
@@ -182,6 +182,8 @@ def test_condition_holds_and_tells_what_was_seen(tmp_path: Path, condition: str,
         "devices = [{ vendor = ['10de'], integrated = false }]",
         "no-devices = [{ hidden = false }]",
         "says = ['fine']",
+        "says = ['Broken']",
+        "says = ['line.*broken']",
         "wsl = true\nsays = ['fine']",
     ],
 )

@@ -22,7 +22,7 @@ from patchlock.catalogue import Catalogue
 from patchlock.cli import _Commands
 from patchlock.cli import patchlock as group
 from patchlock.devices import Card
-from patchlock.troubles import NEEDS, SHELLS, Facts, Shell
+from patchlock.troubles import NEEDS, SHELLS, Shell
 
 CATALOGUE = Catalogue(root=ROOT)
 ENTRIES = {entry.name: entry for entry in CATALOGUE.troubles()}
@@ -112,9 +112,7 @@ def test_each_sign_is_shown_by_a_case(name: str) -> None:
     entry = ENTRIES[name]
     shown = set()
     for case in CASES[name]["fires"]:
-        recording = _recording(case)
-        found = tuple(diagnosis.devices.identify(device, CARDS) for device in recording.host.devices)
-        facts = Facts(recording=recording, devices=found, families=FAMILIES)
+        facts = diagnosis.gathered(_recording(case), CARDS, FAMILIES)
         shown |= {at for at, sign in enumerate(entry.signs, 1) if sign.condition.seen(facts) is not None}
     assert shown == set(range(1, len(entry.signs) + 1))
 

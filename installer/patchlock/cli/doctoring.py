@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from patchlock.hosts import Recording
     from patchlock.troubles import Remedy, Shell
 
-_LINES = 20_000
-"""Of a log that are looked at, the last ones: what went wrong is at the end."""
+_LINES, _LETTERS = 5_000, 1_000
+"""So many different lines of a log are looked at, the last ones, and so much of each: what went wrong is at the end."""
 
 
 @click.command("doctor")
@@ -76,8 +76,9 @@ def _decoded(log: bytes) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Split what was printed; the home folder, which names the user, is written `~`."""
-    return [line.replace(str(Path.home()), "~") for line in text.splitlines()[-_LINES:] if line.strip()]
+    """Split what was printed, each line once; the home folder, which names the user, is written `~`."""
+    lines = dict.fromkeys(line[:_LETTERS].replace(str(Path.home()), "~") for line in text.splitlines() if line.strip())
+    return list(lines)[-_LINES:]
 
 
 def _environment(app: str, profile: str | None) -> Path:
