@@ -28,7 +28,7 @@ class Device:
     name: str = ""
     """As the driver or the system calls it: `AMD Radeon(TM) Graphics`."""
     address: str = ""
-    """PCI address as Linux writes it (`0000:03:00.0`); "" elsewhere."""
+    """PCI address as Linux writes it (`0000:03:00.0`), on Windows too; "" where not known."""
     arch: str = ""
     """As the driver says: `gfx1201`, `sm_110`; "" where no driver says. What the table of devices knows is not here."""
     memory: int = 0
@@ -74,7 +74,7 @@ class Host:
     release: str = ""
     """Of the kernel (`6.8.12-tegra`), or of Windows (`10.0.26100`)."""
     distribution: str = ""
-    """ID and VERSION_ID of Linux (`ubuntu 24.04`); "" elsewhere."""
+    """ID and VERSION_ID of Linux (`ubuntu 24.04`); `windows 11 24H2`; "" elsewhere."""
     processor: str = ""
     """The processor's name for people."""
     memory: int = 0
@@ -84,7 +84,7 @@ class Host:
     disk: int = 0
     """Bytes free where installations lie."""
     container: str = ""
-    """`docker`, `podman`, `lxc`, …; a hint, as some virtual machines look like containers."""
+    """`docker`, `podman`, `lxc`, `wine`, …; a hint, as some virtual machines look like containers."""
     is_wsl: bool = False
     tegra: str = ""
     """Release of Jetson Linux, `38.4.0`; "" where this is no Jetson."""
