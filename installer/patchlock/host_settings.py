@@ -56,10 +56,19 @@ def user_site(files: Files, environ: Mapping[str, str]) -> str:
     if not base.startswith("/") or "\0" in base:
         return ""
     below = f"{base.strip('/')}/lib"
+    pythons = (name for name in files.names(below) if name.startswith("python3"))
+    return shadowing(name for python in pythons for name in files.names(f"{below}/{python}/site-packages"))
+
+
+def shadowing(names: Iterable[str]) -> str:
+    """Name the distributions that choose what computes, comma separated.
+
+    Args:
+        names: of all that a site folder has; the folders of distributions end in `.dist-info`.
+    """
     found = set()
-    for python in (name for name in files.names(below) if name.startswith("python3")):
-        for name in files.names(f"{below}/{python}/site-packages"):
-            distribution, _, kind = name.partition("-")
-            if kind.endswith(".dist-info"):
-                found.add(re.sub(r"[-_.]+", "-", distribution).lower())
+    for name in names:
+        distribution, _, kind = name.partition("-")
+        if kind.endswith(".dist-info"):
+            found.add(re.sub(r"[-_.]+", "-", distribution).lower())
     return ",".join(sorted(one for one in found if one in _SHADOWING or one.startswith(_PREFIXES)))
