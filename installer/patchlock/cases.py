@@ -1,16 +1,23 @@
-"""Read the before/after pairs that lie beside an app's patches; writes nothing.
+"""Read the before/after pairs that lie beside an app's patches, and beside those that it shares; writes nothing.
 
 `patches/<app>/cases/<patch>/<case>/before/<path>` and `after/<path>`; without `after`, nothing may change. A file
-`outcome` holds what must become of the patch, such as `required at import`.
+`outcome` holds what must become of the patch, such as `required at import`. `patches/shared/cases/` has those of the
+shared sets; where an app has a case of its own for such a patch, both count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock.errors import CatalogueError, Problem, nearest
 from patchlock.model import App, OutcomeKind
+from patchlock.shared_sets import FOLDER
 from patchlock.trials import Case
+
+SHARED = PurePosixPath(FOLDER) / "cases"
+_ANY_REQUIREMENTS = PurePosixPath("requirements.txt")
+"""In a case of a shared set: the app's first requirement file."""
 
 
 def read(root: Path, app: App) -> tuple[Case, ...]:
@@ -19,12 +26,14 @@ def read(root: Path, app: App) -> tuple[Case, ...]:
     Raises:
         CatalogueError: a case is of no patch, has nothing before, or asks for an outcome that there is not.
     """
-    folder = root / "patches" / app.name / "cases"
     ids = [patch.id for patch in app.patches]
+    shared = {patch.id for one in app.shared for patch in one.patches}
+    folders = [root / "patches" / app.name / "cases" / "*"]
+    folders += [root / SHARED / patch for patch in sorted(shared)]
     words = [kind.value for kind in OutcomeKind]
     found: list[Case] = []
     problems: list[Problem] = []
-    for place in sorted(path for path in folder.glob("*/*") if path.is_dir()):
+    for place in sorted(path for one in folders for path in root.glob(f"{one.relative_to(root)}/*") if path.is_dir()):
         file = place.relative_to(root).as_posix()
         patch, outcome = place.parent.name, place / "outcome"
         wanted = outcome.read_text(encoding="utf-8").strip() if outcome.is_file() else ""
@@ -41,15 +50,15 @@ def read(root: Path, app: App) -> tuple[Case, ...]:
             remedy = "write what becomes of it, or a file `outcome`"
             problems.append(Problem(file=file, line=0, key="", what="it has no folder `after`", remedy=remedy))
         else:
-            after = _tree(place / "after") if (place / "after").is_dir() else None
-            found.append(
-                Case(patch=patch, name=place.name, before=_tree(place / "before"), after=after, outcome=wanted)
-            )
+            names = {_ANY_REQUIREMENTS: app.requirement_files[0]} if patch in shared else {}
+            after = _tree(place / "after", names) if (place / "after").is_dir() else None
+            before = _tree(place / "before", names)
+            found.append(Case(patch=patch, name=place.name, before=before, after=after, outcome=wanted))
     if problems:
         raise CatalogueError(problems)
     return tuple(found)
 
 
-def _tree(folder: Path) -> dict[PurePosixPath, bytes]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {PurePosixPath(path.relative_to(folder).as_posix()): path.read_bytes() for path in files}
+def _tree(folder: Path, names: Mapping[PurePosixPath, PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    files = {path: PurePosixPath(path.relative_to(folder).as_posix()) for path in sorted(folder.rglob("*"))}
+    return {names.get(name, name): path.read_bytes() for path, name in files.items() if path.is_file()}

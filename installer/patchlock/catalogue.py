@@ -19,6 +19,7 @@ from patchlock import (
     index_tables,
     need_tables,
     policy_tables,
+    shared_sets,
     trouble_tables,
 )
 from patchlock.distribution_tables import Distribution
@@ -32,7 +33,7 @@ from patchlock.errors import (
     nearest,
 )
 from patchlock.lock_rules import LockRules
-from patchlock.model import App, Patch, Platform, Profile, RecordedIndex
+from patchlock.model import App, Patch, Platform, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
 from patchlock.policy.values import Rules
 from patchlock.tables import Report, Table, line_index
@@ -71,10 +72,30 @@ class Catalogue:
         app = _read(
             self.root,
             f"patches/{name}/app.toml",
-            lambda table: declarations.app(table, name, self.profile_names(), self.resource_names()),
+            lambda table: declarations.app(
+                table, name, self.profile_names(), self.resource_names(), self._shared_of(table)
+            ),
         )
         self._require_patched(app.rules, app.origin.file)
         return dataclasses.replace(app, patches=codemods.bind(app.patches, self.root / "patches" / name))
+
+    def shared_names(self) -> tuple[str, ...]:
+        """List the shared sets of patches, sorted."""
+        return tuple(sorted(path.stem for path in self.root.glob(f"{shared_sets.FOLDER}/*.toml")))
+
+    def shared(self, name: str) -> SharedSet:
+        """Read one shared set of patches, as no app has it yet.
+
+        Raises:
+            CatalogueError: its file has mistakes; carries all of them.
+        """
+        file = f"{shared_sets.FOLDER}/{name}.toml"
+        return _read(self.root, file, lambda table: shared_sets.shared_set(table, name, self.profile_names()))
+
+    def _shared_of(self, table: Table) -> tuple[SharedSet, ...]:
+        names = self.shared_names()
+        read = tuple(self.shared(name) for name in dict.fromkeys(shared_sets.wanted(table)) if name in names)
+        return shared_sets.taken(table, read, names)
 
     def profile(self, name: str) -> Profile:
         """Read one profile.
@@ -240,13 +261,14 @@ class Catalogue:
                 profiles.append(self.profile(name))
             except CatalogueError as error:
                 problems += error.problems
-        for name in self.resource_names():
-            try:
-                self.resource(name)
-            except CatalogueError as error:
-                problems += error.problems
+        for read, names in ((self.resource, self.resource_names()), (self.shared, self.shared_names())):
+            for name in names:
+                try:
+                    read(name)
+                except CatalogueError as error:
+                    problems += error.problems
         if problems:
-            raise CatalogueError(problems)
+            raise CatalogueError(list(dict.fromkeys(problems)))  # a shared set's are those of each app that takes it
         return tuple(apps), tuple(profiles)
 
 

@@ -7,6 +7,7 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TypeVar
 
 from packaging.specifiers import SpecifierSet
@@ -24,6 +25,7 @@ from patchlock.check_kinds import (
 )
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
+from patchlock.lock_rules import LockRules
 from patchlock.model import (
     App,
     CommitId,
@@ -35,6 +37,7 @@ from patchlock.model import (
     Patch,
     Profile,
     RefusedPair,
+    SharedSet,
     Upstream,
 )
 from patchlock.ops import OPS
@@ -66,7 +69,11 @@ CHECKS: Mapping[str, type[Check]] = {
 
 
 def app(
-    root: Table, name: str, profiles: tuple[str, ...] | None = None, resources: tuple[str, ...] | None = None
+    root: Table,
+    name: str,
+    profiles: tuple[str, ...] | None = None,
+    resources: tuple[str, ...] | None = None,
+    shared: tuple[SharedSet, ...] = (),
 ) -> App:
     """Read an app's file.
 
@@ -75,10 +82,13 @@ def app(
         name: the app's name.
         profiles: names of the profiles that there are; None accepts any.
         resources: names of what `[[need]]` may name; None accepts any.
+        shared: the sets that it names, as it takes them; see `shared_sets.taken`.
     """
     table = root.table("app")
+    table.known(("shared", "without", "expect"))
     upstream = root.table("upstream")
-    declared = patches(root, profiles)
+    theirs = tuple(patch for one in shared for patch in one.patches)
+    declared = patches(root, profiles, {patch.id: patch.origin for patch in theirs})
     read = App(
         name=_name(table, name),
         title=table.text("title"),
@@ -89,10 +99,11 @@ def app(
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
         python=table.parse("python", specifiers, SpecifierSet()),
-        rules=rule_tables.rules(root, profiles),
+        rules=sum((one.rules for one in shared), LockRules()) + rule_tables.rules(root, profiles),
         recipes=recipe_tables.recipes(root, profiles, patches),
         in_tree=recipe_tables.in_tree(root, profiles),
-        patches=declared,
+        patches=(*theirs, *declared),
+        shared=shared,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
         refusals=_refusals(root, profiles),
@@ -198,10 +209,19 @@ class _Declared:
     patch: Patch | None
 
 
-def patches(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Patch, ...]:
-    """Read the `[[patch]]` tables of a file; `profiles` as for `app`."""
+def patches(
+    root: Table, profiles: tuple[str, ...] | None = None, before: Mapping[str, Origin] = MappingProxyType({})
+) -> tuple[Patch, ...]:
+    """Read the `[[patch]]` tables of a file.
+
+    Args:
+        root: the whole file.
+        profiles: as for `app`.
+        before: ids of patches that go before all of these.
+    """
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
-    _check_order(declared)
+    _check_order(declared, before)
+    _check_options(declared)
     return tuple(one.patch for one in declared if one.patch is not None)
 
 
@@ -226,6 +246,13 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     if why_not := unfit_paths(op, paths):
         table.problem("paths", why_not)
     expect = _expect(table.table("expect", required=False))
+    optional, gives, helps = table.text("optional", ""), table.text("gives", ""), table.texts("helps", ())
+    for key, value in (("optional", optional), *(("helps", kernel) for kernel in helps)):
+        if value and not _NAME.fullmatch(value):
+            table.problem(key, f'"{value}" must be lower-case words joined by "-"')
+    for key in ("gives", "helps") if not optional else ():
+        if table.has(key):
+            table.problem(key, "it is for an optional patch", "write optional = a name")
     if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
         table.finish()
     patch = None
@@ -244,6 +271,9 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
             expect=expect,
             after=after,
             origin=table.origin(),
+            optional=optional,
+            gives=gives,
+            helps=helps,
         )
     return _Declared(table=table, id=patch_id, after=after, patch=patch)
 
@@ -272,9 +302,18 @@ def _expect(table: Table) -> Expect:
     return expect
 
 
-def _check_order(declared: tuple[_Declared, ...]) -> None:
-    ids = {one.id for one in declared if one.id}
-    seen: dict[str, Origin] = {}
+def _check_options(declared: tuple[_Declared, ...]) -> None:
+    told = {one.patch.optional for one in declared if one.patch is not None and one.patch.gives}
+    for one in declared:
+        name = one.patch.optional if one.patch is not None else ""
+        if name and name not in told:
+            one.table.problem("gives", f'nothing says what is to be had by "{name}"', "write gives = a clause")
+            told.add(name)
+
+
+def _check_order(declared: tuple[_Declared, ...], before: Mapping[str, Origin]) -> None:
+    ids = {one.id for one in declared if one.id} | before.keys()
+    seen: dict[str, Origin] = dict(before)
     for one in declared:
         if one.id in seen:
             one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')

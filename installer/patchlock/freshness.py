@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from patchlock import __version__
@@ -22,7 +23,15 @@ def catalogue_root(folder: Path | None) -> Path:
     return bundled if bundled.is_dir() else package.parent.parent
 
 
-def digest(catalogue: Path, app: str, profile: str, lock: bytes, revision: str) -> str:
+def digest(
+    catalogue: Path,
+    app: str,
+    profile: str,
+    lock: bytes,
+    revision: str,
+    shared: Iterable[str],
+    chosen: Iterable[str],
+) -> str:
     """Digest all that a generation is made from; equal inputs need no second install.
 
     Args:
@@ -31,6 +40,8 @@ def digest(catalogue: Path, app: str, profile: str, lock: bytes, revision: str) 
         profile: its name.
         lock: bytes of the lock.
         revision: another commit of upstream than the catalogue's, or "".
+        shared: names of the shared sets that its file names.
+        chosen: names of optional patches.
 
     Returns:
         64 hexadecimal digits.
@@ -39,6 +50,8 @@ def digest(catalogue: Path, app: str, profile: str, lock: bytes, revision: str) 
     made = hashlib.sha256()
     parts = [("patchlock", __version__.encode()), ("revision", revision.encode()), ("lock", lock)]
     parts += [("profile", (catalogue / "profiles" / f"{profile}.toml").read_bytes())]
+    parts += [(f"chosen {name}", b"") for name in chosen]
+    parts += [(f"shared {name}", (catalogue / "patches" / "shared" / f"{name}.toml").read_bytes()) for name in shared]
     parts += [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in sorted(_files(folder))]
     for name, data in parts:  # with their lengths, so that nothing can move between two of them
         made.update(f"{len(name.encode())} {len(data)} {name}\0".encode() + data)
@@ -54,7 +67,14 @@ def _files(folder: Path) -> list[Path]:
     ]
 
 
-def in_use(installation: Path, catalogue: Path, app: str, profile: str) -> str | None:
+def in_use(
+    installation: Path,
+    catalogue: Path,
+    app: str,
+    profile: str,
+    added: Collection[str] = (),
+    left_out: Collection[str] = (),
+) -> str | None:
     """Name the generation in use, if it is exactly what the catalogue asks for now; None where anything differs.
 
     Args:
@@ -62,17 +82,22 @@ def in_use(installation: Path, catalogue: Path, app: str, profile: str) -> str |
         catalogue: its root.
         app: its name.
         profile: its name.
+        added: optional patches that it must have; the choice that it was made with stands otherwise.
+        left_out: those that it must not have.
     """
     try:
         generation = (installation / "current").read_text(encoding="utf-8").strip()
         folder = installation / "environments" / generation
         receipt = tomllib.loads((folder / "receipt.toml").read_text(encoding="utf-8"))
+        shared, chosen = receipt.get("shared", ()), receipt.get("chosen", ())
         lock = _lock(catalogue / "lockfiles" / app, profile, receipt["platform"]).read_bytes()
         present = {installation / "source" / file: sha256 for file, sha256 in receipt["present"].items()}
         is_so = (
             bool(generation)
             and not (installation / "journal").exists()
-            and receipt["inputs"] == digest(catalogue, app, profile, lock, "")
+            and receipt["inputs"] == digest(catalogue, app, profile, lock, "", shared, chosen)
+            and set(added) <= set(chosen)
+            and not set(left_out) & set(chosen)
             and (folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")).exists()
             and all(hashlib.sha256(file.read_bytes()).hexdigest() == sha256 for file, sha256 in present.items())
         )

@@ -20,6 +20,7 @@ from patchlock import (
     lockable,
     lockfile,
     locking,
+    optional_patches,
     patching,
     planning,
     targets,
@@ -56,6 +57,8 @@ class Request:
     """Archives of overlays that the user has; each stands for the one that the profile calls so."""
     accept_changed: tuple[str, ...] = ()
     """Archives of overlays that may have other bytes than at their first use."""
+    chosen: tuple[str, ...] = ()
+    """Names of optional patches, sorted."""
 
     @property
     def installation(self) -> Installation:
@@ -85,6 +88,7 @@ def read_upstream(request: Request) -> Upstream:
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
         RequirementsError: a requirement file cannot be read.
+        CatalogueError: an optional patch changes a requirement file.
     """
     app = request.app
     snapshot = checkout.fetch(
@@ -94,7 +98,7 @@ def read_upstream(request: Request) -> Upstream:
         source=request.source,
         revision=request.revision,
     )
-    wanted = patching.for_profile(app.patches, request.profile.name)
+    wanted = patching.for_profile(app.patches, request.profile.name, request.chosen)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
     paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
@@ -104,6 +108,7 @@ def read_upstream(request: Request) -> Upstream:
     patched = patching.apply(wanted, contents, seen)
     after = contents | {change.path: change.after for change in patched.changes}
     included = lockable.included(app.requirement_files, after)
+    optional_patches.require_same_lock(wanted, patched.outcomes, included)
     return Upstream(
         snapshot=snapshot,
         requirements={path: after[path] for path in included},
@@ -124,13 +129,14 @@ def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
     from patchlock.repatching import PatchSet
 
     found = catalogue.app(app)
-    data = (catalogue.root / found.origin.file).read_bytes()
+    files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
+    texts = {name: (catalogue.root / file).read_bytes() for name, file in files.items()}
     return PatchSet(
         name=app,
         profile=profile,
         patches=patching.for_profile(found.patches, profile),
         digest=planning.inputs_digest(
-            {**codemods.texts(found.patches), "patchlock": __version__, "app": data, "profile": profile}
+            {**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}
         ),
         directory=found.directory,
         seen=found.upstream.commit,
@@ -201,7 +207,8 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     """Digest the files that a lock depends on; upstream's only where they can be read without a network."""
     root = request.catalogue.root
     app, profile = request.app, request.profile
-    files = [app.origin.file, profile.origin.file, *(f"profiles/indexes/{name}.toml" for name in profile.indexes)]
+    files = [app.origin.file, *(one.origin.file for one in app.shared), profile.origin.file]
+    files += [f"profiles/indexes/{name}.toml" for name in profile.indexes]
     inputs = {file: planning.sha256((root / file).read_bytes()) for file in files}
     codes = codemods.texts(app.patches)
     inputs |= {f"patches/{app.name}/{file}": planning.sha256(code.encode()) for file, code in codes.items()}
@@ -332,10 +339,10 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
 
 def inputs_digest(request: Request, lock: bytes) -> Sha256:
     """Digest all that a generation is made from; equal inputs need no second install."""
-    found = freshness.digest(
-        request.catalogue.root, request.app.name, request.profile.name, lock, request.revision or ""
-    )
-    return Sha256(found)
+    app = request.app
+    shared = [one.name for one in app.shared]
+    root, profile = request.catalogue.root, request.profile.name
+    return Sha256(freshness.digest(root, app.name, profile, lock, request.revision or "", shared, request.chosen))
 
 
 def up_to_date(request: Request) -> Receipt | None:
@@ -345,4 +352,5 @@ def up_to_date(request: Request) -> Receipt | None:
     found = freshness.in_use(
         request.installation.folder, request.catalogue.root, request.app.name, request.profile.name
     )
-    return generations.read_receipt(generations.generation(request.installation, found)) if found else None
+    receipt = generations.read_receipt(generations.generation(request.installation, found)) if found else None
+    return receipt if receipt is not None and receipt.chosen == request.chosen else None

@@ -106,6 +106,10 @@ class Receipt:
     checks: tuple[CheckRecord, ...]
     overlays: Mapping[str, Sha256] = dataclasses.field(default_factory=dict)
     """Id → sha256 of the archive that its libraries are from."""
+    shared: tuple[str, ...] = ()
+    """Names of the shared sets of patches that the app's file named."""
+    chosen: tuple[str, ...] = ()
+    """Names of the optional patches, sorted."""
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -136,7 +140,8 @@ def read_receipt(folder: Path) -> Receipt | None:
     try:
         values: dict[str, Any] = tomllib.loads((folder / RECEIPT).read_text(encoding="utf-8"))
         checks = tuple(CheckRecord(**check) for check in values.pop("checks", ()))
-        return Receipt(**values, checks=checks)
+        shared, chosen = tuple(values.pop("shared", ())), tuple(values.pop("chosen", ()))
+        return Receipt(**values, shared=shared, chosen=chosen, checks=checks)
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):  # damaged, or of another patchlock's format
         return None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from patchlock import gathering, lockfile, patching, planning, relocking, trying
+from patchlock import gathering, lockfile, optional_patches, patching, planning, relocking, trying
 from patchlock.errors import PatchlockError
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import App, OutcomeKind
+from patchlock.model import App, Outcome, OutcomeKind, SharedSet
 from patchlock.policy import Rules
 from patchlock.recipes import Recipe
 from patchlock.trying import Wanted
@@ -43,20 +43,34 @@ def cases(app: App, wanted: Wanted) -> Finding:
 
 
 def patches(request: Request) -> Finding:
-    """Apply the patches of a profile to upstream's commit, which is fetched if need be."""
-    what = f"{request.profile.name} at {request.app.upstream.commit[:12]}"
+    """Apply the patches of a profile to upstream's commit, without and with all that can be chosen."""
+    app = request.app
+    what = f"{request.profile.name} at {app.upstream.commit[:12]}"
+    options = tuple(option.name for option in optional_patches.of_profile(app, request.profile.name))
     try:
-        upstream = gathering.read_upstream(request)
-        patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+        for chosen in ((), options) if options else ((),):
+            upstream = gathering.read_upstream(dataclasses.replace(request, chosen=chosen))
+            patching.require_complete(upstream.patched, f"{app.name} at {upstream.snapshot.commit[:12]}")
     except PatchlockError as error:
         return Finding(what=what, says="", problems=(str(error),))
     outcomes = upstream.patched.outcomes
     idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
+    own = {patch.id for patch in app.patches if patch.origin.file == app.origin.file}
+    sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
+    says = f"{len({outcome.patch for outcome in outcomes})} patches, {len(upstream.patched.changes)} files"
     return Finding(
         what=what,
-        says=f"{len({outcome.patch for outcome in outcomes})} patches, {len(upstream.patched.changes)} files",
-        problems=tuple(f"{patch} finds nothing to patch" for patch in sorted(idle)),
+        says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
+        problems=(
+            *(f"{patch} finds nothing to patch" for patch in sorted(idle & own)),
+            *(f"{one.name} finds nothing to patch, which {app.origin} expects" for one in sets if one.is_expected),
+        ),
     )
+
+
+def _asked(one: SharedSet, outcomes: Iterable[Outcome]) -> set[str]:
+    """Name the patches of a shared set that were meant for the profile."""
+    return {patch.id for patch in one.patches} & {outcome.patch for outcome in outcomes}
 
 
 def lock(request: Request, policy: Rules) -> Finding:
@@ -79,25 +93,25 @@ def rules(requests: Sequence[Request]) -> Finding:
     Args:
         requests: all pairs of the app.
     """
-    own = requests[0].app.rules
+    app = requests[0].app
+    builds = [one for one in app.rules.builds if one.origin.file == app.origin.file]
+    stated = [one for one in app.rules.metadata if one.origin.file == app.origin.file]
     locks = {(r.profile.name, r.platform.name): _of_today(r) for r in requests if is_possible(r)}
     problems: list[str] = []
-    for build in own.builds:
+    for build in builds:
         packages = _packages(locks, build.profiles, build.platforms)
         built = {one.name for one in packages or () if one.why.endswith("sdist")}
         idle = sorted(set(build.names) - built) if packages is not None else []
         problems += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
-    for one in own.metadata:
+    for one in stated:
         packages = _packages(locks, one.profiles, ())
         if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
             problems.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
-    for recipe in requests[0].app.recipes:
+    for recipe in app.recipes:
         packages = _packages(locks, recipe.profiles, recipe.platforms)
         if packages is not None and not any(_is_built(one, recipe) for one in packages):
             problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has it as an sdist; remove it")
-    return Finding(
-        what="rules", says=f"{len(own.builds)} [[build]], {len(own.metadata)} [[metadata]]", problems=tuple(problems)
-    )
+    return Finding(what="rules", says=f"{len(builds)} [[build]], {len(stated)} [[metadata]]", problems=tuple(problems))
 
 
 def _is_built(package: LockedPackage, recipe: Recipe) -> bool:

@@ -269,6 +269,8 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         | in_tree.present(generations.generation(request.installation, name), source),
         checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
         overlays=preloading.archives(generations.generation(request.installation, name)),
+        shared=tuple(one.name for one in request.app.shared),
+        chosen=request.chosen,
     )
 
 

@@ -21,7 +21,7 @@ from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import archives, build_constraints, building, compatibility, judging, lockable, uv
+from patchlock import archives, build_constraints, building, compatibility, judging, lockable, patching, shared_sets, uv
 from patchlock.catalogue import Catalogue
 from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
@@ -124,7 +124,7 @@ def resolve(order: Order) -> Lock:
             as_of=order.as_of,
             newer=order.newer,
             uv=uv.version(),
-            patches=tuple(p.id for p in order.app.patches if not p.profiles or order.profile.name in p.profiles),
+            patches=tuple(patch.id for patch in patching.for_profile(order.app.patches, order.profile.name)),
             inputs=order.inputs,
             resolver_input=digest,
             build_constraints=build_constraints.digest(build) if build else "",
@@ -372,13 +372,16 @@ def _places(order: Order) -> dict[NormalizedName, list[str]]:
     for rule in (*order.rules.constraints, *order.rules.overrides):
         origin = rule.origin
         place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
+        if (file := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):
+            place = f"shared {file.stem}:{origin.line}"
         places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
     return places
 
 
 def _idle_exclusions(order: Order, folder: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Name the app's exclusions that leave nothing out, one clause each: asked again without them, nothing is added."""
-    wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions}
+    """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
+    own = order.app.origin.file
+    wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
     if not wanted:
         return ()
     (folder / "excludes.txt").write_text("", encoding="utf-8")
@@ -392,7 +395,7 @@ def _idle_exclusions(order: Order, folder: Path, asked: tuple[str, ...]) -> tupl
 
 
 def _idle_exceptions(order: Order, answer: Pylock) -> tuple[str, ...]:
-    """Name the app's exceptions from the cut-off that let nothing newer in, one clause each."""
+    """Name the app's own exceptions from the cut-off that let nothing newer in, one clause each."""
     if not order.as_of:
         return ()
     cut_off = datetime.datetime.fromisoformat(order.as_of)
@@ -403,5 +406,6 @@ def _idle_exceptions(order: Order, answer: Pylock) -> tuple[str, ...]:
     return tuple(
         f"the exception from the cut-off for {rule.name} lets nothing newer in; remove it"
         for rule in order.app.rules.of(order.profile.name).newer
-        if rule.name not in youngest or ((time := youngest[rule.name]) is not None and time <= cut_off)
+        if rule.origin.file == order.app.origin.file
+        and (rule.name not in youngest or ((time := youngest[rule.name]) is not None and time <= cut_off))
     )

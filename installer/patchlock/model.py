@@ -167,6 +167,12 @@ class Patch:
     origin: Origin
     executed: tuple[SmokeImport, ...] = ()
     """What must hold when the patched code runs; see `planning.executed`."""
+    optional: str = ""
+    """Only where a person chooses this name; "": always. Several patches may share one."""
+    gives: str = ""
+    """What is to be had by choosing it, and what it costs; a clause, "" where another patch of that name says it."""
+    helps: tuple[str, ...] = ()
+    """Compute kernels whose failure recommends it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -324,6 +330,21 @@ class RefusedPair:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class SharedSet:
+    """Patches and rules against one common disease, for any app that names the set."""
+
+    name: str
+    title: str
+    source: str
+    patches: tuple[Patch, ...]
+    """Their ids begin with the set's name."""
+    rules: LockRules
+    is_expected: bool = False
+    """An app says that the set must find something there."""
+    origin: Origin
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class App:
     """An upstream application that we patch."""
 
@@ -343,6 +364,9 @@ class App:
     recipes: tuple[Recipe, ...] = ()
     in_tree: tuple[InTree, ...] = ()
     patches: tuple[Patch, ...]
+    """Those of the shared sets go first."""
+    shared: tuple[SharedSet, ...] = ()
+    """As the app takes them; `patches` and `rules` hold what is in them."""
     launch: Launch
     checks: tuple[Check, ...]
     refusals: tuple[RefusedPair, ...]

@@ -52,5 +52,6 @@ def concerns(pair: Pair, file: str, lock: str) -> bool:
     app, profile = pair.app, pair.profile
     files = {lock, build_constraints.beside(lock), profile.origin.file}
     files |= {f"profiles/indexes/{name}.toml" for name in profile.indexes}
+    files |= {one.origin.file for one in app.shared}
     is_apps = file.startswith(f"patches/{app.name}/") and not file.startswith(f"patches/{app.name}/cases/")
     return file in files or is_apps or file.startswith(_OURS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -23,9 +23,13 @@ from patchlock.ops.diffs import AddFile
 from patchlock.sources import SourceText, Undecodable, decode, encode, lines_after, splice
 
 
-def for_profile(patches: Iterable[Patch], profile: str) -> tuple[Patch, ...]:
-    """Keep the patches that a profile wants, in order."""
-    return tuple(patch for patch in patches if not patch.profiles or profile in patch.profiles)
+def for_profile(patches: Iterable[Patch], profile: str, chosen: Collection[str] = ()) -> tuple[Patch, ...]:
+    """Keep the patches that a profile wants, in order; of the optional ones those that are chosen."""
+    return tuple(
+        patch
+        for patch in patches
+        if (not patch.profiles or profile in patch.profiles) and (not patch.optional or patch.optional in chosen)
+    )
 
 
 def apply(

@@ -17,7 +17,7 @@ from patchlock.model import App, CommitId, FileChange, Outcome, OutcomeKind, Pat
 from patchlock.ops import requirements
 from patchlock.sources import Undecodable, decode
 
-_APPLIED = frozenset(
+APPLIED = frozenset(
     {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, OutcomeKind.MOVED, OutcomeKind.NEW_SITES, OutcomeKind.ALREADY_OURS}
 )
 """Outcomes with which a patch has changed a file."""
@@ -59,7 +59,7 @@ def generation_id(lock: Sha256, applied: CommitId, inputs: Sha256) -> str:
 
 def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
     """Say for each distribution which patches have edited its requirement, in their order."""
-    applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in _APPLIED}
+    applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in APPLIED}
     found: dict[NormalizedName, tuple[str, ...]] = {}
     for patch in patches:
         if patch.id in applied and (name := requirements.edited(patch.op)) is not None:
@@ -73,16 +73,20 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
     Raises:
         RefusedError: with the catalogue's reason and its source.
     """
+    refusal = refused(app, profile, platform)
+    if refusal is not None:
+        why, source = refusal
+        raise RefusedError(f"{app.name} cannot run on {profile.name} on {platform.name}: {why}", where=source)
+
+
+def refused(app: App, profile: Profile, platform: Platform) -> tuple[str, str] | None:
+    """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
+    for one in app.refusals:
+        if one.profile == profile.name and (not one.platforms or platform.name in one.platforms):
+            return one.why, one.source
     if not app.python.contains(f"{profile.python}.0"):
-        raise RefusedError(
-            f"{app.name} cannot run on {profile.name}: it needs Python {app.python}, the profile has {profile.python}",
-            where=str(app.origin),
-        )
-    for refused in app.refusals:
-        if refused.profile == profile.name and (not refused.platforms or platform.name in refused.platforms):
-            raise RefusedError(
-                f"{app.name} cannot run on {profile.name} on {platform.name}: {refused.why}", where=refused.source
-            )
+        return f"it needs Python {app.python}, and the profile has {profile.python}", str(app.origin)
+    return None
 
 
 def commit_message(app: App, profile: Profile, outcomes: Iterable[Outcome]) -> str:
@@ -107,7 +111,7 @@ def patched_message(name: str, profile: str, outcomes: Iterable[Outcome]) -> str
 
 def executed(patches: Iterable[Patch], outcomes: Iterable[Outcome]) -> tuple[SmokeImportCheck, ...]:
     """Give the executed ensures of the patches that were needed, as checks; each has an id of its own."""
-    needed = {outcome.patch for outcome in outcomes if outcome.kind in _APPLIED}
+    needed = {outcome.patch for outcome in outcomes if outcome.kind in APPLIED}
     return tuple(check for patch in patches if patch.id in needed for check in executed_by(patch))
 
 

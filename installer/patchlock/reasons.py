@@ -60,6 +60,8 @@ def reason(package: LockedPackage, app: str, profile: str) -> Reason:
             bounds.append(f"patches/{app}/app.toml:{part.removeprefix('app:')}")
         elif part.startswith(f"profile {profile}:"):
             bounds.append(f"profiles/{rest.replace(':', '.toml:')}")
+        elif kind == "shared":
+            bounds.append(f"patches/shared/{rest.replace(':', '.toml:')}")
         else:
             asked.append(part)
     return Reason(asked=tuple(asked), bounds=tuple(bounds), via=via, file=file)

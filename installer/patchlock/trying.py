@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from patchlock import cases, checkout, histories, patching, trials
+from patchlock import cases, checkout, histories, optional_patches, patching, trials
 from patchlock.catalogue import Catalogue
 from patchlock.errors import UsageError, nearest
 from patchlock.model import App, EmbeddedUpstream, Patch
@@ -78,9 +78,11 @@ def attempt(app: App, wanted: Wanted) -> Tried:
     patches = _chosen(app, wanted)
     by_id = {patch.id: patch for patch in patches}
     read = [case for case in cases.read(wanted.catalogue.root, app) if case.patch in by_id]
+    shared = {patch.id for one in app.shared for patch in one.patches}  # their cases know nothing of this app's patches
     together = [
         f"{case.patch}/{case.name}: {problem}"
         for case in read
+        if case.patch not in shared
         for group in _groups(patches, wanted)
         for problem in trials.problems_together(group, case.before)
     ]
@@ -131,7 +133,8 @@ def _snapshot(app: App, wanted: Wanted) -> checkout.Snapshot:
 
 
 def _chosen(app: App, wanted: Wanted) -> tuple[Patch, ...]:
-    patches = app.patches if wanted.profile is None else patching.for_profile(app.patches, wanted.profile)
+    options = optional_patches.names(app.patches)
+    patches = app.patches if wanted.profile is None else patching.for_profile(app.patches, wanted.profile, options)
     if wanted.patch is None:
         return patches
     ids = [patch.id for patch in patches]
@@ -141,7 +144,8 @@ def _chosen(app: App, wanted: Wanted) -> tuple[Patch, ...]:
 
 
 def _groups(patches: tuple[Patch, ...], wanted: Wanted) -> list[tuple[Patch, ...]]:
-    """Give the patches as they are ever applied together: those of each profile."""
+    """Give the patches as they are ever applied together: those of each profile, without the optional and with all."""
     names = [wanted.profile] if wanted.profile is not None else list(wanted.catalogue.profile_names())
-    groups = [patching.for_profile(patches, name) for name in names]
+    choices = ((), optional_patches.names(patches))
+    groups = [patching.for_profile(patches, name, chosen) for name in names for chosen in choices]
     return [group for group in dict.fromkeys(groups) if group]

@@ -14,6 +14,7 @@ from patchlock.ops.arguments import SetArgument
 from patchlock.sources import SourceText, decode, encode, splice
 
 SET = SetArgument(call="W", argument="k", value="1")
+KEEP = SetArgument(call="W", argument="k", value="1", keep=True)
 DROP = SetArgument(call="W", argument="k", remove=True, position=1)
 SECOND = SetArgument(call="$x.W", argument="k", value="a or b", position=1)
 
@@ -50,6 +51,7 @@ CHANGES = [
     pytest.param(SET, "W((a))\n", "W((a), k=1)\n", id="behind-parentheses"),
     pytest.param(SET, "W(a, )\n", "W(a, k=1, )\n", id="trailing-comma"),
     pytest.param(SET, "W(a, *b, c=1)\n", "W(a, *b, c=1, k=1)\n", id="behind-a-star"),
+    pytest.param(KEEP, "W(a), W(a, k=2)\n", "W(a, k=1), W(a, k=2)\n", id="another-value-is-kept"),
     pytest.param(SET, "W(a,\n  b)\n", "W(a,\n  b,\n  k=1)\n", id="a-line-each"),
     pytest.param(SET, "W(\n    a,\n    b=2\n)\n", "W(\n    a,\n    b=2,\n    k=1\n)\n", id="lines-without-a-trailing-comma"),
     pytest.param(SET, "W(\n\ta,\n\tb=2,  # two\n)\n", "W(\n\ta,\n\tb=2,  # two\n\tk=1,\n)\n", id="lines-with-a-trailing-comma"),
@@ -154,6 +156,7 @@ MISTAKES = [
     pytest.param({"call": "W("}, "`W(` is not a Python expression", id="call"),
     pytest.param({"argument": "k="}, "`k=` is not the name of an argument", id="argument"),
     pytest.param({"value": ""}, "either `value` or `remove = true` must be there", id="no-value"),
+    pytest.param({"value": "", "remove": True, "keep": True}, "`keep` and `remove` contradict each other", id="keep-and-remove"),
     pytest.param({"remove": True}, "either `value` or `remove = true` must be there", id="value-and-remove"),
     pytest.param({"value": "x ="}, "`x =` is not a Python expression", id="value"),
     pytest.param({"value": "$x"}, "`$x` is not a Python expression", id="metavariable"),

@@ -19,6 +19,7 @@ OFF = Disabled(function="f")
 ZERO = Disabled(function="A.f", returns="0")
 GUARD = Guarded(function="f", condition="a is None")
 KEY = Argument(callee="m.load", argument="k", value="1", position=2)
+ANY_KEY = Argument(callee="m.load", argument="k", value="1", keep=True)
 NO_KEY = Argument(callee="*.load", argument="k", position=2)
 HAS = HasStatement(statement="x = 1\ngo()")
 AFTER = HasStatement(statement="go()", after="*.load")
@@ -39,6 +40,7 @@ HOLDS = [
     pytest.param(ZERO, "class A:\n  async def f(self): return 0\n", id="value"),
     pytest.param(GUARD, "def f(a):\n  'd'\n  if b: raise E\n  import c\n  if a is None:\n    x\n    return 1\n  y\n", id="behind-another"),
     pytest.param(KEY, "import m as n\nn.load(k=1)\nm.load(1, 2, 1)\nload(k=2)\nx.load()\n", id="keyword-and-position"),
+    pytest.param(ANY_KEY, "import m\nm.load(k=1)\nm.load(k=2)\n", id="another-value-is-as-good"),
     pytest.param(NO_KEY, "m.load(1, 2, **{'a': 1})\na.b.load()\nload(k=1)\n", id="no-keyword"),
     pytest.param(KEY, "m.load(k=1)\ndef f():\n  return\n  m.load()\n", id="dead-call"),
     pytest.param(HAS, "def f():\n  x=1 ;  go()\n", id="statements"),
@@ -66,6 +68,7 @@ FAILS = [
     pytest.param(GUARD, "def f(a):\n  if a is None: x\n", ("line 1: f does not begin with `if a is None`",), id="goes-on"),
     pytest.param(GUARD, "def f(a):\n  'd'\n", ("line 1: f does not begin with `if a is None`",), id="no-guard"),
     pytest.param(KEY, "m.load(1)\nm.load(k=2)\nm.load(1, 2, 3)\nm.load(1, 2, 1, k=1)\n", tuple(f"line {n}: it calls m.load without k=1" for n in (1, 2, 3, 4)), id="no-argument"),
+    pytest.param(ANY_KEY, "import m\nm.load(k=2)\nm.load()\n", ("line 3: it calls m.load without k=1",), id="nothing-is-not-another-value"),
     pytest.param(KEY, "from m import load as l\ndef f():\n  l(**kw)\n", ("line 3: it calls m.load without k=1",), id="by-another-name"),
     pytest.param(KEY, "load(k=1)\n", ("it never calls m.load",), id="no-call"),
     pytest.param(NO_KEY, "x.load(k=1)\nx.load(1, 2, 3)\nx.load(**kw)\nx.load(*a)\n", tuple(f"line {n}: it calls *.load without no k" for n in (1, 2, 3, 4)), id="keyword"),

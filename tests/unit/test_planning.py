@@ -127,7 +127,8 @@ def test_refused_pair_says_why(refusals: tuple[RefusedPair, ...], sentence: str)
 def test_python_of_the_profile_that_the_app_cannot_run_on_is_refused() -> None:
     with pytest.raises(RefusedError) as caught:
         require_possible(dataclasses.replace(MINI, python=SpecifierSet("<3.4")), TINY, LINUX)
-    sentence = f"mini cannot run on tiny: it needs Python <3.4, the profile has {PYTHON} (patches/mini/app.toml:1)"
+    why = f"it needs Python <3.4, and the profile has {PYTHON}"
+    sentence = f"mini cannot run on tiny on {LINUX.name}: {why} (patches/mini/app.toml:1)"
     assert str(caught.value) == sentence
 
 

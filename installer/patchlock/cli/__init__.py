@@ -13,7 +13,7 @@ from patchlock import __version__
 from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, UsageError, from_os, nearest
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "list": ("patchlock.cli.apps", "Show the apps, the profiles, and which pairs are locked."),
+    "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
     "plan": ("patchlock.cli.apps", "Show what install would do, with the diff of every patch; change nothing."),
     "install": ("patchlock.cli.installing", "Patch the app's source, install its lock and prove that it works."),
     "update": (

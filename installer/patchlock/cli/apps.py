@@ -1,4 +1,4 @@
-"""`list` and `plan`: what there is, and what install would do."""
+"""`plan`: what install would do."""
 
 from __future__ import annotations
 
@@ -11,93 +11,26 @@ import click
 from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
-    from patchlock.catalogue import Catalogue
-    from patchlock.generations import Installation, Receipt
-    from patchlock.model import App, Outcome, Platform, Profile
+    from patchlock.gathering import Request
+    from patchlock.model import Outcome
+    from patchlock.optional_patches import Option
     from patchlock.planning import Plan
-
-
-@click.command("list")
-@options.common
-def list_command(catalogue: Path | None, as_json: bool) -> None:
-    """Show the apps, the profiles, and which pairs are locked.
-
-    \b
-    Example:
-      patchlock list
-    """
-    opened = options.open_catalogue(catalogue)
-    apps, profiles = opened.read_all()
-    states = [
-        (app, profile, platform, _state(opened, app, profile, platform))
-        for app in apps
-        for profile in profiles
-        for platform in profile.platforms
-    ]
-    if as_json:
-        data = {
-            "apps": [{"name": a.name, "title": a.title, "license": a.license, "source": a.source} for a in apps],
-            "profiles": [{"name": p.name, "title": p.title, "python": str(p.python)} for p in profiles],
-            "pairs": [
-                {"app": a.name, "profile": p.name, "platform": t.name, "state": state, "why": why}
-                for a, p, t, (state, why) in states
-            ],
-            "installed": [
-                {
-                    "app": one.app,
-                    "profile": one.profile,
-                    "generations": [
-                        {"id": r.id, "made": r.made, "upstream": r.upstream, "in_use": r == used} for r in made
-                    ],
-                }
-                for one, used, made in _installed()
-            ],
-        }
-        output.succeed("list", data)
-        return
-    click.echo("Apps")
-    click.echo(output.rows([(app.name, app.title) for app in apps]))
-    click.echo("\nProfiles")
-    click.echo(output.rows([(profile.name, profile.title) for profile in profiles]))
-    if rows := [
-        (f"{one.app} × {one.profile}", "\n".join(_generation(receipt, receipt == used) for receipt in made))
-        for one, used, made in _installed()
-    ]:
-        click.echo("\nInstalled")
-        click.echo(output.rows(rows))
-    click.echo("\nLocks")
-    click.echo(
-        output.rows([(f"{a.name} × {p.name} × {t.name}", f"{s}: {w}" if w else s) for a, p, t, (s, w) in states])
-    )
-
-
-def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]]]:
-    """List what is installed: the generation in use, and all of them, the newest first."""
-    from patchlock import generations
-
-    there = generations.installations(options.home())
-    return [(one, generations.current(one), made) for one in there if (made := generations.receipts(one))]
-
-
-def _generation(receipt: Receipt, is_used: bool) -> str:
-    return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{', in use' if is_used else ''}"
-
-
-def _state(catalogue: Catalogue, app: App, profile: Profile, platform: Platform) -> tuple[str, str]:
-    for refused in app.refusals:
-        if refused.profile == profile.name and (not refused.platforms or platform.name in refused.platforms):
-            return "refused", refused.why
-    if catalogue.lock_path(app, profile, platform).is_file():
-        return "locked", ""
-    return "not locked", f"patchlock lock {app.name} --profile {profile.name}"
 
 
 @click.command("plan")
 @options.pair
 @options.upstream
+@options.choice
 @options.common
 def plan_command(
-    app: str, profile: str | None, source: str | None, revision: str | None, catalogue: Path | None, as_json: bool
+    app: str,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
+    catalogue: Path | None,
+    as_json: bool,
 ) -> int:
     """Show what install would do, with the diff of every patch; change nothing.
 
@@ -105,10 +38,13 @@ def plan_command(
     Example:
       patchlock plan demo --profile cpu
     """
-    from patchlock import gathering, generations, overlays, planning, readiness
+    from patchlock import gathering, generations, optional_patches, overlays, planning, readiness
     from patchlock.model import BLOCKING
+    from patchlock.optional_patches import Choice
 
-    request = options.request(catalogue, app, profile, source=source, revision=revision)
+    choice = Choice(added=added, left_out=left_out)
+    request = options.request(catalogue, app, profile, source=source, revision=revision, choice=choice)
+    optional = optional_patches.of_profile(request.app, request.profile.name)
     made = gathering.plan(request)
     installed = generations.current(request.installation)
     nothing = gathering.up_to_date(request) is not None
@@ -125,6 +61,7 @@ def plan_command(
             "up_to_date": nothing,
             "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
             "failures": list(made.patched.failures),
+            "optional": [option_data(option, option.name in request.chosen) for option in optional],
             "packages": [
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
                 for p in made.lock.packages
@@ -141,9 +78,7 @@ def plan_command(
     else:
         click.echo(planning.diff(made.patched.changes), nl=False)
         click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
-        click.echo(
-            output.rows(_summary(made, str(request.installation.folder), nothing, launcher.itself(options.home())))
-        )
+        click.echo(output.rows(_summary(made, request, nothing, launcher.itself(options.home()))))
         for failure in made.patched.failures:
             click.echo(f"does not hold: {failure}", err=True)
         for finding in ready.stops:
@@ -155,19 +90,47 @@ def plan_command(
     return 1 if blocked else 0
 
 
-def _summary(made: Plan, folder: str, nothing: bool, itself: str) -> list[tuple[str, str]]:
+def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[tuple[str, str]]:
+    from patchlock import optional_patches
+
+    chosen = request.chosen
+    words = (f"--with {name}" for name in chosen)
+    command = " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
     return [
         ("upstream", f"commit {made.commit[:12]}"),
         ("patches", outcome_lines(made.patched.outcomes) or "none"),
+        *(
+            ("chosen" if option.name in chosen else "optional", option_line(option, option.name in chosen))
+            for option in optional_patches.of_profile(made.app, made.profile.name)
+        ),
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
         *(
             ("overlay", f"{o.filename}, {f'trusted at first use: {o.unpublished}' if o.unpublished else o.sha256}")
             for o in made.profile.overlays
             if made.platform.name in o.platforms
         ),
-        ("folder", folder),
-        ("install", "nothing to do" if nothing else f"{itself} install {made.app.name} --profile {made.profile.name}"),
+        ("folder", str(request.installation.folder)),
+        (
+            "install",
+            "nothing to do" if nothing else command,
+        ),
     ]
+
+
+def option_line(option: Option, chosen: bool) -> str:
+    """Write an optional patch in one line, with how it is chosen."""
+    return f"{option.name}: {option.gives} ({'--without' if chosen else '--with'} {option.name})"
+
+
+def option_data(option: Option, chosen: bool) -> dict[str, object]:
+    """Write an optional patch for JSON."""
+    return {
+        "name": option.name,
+        "gives": option.gives,
+        "helps": list(option.helps),
+        "patches": list(option.patches),
+        "chosen": chosen,
+    }
 
 
 def outcome_lines(outcomes: tuple[Outcome, ...]) -> str:

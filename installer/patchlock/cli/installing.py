@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command("install")
 @options.pair
 @options.upstream
+@options.choice
 @click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
 @click.option("--repair", is_flag=True, help="Look at every file, and mend what is not as it was installed.")
 @click.option(
@@ -42,6 +43,8 @@ def install_command(
     profile: str | None,
     source: str | None,
     revision: str | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     reinstall: bool,
     repair: bool,
     archives: tuple[Path, ...],
@@ -61,12 +64,17 @@ def install_command(
     if is_plain and profile is not None and launcher.is_there(app, profile, options.home()):
         from patchlock import freshness
 
-        if freshness.in_use(options.home() / f"{app}@{profile}", options.root(catalogue), app, profile):
+        folder = options.home() / f"{app}@{profile}"
+        if freshness.in_use(folder, options.root(catalogue), app, profile, added, left_out):
             _tell_nothing_to_do(app, profile)
             return
     from patchlock import gathering
+    from patchlock.optional_patches import Choice
 
-    request = options.request(catalogue, app, profile, source=source, revision=revision, reinstall=reinstall)
+    choice = Choice(added=added, left_out=left_out)
+    request = options.request(
+        catalogue, app, profile, source=source, revision=revision, reinstall=reinstall, choice=choice
+    )
     request = dataclasses.replace(request, archives=archives, accept_changed=accept_changed)
     if repair:
         _repair(request, as_json)
@@ -134,6 +142,8 @@ def _summary(request: Request, report: Report) -> str:
         ("launcher", _launchers(request)),
         ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
     ]
+    if receipt.chosen:
+        pairs.insert(2, ("chosen", ", ".join(receipt.chosen)))
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
@@ -177,6 +187,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @click.command("update")
 @options.installed
 @options.upstream
+@options.choice
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
 @options.machine
 @options.common
@@ -185,6 +196,8 @@ def update_command(
     profile: str | None,
     source: str | None,
     revision: str | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     abort: bool,
     ignore_needs: bool,
     catalogue: Path | None,
@@ -199,8 +212,10 @@ def update_command(
     """
     from patchlock import generations, install, upkeep
     from patchlock.model import EmbeddedUpstream
+    from patchlock.optional_patches import Choice
 
-    request = options.installed_request(catalogue, app, profile, source=source, revision=revision)
+    choice = None if abort else Choice(added=added, left_out=left_out)
+    request = options.installed_request(catalogue, app, profile, source=source, revision=revision, choice=choice)
     progress = output.progress(as_json)
     if abort:
         files = upkeep.abort_update(request, progress)

@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
+    from patchlock.optional_patches import Choice
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,6 +61,20 @@ def machine(function: F) -> F:
     )(function)
 
 
+def choice(function: F) -> F:
+    """Add what a person chooses of the optional patches."""
+    function = click.option(
+        "--without", "left_out", multiple=True, metavar="NAME", help="Leave an optional patch out again."
+    )(function)
+    return click.option(
+        "--with",
+        "added",
+        multiple=True,
+        metavar="NAME",
+        help="Add an optional patch (`patchlock list APP` shows which).",
+    )(function)
+
+
 def home() -> Path:
     """Name the folder of all installations: PATCHLOCK_HOME, or the platform's place for user data."""
     import platformdirs
@@ -98,16 +113,18 @@ def request(
     source: str | None = None,
     revision: str | None = None,
     reinstall: bool = False,
+    choice: Choice | None = None,
 ) -> Request:
-    """Turn the options of a command into a request.
+    """Turn the options of a command into a request, with the optional patches that the installation has.
 
     Raises:
         UnknownAppError: there is no such app.
         UnknownProfileError: there is no such profile.
         NoProfileFitsError: no profile fits this machine, or the named one does not.
         CatalogueError: the app's or a profile's file has mistakes.
+        UsageError: an optional patch is named that there is not.
     """
-    from patchlock import probes, selection
+    from patchlock import generations, optional_patches, probes, selection
     from patchlock.gathering import Request
 
     opened = open_catalogue(catalogue)
@@ -117,6 +134,8 @@ def request(
     else:
         profiles = [opened.profile(name) for name in opened.profile_names()]
     chosen = selection.choose(profiles, probes.basic(), profile)
+    place = generations.Installation(folder=home() / f"{app}@{chosen.profile.name}")
+    there = generations.current(place)
     return Request(
         app=wanted,
         profile=chosen.profile,
@@ -127,11 +146,18 @@ def request(
         source=source,
         revision=revision,
         reinstall=reinstall,
+        chosen=optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice),
     )
 
 
 def installed_request(
-    catalogue: Path | None, app: str, profile: str | None, *, source: str | None = None, revision: str | None = None
+    catalogue: Path | None,
+    app: str,
+    profile: str | None,
+    *,
+    source: str | None = None,
+    revision: str | None = None,
+    choice: Choice | None = None,
 ) -> Request:
     """Turn the options of a command into a request for what is installed; where nothing is, for what fits.
 
@@ -139,7 +165,7 @@ def installed_request(
         UsageError: no profile is named, and the app is installed on several.
         PatchlockError: as `request`.
     """
-    return request(catalogue, app, profile or _installed_on(app), source=source, revision=revision)
+    return request(catalogue, app, profile or _installed_on(app), source=source, revision=revision, choice=choice)
 
 
 def _installed_on(app: str) -> str | None:

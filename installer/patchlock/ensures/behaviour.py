@@ -104,12 +104,14 @@ class Argument:
         callee: dotted name as the function's own module has it; `*.load_checkpoint` is a method of anything.
         argument: the keyword.
         value: the expression; "": the argument must not be passed.
+        keep: another value is as good; only that it is passed counts.
         position: where it may stand without its keyword, counted from 0; -1: nowhere.
     """
 
     callee: str
     argument: str
     value: str = ""
+    keep: bool = False
     position: int = -1
 
     def __post_init__(self) -> None:
@@ -136,7 +138,7 @@ class Argument:
         unpacked += [item for item in call.args[: self.position + 1] if isinstance(item, ast.Starred)]
         if not self.value:
             return not passed and not any(self._may_hold(node) for node in unpacked)
-        return len(passed) == 1 and _is_same(passed[0], self.value)
+        return len(passed) == 1 and (self.keep or _is_same(passed[0], self.value))
 
     def _may_hold(self, node: ast.expr) -> bool:
         if not isinstance(node, ast.Dict):

@@ -37,6 +37,7 @@ class SetArgument:
         argument: the keyword.
         value: the expression; "" with `remove`.
         remove: take the argument away.
+        keep: a value that a call passes already stays, whatever it is.
         position: where it stands when it is passed without its keyword, counted from 0; -1: it never is.
         within: only inside these functions or classes (`load`, `Model.load`); empty: everywhere.
 
@@ -48,6 +49,7 @@ class SetArgument:
     argument: str
     value: str = ""
     remove: bool = False
+    keep: bool = False
     position: int = _ANYWHERE
     within: tuple[str, ...] = ()
 
@@ -58,6 +60,8 @@ class SetArgument:
             raise ValueError(f"`{self.argument}` is not the name of an argument")
         if self.remove is bool(self.value):
             raise ValueError("either `value` or `remove = true` must be there")
+        if self.remove and self.keep:
+            raise ValueError("`keep` and `remove` contradict each other")
         if self.value and (parse_bare_expression(self.value) is None or patterns.metavariables(self.value)[0]):
             raise ValueError(f"`{self.value}` is not a Python expression")
         if self.position < _ANYWHERE:
@@ -131,6 +135,8 @@ class SetArgument:
     def _is_settled(self, old: ast.keyword | ast.expr | None) -> bool:
         if self.remove or old is None:
             return self.remove and old is None
+        if self.keep:
+            return True
         value = parse_expression(self.value)
         return value is not None and same(_value(old), value)
 

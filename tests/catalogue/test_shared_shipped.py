@@ -1,0 +1,39 @@
+"""The shared sets that we ship: each patch has a case of its own, each set an app that takes it, each fact a source."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import ROOT
+
+from patchlock.catalogue import Catalogue
+
+CATALOGUE = Catalogue(root=ROOT)
+SETS = [CATALOGUE.shared(name) for name in CATALOGUE.shared_names()]
+APPS, PROFILES = CATALOGUE.read_all()
+
+
+@pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)
+def test_an_app_takes_it(one: object) -> None:
+    assert [app.name for app in APPS if one.name in {taken.name for taken in app.shared}]
+
+
+@pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)
+def test_each_patch_has_a_case_in_which_it_works(one: object) -> None:
+    folder = ROOT / "patches" / "shared" / "cases"
+    without = [patch.id for patch in one.patches if not list((folder / patch.id).glob("*/after"))]
+    assert without == []
+
+
+def test_no_case_is_left_of_a_patch_that_is_gone() -> None:
+    folders = {path.name for path in (ROOT / "patches" / "shared" / "cases").iterdir()}
+    assert folders <= {patch.id for one in SETS for patch in one.patches}
+
+
+@pytest.mark.parametrize("one", SETS, ids=lambda one: one.name)
+def test_every_fact_has_a_source(one: object) -> None:
+    rules = (*one.rules.constraints, *one.rules.overrides, *one.rules.exclusions)
+    sources = [one.source, *(patch.source for patch in one.patches), *(rule.source for rule in rules)]
+    assert all(source.startswith("https://") for source in sources)
+    assert not re.search("TODO", " ".join(patch.why for patch in one.patches))
