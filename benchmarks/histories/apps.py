@@ -38,6 +38,18 @@ def _lacks(pattern: str, scope: str = _PYTHON, within: str = "") -> Judged:
 
 
 _BOTH_PROVIDERS = r"\['CUDAExecutionProvider', 'CPUExecutionProvider'\]"
+_SHARED: Mapping[str, Judged] = {
+    "av-wheel-required": _pinned("av", ">=12,<19,!=14.4.0"),
+    "deepspeed-optional-imports": (ImportsWithout(package="deepspeed"), _PYTHON),
+    "device-helper-on-cpu": _lacks(r"'cuda:0'", r"(scripts|models/tts/(maskgct|metis))/.*\.py"),
+    "no-run-time-pip-calls": (NoRunTimeInstall(), _PYTHON),
+    "onnxruntime-one-provider-asks-the-processor": _lacks(_BOTH_PROVIDERS),
+    "onnxruntime-one-provider-for-cpu": _renamed("onnxruntime-gpu", "onnxruntime"),
+    "pydantic-gradio-required": _pinned("pydantic", ">=2,<2.11"),
+    "setuptools-pkg-resources-required": _added("setuptools", "<82", _ROOT),
+    "torch-load-weights-only-calls": _lacks(r"torch\.load\((?!.*weights_only).*\)"),
+}
+"""Of the shared sets, whichever app takes them."""
 _JUDGES: Mapping[str, Mapping[str, Judged]] = {
     "xtts-webui": {
         "transformers-that-resolves": _pinned("transformers", ">=4.42,<4.43"),
@@ -48,26 +60,19 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "faster-whisper-that-resolves": _pinned("faster-whisper", ">=1.1,<1.2"),
         "torch-for-cpu": _pinned("torch", "==2.5.1"),
         "torchaudio-for-cpu": _pinned("torchaudio", "==2.5.1"),
-        "no-pip-at-run-time": (NoRunTimeInstall(), _PYTHON),
         "no-deepspeed-at-start": _lacks(r"install_deepspeed_based_on_python_version\(\)"),
         "no-second-environment": _lacks(r"subprocess\.\w+\(.*install_rvc_venv.*\)"),
-        "deepspeed-optional": (ImportsWithout(package="deepspeed"), _PYTHON),
-        "cpu-by-default": _lacks(r"parser\.add_argument\('-d'.*default='cuda'.*", r"app\.py"),
-        "cpu-of-the-environment": _lacks(r"os\.getenv\('DEVICE', 'cuda'\)"),
-        "whisper-chooses-cpu": _lacks(r"gr\.Radio\(.*value='cuda'.*"),
         "whisper-computes-int8": _lacks(r"gr\.Radio\(.*value='float16'.*"),
         "training-whisper-computes-int8": _lacks(r"WhisperModel\(.*compute_type='float16'\)", r"scripts/utils/.*"),
-        "voice-conversion-on-cpu": _lacks(r"'cuda:0'", r"scripts/.*\.py"),
     },
     "advanced-rvc-inference": {
-        "onnxruntime-for-cpu": _renamed("onnxruntime-gpu", "onnxruntime"),
         "torch-for-cpu": _pinned("torch", "==2.7.0"),
         "torchaudio-for-cpu": _pinned("torchaudio", "==2.7.0"),
         "torchvision-for-cpu": _pinned("torchvision", "==0.22.0"),
         "no-torchcodec": (Dropped(names=frozenset({"torchcodec"})), _ROOT),
         "transformers-before-5": _pinned("transformers", ">=4.49,<5"),
         "onnxconverter-common-required": _added("onnxconverter-common", "", _ROOT),
-        "no-pip-at-run-time": (NoRunTimeInstall(mentions="onnxconverter_common"), _PYTHON),
+        "pywin32-required": _added("pywin32", "", _ROOT),
         "rocm-is-not-zluda": (
             Lacks(pattern=r"(?!.*hip).*torch\.version\.cuda is None.*", within="_detect_zluda", is_test=True),
             _PYTHON,
@@ -75,10 +80,8 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
     },
     "diffrhythm2": {
         "inflect-required": _added("inflect", "", _ROOT),
-        "setuptools-required": _added("setuptools", "<82", _ROOT),
         "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus"),
         "times-in-the-model-s-type": _lacks(r".*\.half\(\)", within="sample_block_cache"),
-        "pronunciation-on-cpu": _lacks(_BOTH_PROVIDERS),
     },
     "amphion": {
         "torch-for-cpu": _pinned("torch", "==2.7.0", _AMPHION),
@@ -89,14 +92,9 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "langid-required": _added("langid", "", _MASKGCT),
         "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus", _AMPHION),
         "cpu-is-a-device": _lacks(r"torch\.device\(.*'CPU'\)"),
-        "maskgct-on-cpu": _lacks(r"'cuda:0'", r"models/tts/maskgct/.*\.py"),
-        "metis-on-cpu": _lacks(r"'cuda:0'", r"models/tts/metis/.*\.py"),
-        "metis-by-default-on-cpu": _lacks(r"'cuda'", r"models/tts/metis/.*\.py", within="__init__"),
-        "pronunciation-on-cpu": _lacks(_BOTH_PROVIDERS, r"models/.*\.py"),
         "monotonic-align-builds": (LacksImport(module="distutils"), r"modules/monotonic_align/setup\.py"),
     },
     "tts-service": {
-        "onnxruntime-for-cpu": _renamed("onnxruntime-gpu", "onnxruntime", r"requirements\.txt"),
         "engine-asks-a-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/tts_engine\.py"),
         "health-asks-the-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/routes\.py"),
     },
@@ -106,14 +104,12 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
 UNJUDGED: Mapping[str, frozenset[str]] = {
     "xtts-webui": frozenset(
         {
-            "checkpoints-as-before-torch-2-6",
             "deepspeed-installer-says-so",
             "enhancing-asks-for-the-device",
             "no-environment-beside-the-lock",
             "second-environment-says-so",
             "start-scripts-without-deepspeed",
             "stream2sentence-upgrade-says-so",
-            "training-asks-cuda-only-where-it-is",
             "training-asks-for-the-device",
             "tts-upgrade-says-so",
             "whisper-offers-int8",
@@ -133,7 +129,7 @@ def rows(catalogue: Catalogue) -> Iterator[Row]:
         for patch in patching.for_profile(app.patches, "cpu"):
             if patch.id in UNJUDGED.get(name, ()):
                 continue
-            judge, scope = judges[patch.id]
+            judge, scope = judges.get(patch.id) or _SHARED[patch.id]
             yield Row(
                 repository=repository, patch=patch, judge=judge, scope=scope, directory=str(app.directory), is_app=True
             )

@@ -1,0 +1,94 @@
+"""What the optional patches of xtts-webui write, run as it is written: with torch where it is there, and by itself."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+from conftest import ROOT
+
+from patchlock import optional_patches
+from patchlock.catalogue import Catalogue
+from patchlock.ops.diffs import AddFile
+
+APP = Catalogue(root=ROOT).app("xtts-webui")
+
+
+def _written(patch: str) -> types.ModuleType:
+    (op,) = (one.op for one in APP.patches if one.id == patch and isinstance(one.op, AddFile))
+    module = types.ModuleType("helper")
+    exec(compile(op.content, patch, "exec"), module.__dict__)
+    return module
+
+
+def test_what_can_be_chosen_is_for_machines_that_need_it() -> None:
+    assert [one.name for one in optional_patches.of_profile(APP, "cpu")] == ["int8"]
+    assert [one.name for one in optional_patches.of_profile(APP, "zluda-rdna4")] == ["latents-on-cpu"]
+    assert [one.name for one in optional_patches.recommend(["stft"], APP, "directml-vega")] == ["latents-on-cpu"]
+    assert optional_patches.of_profile(APP, "cuda-linux") == ()
+
+
+@pytest.mark.filterwarnings(
+    "ignore:torch.ao.quantization is deprecated", "ignore:.*quantized tensor creation", "ignore::UserWarning:torch"
+)
+def test_int8_changes_every_linear_layer_and_hardly_the_result() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("loguru")
+
+    class Conv1D(torch.nn.Module):
+        """As transformers has it for GPT-2: the weight lies the other way."""
+
+        def __init__(self, outputs: int, inputs: int) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(inputs, outputs))
+            self.bias = torch.nn.Parameter(torch.randn(outputs))
+
+        def forward(self, x: object) -> object:
+            return x @ self.weight + self.bias
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), Conv1D(128, 32), torch.nn.Sequential(torch.nn.Linear(128, 16)))
+    x = torch.randn(4, 64)
+    before = model(x).detach()
+    helper = _written("int8-helper")
+    assert helper.quantized(model, "cuda") is model
+    assert torch.equal(model(x), before)
+    assert helper.quantized(model, "cpu") is model
+    int8 = torch.ao.nn.quantized.dynamic.Linear
+    layers = [module for module in model.modules() if not list(module.children())]
+    assert [isinstance(layer, int8) for layer in (model[0], model[1], model[2][0])] == [True] * 3, layers
+    assert {layer.weight().dtype for layer in (model[0], model[1], model[2][0])} == {torch.qint8}
+    after = model(x).detach()
+    assert not torch.equal(after, before)
+    assert float((after - before).norm() / before.norm()) < 0.05
+
+
+class _Model:
+    """A model that notes where it is, and computes only on the processor."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.device, self.fails, self.seen = "card", fails, []
+
+    def parameters(self) -> object:
+        return iter([self])
+
+    def to(self, device: str) -> _Model:
+        self.device = device
+        return self
+
+    def get_conditioning_latents(self, wav: str) -> tuple[_Model, _Model]:
+        self.seen.append((wav, self.device))
+        if self.fails:
+            raise RuntimeError("no such file")
+        return _Model().to("cpu"), _Model().to("cpu")
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["computes", "fails"])
+def test_latents_are_computed_on_the_processor_and_the_model_comes_back(fails: bool) -> None:
+    model, helper = _Model(fails=fails), _written("latents-on-cpu-helper")
+    if fails:
+        with pytest.raises(RuntimeError, match="no such file"):
+            helper.conditioning_latents(model, "a.wav")
+    else:
+        assert [one.device for one in helper.conditioning_latents(model, "a.wav")] == ["card", "card"]
+    assert (model.device, model.seen) == ("card", [("a.wav", "cpu")])
