@@ -172,7 +172,7 @@ LEFT_OUT = (
     "## What ours leaves out",
     "",
     "- int8 quantization of the model (`load_local_model`) changes what the app computes and repairs nothing. The",
-    "  catalogue has no patches that a user chooses, so it is not there.",
+    "  optional patch `int8` does that, and reaches the layers of GPT-2, which `quantize_dynamic` alone passes over.",
     "- `install.bat` and `install.sh` stay as they are: `patchlock install` takes their place, and its environment is",
     "  made from the lock. The ZLUDA launcher belongs to a profile that does not exist yet.",
     "- Comments of the hand-made tree (`local_generation`) change nothing.",

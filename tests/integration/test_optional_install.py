@@ -61,7 +61,7 @@ def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_pa
     assert with_it["chosen"] == ["loud"]
     assert "nothing to do" in face("install", "mini", "--profile", "tiny", "--with", "loud").stdout
     assert ", with loud, in use" in face("list").stdout
-    assert "optional  loud: it says it louder (--without loud)" in face("list", "mini").stdout
+    assert "optional  loud: it says it louder (--without loud)\n            on tiny\n" in face("list", "mini").stdout
     said = face("update", "mini")
     assert (said.returncode, b"COMPUTED" in app.read_bytes()) == (0, True), said.stderr
     said = face("install", "mini", "--profile", "tiny", "--without", "loud")

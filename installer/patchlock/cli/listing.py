@@ -76,13 +76,20 @@ def _about(app: App, found: tuple[Standing, ...]) -> str:
     from patchlock import optional_patches
 
     chosen = {name for one, used, _ in _installed() if used and one.app == app.name for name in used.chosen}
-    profiles = list(dict.fromkeys(one.profile for one in found))
-    every = {option.name: option for name in profiles for option in optional_patches.of_profile(app, name)}
+    places: dict[str, list[str]] = {}
+    every = {}
+    for profile in dict.fromkeys(one.profile for one in found):
+        for option in optional_patches.of_profile(app, profile):
+            every[option.name] = option
+            places.setdefault(option.name, []).append(profile)
     rows = [
         ("licence", app.license),
         ("upstream", f"{app.source}, commit {app.upstream.commit[:12]}"),
         *(("shared", f"{one.name}: {one.title}") for one in app.shared),
-        *(("optional", option_line(option, option.name in chosen)) for option in every.values()),
+        *(
+            ("optional", f"{option_line(option, name in chosen)}\non {', '.join(places[name])}")
+            for name, option in every.items()
+        ),
     ]
     states: list[tuple[str, str]] = [
         (f"{one.profile} × {one.platform}", one.state) for one in found if one.state != "refused"
