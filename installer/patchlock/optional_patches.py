@@ -90,18 +90,17 @@ def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -
     return tuple(sorted(chosen))
 
 
-def recommend(failed: Collection[str], app: App, profile: str, chosen: Collection[str] = ()) -> tuple[Option, ...]:
+def recommend(failed: Collection[str], app: App, profile: str = "", chosen: Collection[str] = ()) -> tuple[Option, ...]:
     """Give what may help where compute kernels fail, without what is chosen already.
 
     Args:
         failed: names of kernels, as `verify` calls them.
         app: the app.
-        profile: on which it is installed.
+        profile: on which it is installed; "" for any.
         chosen: what the installation has.
     """
-    return tuple(
-        option for option in of_profile(app, profile) if option.name not in chosen and set(option.helps) & set(failed)
-    )
+    options = of_profile(app, profile) if profile else _grouped(app.patches)
+    return tuple(option for option in options if option.name not in chosen and set(option.helps) & set(failed))
 
 
 def require_same_lock(patches: Iterable[Patch], outcomes: Iterable[Outcome], files: Collection[PurePosixPath]) -> None:

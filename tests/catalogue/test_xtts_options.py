@@ -25,6 +25,8 @@ def test_what_can_be_chosen_is_for_machines_that_need_it() -> None:
     assert [one.name for one in optional_patches.of_profile(APP, "cpu")] == ["int8"]
     assert [one.name for one in optional_patches.of_profile(APP, "zluda-rdna4")] == ["latents-on-cpu"]
     assert [one.name for one in optional_patches.recommend(["stft"], APP, "directml-vega")] == ["latents-on-cpu"]
+    assert [one.name for one in optional_patches.recommend(["stft"], APP)] == ["latents-on-cpu"]
+    assert optional_patches.recommend(["stft"], APP, "cpu") == ()
     assert optional_patches.of_profile(APP, "cuda-linux") == ()
 
 
