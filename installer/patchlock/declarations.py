@@ -13,7 +13,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import need_tables, overlay_tables, recipe_tables, rule_tables
+from patchlock import need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
 from patchlock.check_kinds import (
     Check,
     CommandCheck,
@@ -36,7 +36,6 @@ from patchlock.model import (
     Launch,
     Patch,
     Profile,
-    RefusedPair,
     SharedSet,
     Upstream,
 )
@@ -106,7 +105,7 @@ def app(
         shared=shared,
         launch=_launch(root.table("launch")),
         checks=_checks(root),
-        refusals=_refusals(root, profiles),
+        refusals=refusal_tables.refusals(root, profiles),
         needs=need_tables.needs(root, profiles, resources),
         origin=table.origin(),
     )
@@ -173,27 +172,6 @@ def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tupl
     for name in names:
         if name and profiles is not None and name not in profiles:
             table.problem(key, f'there is no profile "{name}"', nearest(name, profiles))
-
-
-def _refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
-    found = []
-    for table in root.tables("refused"):
-        profile = table.text("profile")
-        _check_profiles(table, "profile", [profile], profiles)
-        platforms = table.texts("platforms", ())
-        for name in platforms:
-            if name not in PLATFORMS:
-                table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
-        found.append(
-            RefusedPair(
-                profile=profile,
-                platforms=platforms,
-                why=table.text("why"),
-                source=table.text("source"),
-            )
-        )
-        table.finish()
-    return tuple(found)
 
 
 # --- patches ----------------------------------------------------------------------------------------------------------

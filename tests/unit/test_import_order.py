@@ -41,6 +41,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("windows_records", "windows_cards", "windows_facts", "windows_cim", "windows_view"), 1),
     **dict.fromkeys(("windows_registry", "windows_devices", "windows_drivers", "windows_system", "windows_host"), 2),
     **dict.fromkeys(("shared_sets", "optional_patches", "pair_table"), 1),
+    **dict.fromkeys(("shared_sets", "optional_patches", "pair_table", "refusal_tables"), 1),
     **dict.fromkeys(("policy", "policy_tables", "fatbins"), 1),
     **dict.fromkeys(("ranges", "index_answers", "wheel_facts", "wheel_archs", "judging"), 2),
     **dict.fromkeys(("selection", "planning", "lockfile", "compatibility", "launch_scripts"), 1),
