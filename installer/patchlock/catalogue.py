@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+import functools
 import threading
-import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from patchlock import (
     build_constraints,
@@ -17,11 +14,14 @@ from patchlock import (
     distribution_tables,
     freshness,
     index_tables,
+    machine_tables,
     need_tables,
     policy_tables,
     shared_sets,
+    toml_files,
     trouble_tables,
 )
+from patchlock.devices import Card
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
     CatalogueError,
@@ -36,10 +36,8 @@ from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
 from patchlock.policy.values import Rules
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Table
 from patchlock.troubles import Trouble
-
-T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +67,7 @@ class Catalogue:
         """
         if name not in self.app_names():
             raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, self.app_names()))
-        app = _read(
+        app = toml_files.read(
             self.root,
             f"patches/{name}/app.toml",
             lambda table: declarations.app(
@@ -90,7 +88,7 @@ class Catalogue:
             CatalogueError: its file has mistakes; carries all of them.
         """
         file = f"{shared_sets.FOLDER}/{name}.toml"
-        return _read(self.root, file, lambda table: shared_sets.shared_set(table, name, self.profile_names()))
+        return toml_files.read(self.root, file, lambda table: shared_sets.shared_set(table, name, self.profile_names()))
 
     def _shared_of(self, table: Table) -> tuple[SharedSet, ...]:
         names = self.shared_names()
@@ -106,7 +104,7 @@ class Catalogue:
         """
         if name not in self.profile_names():
             raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, self.profile_names()))
-        profile = _read(
+        profile = toml_files.read(
             self.root,
             f"profiles/{name}.toml",
             lambda table: declarations.profile(table, name, self.index_names(), self.resource_names()),
@@ -143,7 +141,7 @@ class Catalogue:
         with self._one_at_a_time:
             if name not in self._indexes:
                 file = f"profiles/indexes/{name}.toml"
-                self._indexes[name] = _read(self.root, file, lambda table: index_tables.index(table, name))
+                self._indexes[name] = toml_files.read(self.root, file, lambda table: index_tables.index(table, name))
             return self._indexes[name]
 
     def resource_names(self) -> tuple[str, ...]:
@@ -160,7 +158,17 @@ class Catalogue:
         Raises:
             CatalogueError: its file has mistakes; carries all of them.
         """
-        return _read(self.root, f"profiles/needs/{name}.toml", lambda table: need_tables.resource(table, name))
+        return toml_files.read(
+            self.root, f"profiles/needs/{name}.toml", lambda table: need_tables.resource(table, name)
+        )
+
+    def cards(self) -> tuple[Card, ...]:
+        """Read the table of devices.
+
+        Raises:
+            CatalogueError: its files have mistakes; carries all of them.
+        """
+        return machine_tables.cards(self.root)
 
     def troubles(self) -> tuple[Trouble, ...]:
         """Read the known troubles of machines, sorted by name.
@@ -173,7 +181,8 @@ class Catalogue:
         for name in sorted(path.stem for path in self.root.glob("profiles/troubles/*.toml")):
             file = f"profiles/troubles/{name}.toml"
             try:
-                found.append(_read(self.root, file, lambda table, name=name: trouble_tables.trouble(table, name)))  # type: ignore[misc]
+                read = functools.partial(trouble_tables.trouble, name=name)
+                found.append(toml_files.read(self.root, file, read))
             except CatalogueError as error:
                 problems += error.problems
         if problems:
@@ -194,17 +203,17 @@ class Catalogue:
     def _read_rules(self) -> Rules:
         folder = "profiles/policy"
         families = tuple(
-            _read(self.root, file, lambda table, file=file: policy_tables.family(table, file))  # type: ignore[misc]
+            toml_files.read(self.root, file, lambda table, file=file: policy_tables.family(table, file))  # type: ignore[misc]
             for file in sorted(f"{folder}/{path.name}" for path in self.root.glob(f"{folder}/*-family.toml"))
         )
         has = {path.name for path in self.root.glob(f"{folder}/*.toml")}
         pairs, shared, wheels, free = "broken-pairs.toml", "shared-folders.toml", "wheels.toml", "arch-free.toml"
         return Rules(
             families=families,
-            pairs=_read(self.root, f"{folder}/{pairs}", policy_tables.pairs) if pairs in has else (),
-            folders=_read(self.root, f"{folder}/{shared}", policy_tables.folders) if shared in has else (),
-            wheels=_read(self.root, f"{folder}/{wheels}", policy_tables.wheels) if wheels in has else {},
-            arch_free=_read(self.root, f"{folder}/{free}", policy_tables.arch_free) if free in has else (),
+            pairs=toml_files.read(self.root, f"{folder}/{pairs}", policy_tables.pairs) if pairs in has else (),
+            folders=toml_files.read(self.root, f"{folder}/{shared}", policy_tables.folders) if shared in has else (),
+            wheels=toml_files.read(self.root, f"{folder}/{wheels}", policy_tables.wheels) if wheels in has else {},
+            arch_free=toml_files.read(self.root, f"{folder}/{free}", policy_tables.arch_free) if free in has else (),
         )
 
     def distribution_names(self) -> tuple[str, ...]:
@@ -225,7 +234,7 @@ class Catalogue:
             )
         folder = f"patches/distributions/{name}"
         has_cases = (self.root / folder / "cases.py").is_file()
-        read = _read(
+        read = toml_files.read(
             self.root,
             f"{folder}/patch.toml",
             lambda table: distribution_tables.distribution(table, name, folder, has_cases, self.profile_names()),
@@ -267,6 +276,10 @@ class Catalogue:
                     read(name)
                 except CatalogueError as error:
                     problems += error.problems
+        try:
+            self.cards()
+        except CatalogueError as error:
+            problems += error.problems
         if problems:
             raise CatalogueError(list(dict.fromkeys(problems)))  # a shared set's are those of each app that takes it
         return tuple(apps), tuple(profiles)
@@ -289,32 +302,4 @@ def patch_file(path: Path) -> tuple[Patch, ...]:
     Raises:
         CatalogueError: it has mistakes; carries all of them.
     """
-    return codemods.bind(_read(path.parent, path.name, lambda t: declarations.patches(t, None)), path.parent)
-
-
-def _read(root: Path, file: str, build: Callable[[Table], T]) -> T:
-    report, values = _load(root / file, file)
-    if not report.problems:
-        table = Table(values, report)
-        built = build(table)
-        table.finish()
-        if not report.problems:
-            return built
-    raise CatalogueError(report.problems)
-
-
-def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-        return Report(file=file, lines=line_index(text)), tomllib.loads(text)
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        problem = Problem(file=file, line=line, key="", what="it is not UTF-8", remedy="save it as UTF-8")
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"at line (\d+)", str(error))
-        line = int(found[1]) if found else 0
-        problem = Problem(file=file, line=line, key="", what=f"it is not TOML: {error}", remedy="")
-    except RecursionError:
-        problem = Problem(file=file, line=0, key="", what="its values are nested too deep", remedy="")
-    return Report(file=file, lines={}, problems=[problem]), {}
+    return codemods.bind(toml_files.read(path.parent, path.name, lambda t: declarations.patches(t, None)), path.parent)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
+from patchlock import fit_tables, need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
 from patchlock.check_kinds import (
     Check,
     CommandCheck,
@@ -333,7 +333,8 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
         specificity=table.integer("specificity"),
         arch=table.text("arch", ""),
-        automatic=table.boolean("automatic", True),
+        fits=fit_tables.fits(root),
+        successor=fit_tables.successor(root),
         indexes=used,
         from_pypi=table.each("from-pypi", distribution),
         rules=rule_tables.rules(root, (name,)),

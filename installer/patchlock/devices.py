@@ -6,9 +6,43 @@ The table is `profiles/devices/*.toml`. A card that it does not have is an answe
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from patchlock.hosts import Device
+
+VENDORS: Mapping[str, str] = {"1002": "AMD", "10de": "NVIDIA", "8086": "Intel"}
+"""PCI vendor → who that is, of those whose cards are in the table."""
+FAMILIES: Mapping[str, str] = {
+    "polaris": "Radeon RX 400 and 500",
+    "vega": "Radeon RX Vega, VII, Instinct MI25 to MI60",
+    "vega-integrated": "Radeon Vega and Radeon Graphics in Ryzen 2000G to 5000",
+    "rdna1": "Radeon RX 5000",
+    "rdna2": "Radeon RX 6000",
+    "rdna2-integrated": "Radeon 610M to 680M, Steam Deck",
+    "rdna3": "Radeon RX 7000",
+    "rdna3-integrated": "Radeon 740M to 780M",
+    "rdna3.5": "Radeon 820M to 890M, 8050S, 8060S",
+    "rdna4": "Radeon RX 9000",
+    "cdna": "Instinct MI100",
+    "cdna2": "Instinct MI200",
+    "cdna3": "Instinct MI300",
+    "cdna4": "Instinct MI350",
+    "maxwell": "GeForce GTX 750, 900",
+    "pascal": "GeForce GTX 10",
+    "volta": "TITAN V, V100",
+    "turing": "GeForce GTX 16, RTX 20, T4",
+    "ampere": "GeForce RTX 30, A100",
+    "ada": "GeForce RTX 40, L4, L40S",
+    "hopper": "H100, H200",
+    "blackwell": "GeForce RTX 50, B200",
+    "xavier": "Jetson Xavier",
+    "orin": "Jetson Orin",
+    "thor": "Jetson Thor",
+    "gb10": "DGX Spark",
+    "intel-integrated": "graphics of Intel's processors",
+    "arc": "Intel Arc",
+}
+"""Kinds of cards as profiles speak of them → which those are."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

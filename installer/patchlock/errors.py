@@ -73,6 +73,12 @@ class NoProfileFitsError(PatchlockError):
     code = "no-profile-fits"
 
 
+class UncertainChoiceError(PatchlockError):
+    """A profile fits, but a better one may have been missed by a hair; a person must decide."""
+
+    code = "uncertain-choice"
+
+
 class RefusedError(PatchlockError):
     """The catalogue says, with its reason, that this app cannot run on this profile or platform."""
 

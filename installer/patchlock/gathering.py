@@ -35,6 +35,7 @@ from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, R
 from patchlock.planning import Plan
 
 if TYPE_CHECKING:
+    from patchlock.kept_choice import Kept
     from patchlock.repatching import PatchSet
 
 
@@ -59,6 +60,8 @@ class Request:
     """Archives of overlays that may have other bytes than at their first use."""
     chosen: tuple[str, ...] = ()
     """Names of optional patches, sorted."""
+    kept: Kept | None = None
+    """What was chosen for it of the machine's devices now; None where nobody has looked: an earlier one is kept."""
 
     @property
     def installation(self) -> Installation:

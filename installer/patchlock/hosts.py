@@ -13,6 +13,8 @@ from patchlock.errors import UsageError, nearest
 
 FORMAT = 1
 """Of a recording; another number is refused."""
+CHOICE = "choice"
+"""Key beside a recording in which `detect --json` says what it chose; a reader passes over it."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,8 @@ class Device:
     """Version of its driver as the system gives it for this card."""
     trouble: str = ""
     """Why the system does not run it (`ConfigManagerErrorCode 43`), a clause."""
+    number: str = ""
+    """By which its runtime counts it (HIP's or CUDA's index), where that is known; "" where it is not."""
     is_hidden: bool = False
     """Whether a variable such as `HIP_VISIBLE_DEVICES` hides it from programs."""
 
@@ -162,7 +166,7 @@ def from_json(data: object, where: str) -> Recording:
             remedy="make one with `patchlock detect --json`",
         )
     mistakes: list[str] = []
-    values = {key: value for key, value in data.items() if key != "patchlock-host"}
+    values = {key: value for key, value in data.items() if key not in {"patchlock-host", CHOICE}}
     recording: Recording | None = _read(Recording, values, "", mistakes)
     if mistakes or recording is None:
         raise UsageError(

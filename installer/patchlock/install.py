@@ -19,6 +19,7 @@ from patchlock import (
     filling,
     generations,
     in_tree,
+    kept_choice,
     moving,
     mutex,
     overlaying,
@@ -97,6 +98,8 @@ def install(
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
     with working(request.installation, progress) as held:
+        if request.kept is not None:
+            kept_choice.write(request.installation.folder, request.kept)
         with progress.stage("source"):
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = planning.counted(job.upstream.patched.outcomes)
@@ -321,7 +324,11 @@ def place(request: Request, folder: Path) -> checks.Place:
     return checks.Place(
         environment=folder,
         folder=request.installation.source / app.directory,
-        variables=environments.launch_environment(folder, request.profile.environment, app.launch.environment),
+        variables=environments.launch_environment(
+            folder,
+            request.profile.environment,
+            kept_choice.variables(request.installation.folder) | dict(app.launch.environment),
+        ),
     )
 
 

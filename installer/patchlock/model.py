@@ -14,6 +14,11 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.check_kinds import Check, SmokeImport
+from patchlock.fits import Accepted as Accepted  # noqa: PLC0414 - these belong here too, for whoever knows no choice
+from patchlock.fits import Fit, Successor
+from patchlock.fits import Os as Os  # noqa: PLC0414
+from patchlock.fits import Platform as Platform  # noqa: PLC0414
+from patchlock.fits import Rejected as Rejected  # noqa: PLC0414
 from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay
@@ -25,43 +30,6 @@ CommitId = NewType("CommitId", str)
 """40 lower-case hexadecimal digits."""
 Sha256 = NewType("Sha256", str)
 """64 lower-case hexadecimal digits."""
-Os = Literal["linux", "windows", "macos"]
-
-
-# --- machines ---------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Platform:
-    """One kind of operating system and processor that wheels are made for."""
-
-    name: str
-    """As in lockfile names: `linux-x86_64`."""
-    os: Os
-    machine: str
-    """As the platform names its processor: `x86_64`, `aarch64`, `amd64`, `arm64`."""
-    uv: str
-    """What `uv pip compile --python-platform` calls it."""
-    tags: tuple[str, ...]
-    """Platform tags of wheels that run here, best first (PEP 425)."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Accepted:
-    """A profile fits a host."""
-
-    profile: Profile
-    platform: Platform
-    specificity: int
-    """How narrow the profile is; the narrowest that fits is chosen."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Rejected:
-    """A profile does not fit a host, with every reason why."""
-
-    profile: Profile
-    reasons: tuple[str, ...]
 
 
 # --- patches ----------------------------------------------------------------------------------------------------------
@@ -267,8 +235,10 @@ class Profile:
     specificity: int
     arch: str
     """What the accelerator's compiled code is for: `sm_110`, `gfx1201`; "" where no wheel has to have any."""
-    automatic: bool = True
-    """Whether it may be chosen without being named: only where all that it asks of a machine can be seen."""
+    fits: tuple[Fit, ...] = ()
+    """What it demands of a machine, one of them; empty: every machine of its platforms."""
+    successor: Successor | None = None
+    """A profile that is better on the same machines."""
     indexes: tuple[str, ...]
     from_pypi: tuple[NormalizedName, ...] = ()
     """Distributions that are taken from PyPI although the recorded indexes have some files of them."""

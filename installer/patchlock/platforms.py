@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from packaging import tags as wheel_tags
 from packaging.version import Version
 
+from patchlock.fits import Platform
 from patchlock.hosts import Host
-from patchlock.model import Platform
 
 GLIBC_FLOOR = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8. Source: PEP 600; the tag most wheels of 2025 and later carry."""

@@ -47,6 +47,10 @@ class Readiness:
         return tuple(finding for finding in self.findings if finding.stops)
 
 
+NOTHING = Readiness(findings=(), commands=(), later=(), python="", says="")
+"""Where nobody can look: the machine is only pretended."""
+
+
 def look(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
     """Find out whether this machine is ready for an install.
 

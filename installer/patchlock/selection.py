@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
+from patchlock.devices import VENDORS, Card, Known, Unknown, identify
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
+from patchlock.fits import Accepted, Outline, Rejected
+from patchlock.fitting import Attempt, attempt, called, is_integrated, leading_version, missing
 from patchlock.hosts import Host
-from patchlock.model import Accepted, Profile, Rejected
 from patchlock.platforms import GLIBC_FLOOR, platform_of
 
+if TYPE_CHECKING:
+    from patchlock.model import Profile
 
-def judge(profile: Profile, host: Host) -> Accepted | Rejected:
+
+NOTHING: Mapping[str, str] = {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A profile for a machine, and what a person should know about it."""
+
+    chosen: Accepted
+    why: str
+    """One clause."""
+    doubts: tuple[str, ...] = ()
+    """Why a better one may have been missed, sentences; a person must be asked."""
+    notes: tuple[str, ...] = ()
+    """What a person should hear, sentences; no reason to ask."""
+
+
+def rank(profiles: Iterable[Outline | Profile], host: Host, cards: Sequence[Card]) -> tuple[Accepted | Rejected, ...]:
+    """Judge every profile: those that fit first, the narrowest of them before the others, the rest by name.
+
+    Args:
+        profiles: outlines, or whole profiles.
+        host: the machine.
+        cards: the table of devices; may be empty where the machine has none.
+    """
+    seen = tuple(identify(device, cards) for device in host.devices)
+    judged = [_judge(profile, host, seen) for profile in profiles]
+    return tuple(sorted(judged, key=_place))
+
+
+def _place(one: Accepted | Rejected) -> tuple[bool, int, str]:
+    fits = isinstance(one, Accepted)
+    return not fits, -one.profile.specificity if fits else 0, one.profile.name
+
+
+def judge(profile: Outline | Profile, host: Host, cards: Sequence[Card] = ()) -> Accepted | Rejected:
     """Say whether a profile fits a machine, or every reason why not."""
+    return _judge(profile, host, tuple(identify(device, cards) for device in host.devices))
+
+
+def _judge(profile: Outline | Profile, host: Host, seen: tuple[Known | Unknown, ...]) -> Accepted | Rejected:
     platform = platform_of(host)
     reasons: list[str] = []
     if platform is None:
@@ -22,36 +65,70 @@ def judge(profile: Profile, host: Host) -> Accepted | Rejected:
         reasons.append(f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
     if host.os == "linux" and host.libc.startswith("musl"):
         reasons.append("the wheels need glibc; this system has musl")
-    elif host.libc.startswith("glibc ") and Version(host.libc.removeprefix("glibc ")).release < GLIBC_FLOOR:
+    elif (glibc := leading_version(host.libc.removeprefix("glibc "))) is not None and glibc.release < GLIBC_FLOOR:
         needed = ".".join(map(str, GLIBC_FLOOR))
         reasons.append(f"the wheels need glibc {needed} or later; this system has {host.libc}")
-    if reasons or platform is None:
-        return Rejected(profile=profile, reasons=tuple(reasons))
-    return Accepted(profile=profile, platform=platform, specificity=profile.specificity)
+    best = _best(profile, host, seen)
+    if platform is None or reasons:
+        return Rejected(profile=profile, reasons=(*reasons, *(best.reasons if best.device is None else ())))
+    if best.reasons:
+        return Rejected(profile=profile, reasons=best.reasons, platform=platform, device=best.device)
+    return Accepted(
+        profile=profile,
+        platform=platform,
+        specificity=profile.specificity,
+        device=best.device,
+        why=best.why,
+        selects=best.fit.selects if best.fit else "",
+    )
 
 
-def choose(profiles: Iterable[Profile], host: Host, name: str | None) -> Accepted:
+def _best(profile: Outline | Profile, host: Host, seen: tuple[Known | Unknown, ...]) -> Attempt:
+    """Take the fit that holds, else the one that is nearest to it."""
+    if not profile.fits:
+        return Attempt(device=None, why="it is for every machine of its platforms")
+    best = min((attempt(fit, host, seen) for fit in profile.fits), key=_distance)
+    if best.device is None:
+        vendors = dict.fromkeys(fit.vendor for fit in profile.fits)
+        each = (missing(tuple(fit for fit in profile.fits if fit.vendor == vendor), seen) for vendor in vendors)
+        return Attempt(device=None, reasons=tuple(each))
+    return best
+
+
+def _distance(one: Attempt) -> tuple[bool, bool, int]:
+    return bool(one.reasons), one.device is None, len(one.reasons)
+
+
+def choose(
+    profiles: Iterable[Outline | Profile],
+    host: Host,
+    cards: Sequence[Card] = (),
+    name: str | None = None,
+    refused: Mapping[str, str] = NOTHING,
+) -> Choice:
     """Choose the named profile, or the narrowest that fits.
+
+    A named one is taken although its devices or drivers are not seen, with a note: a person may know better.
+
+    Args:
+        profiles: outlines, or whole profiles.
+        host: the machine.
+        cards: the table of devices.
+        name: of a profile, or None.
+        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, and no doubt.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
-        NoProfileFitsError: the named one does not fit, none fits, or two are equally narrow.
+        NoProfileFitsError: the named one cannot run here, none fits, or two are equally narrow.
     """
-    judged = {profile.name: judge(profile, host) for profile in profiles}
+    ranking = rank(profiles, host, cards)
     if name is not None:
-        if name not in judged:
-            raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
-        match judged[name]:
-            case Accepted() as accepted:
-                return accepted
-            case Rejected(reasons=reasons):
-                raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(reasons)}')
-    judged |= {name: _on_request(found) for name, found in judged.items()}
-    fitting = sorted((a for a in judged.values() if isinstance(a, Accepted)), key=lambda a: -a.specificity)
+        return _named(name, ranking)
+    turned_down = [one for one in ranking if isinstance(one, Accepted) and one.profile.name in refused]
+    ranking = tuple(_refuse(one, refused) for one in ranking)
+    fitting = [one for one in ranking if isinstance(one, Accepted)]
     if not fitting:
-        why = "; ".join(
-            f"{r.profile.name}: {' and '.join(r.reasons)}" for r in judged.values() if isinstance(r, Rejected)
-        )
+        why = "; ".join(f"{r.profile.name}: {' and '.join(r.reasons)}" for r in ranking if isinstance(r, Rejected))
         raise NoProfileFitsError(f"no profile fits this machine ({why})", remedy="see `patchlock list`")
     best, *others = fitting
     ties = [best.profile.name, *(a.profile.name for a in others if a.specificity == best.specificity)]
@@ -60,13 +137,88 @@ def choose(profiles: Iterable[Profile], host: Host, name: str | None) -> Accepte
             f"the profiles {' and '.join(ties)} fit this machine equally well",
             remedy=f"name one: --profile {ties[0]}",
         )
-    return best
-
-
-def _on_request(found: Accepted | Rejected) -> Accepted | Rejected:
-    """Turn down what may not be chosen unnamed."""
-    if isinstance(found, Rejected) or found.profile.automatic:
-        return found
-    return Rejected(
-        profile=found.profile, reasons=("it is chosen by --profile only, until patchlock can see the card",)
+    seen = tuple(identify(device, cards) for device in host.devices)
+    return Choice(
+        chosen=best,
+        why=best.why if best.device else _without_device(seen, is_refused=bool(turned_down)),
+        doubts=tuple(_doubts(best, ranking, seen)),
+        notes=(
+            *(
+                f"{one.profile.name} fits this machine better, but {refused[one.profile.name]}"
+                for one in turned_down
+                if one.specificity > best.specificity
+            ),
+            *_successors(best, ranking),
+        ),
     )
+
+
+def _refuse(one: Accepted | Rejected, refused: Mapping[str, str]) -> Accepted | Rejected:
+    why = refused.get(one.profile.name)
+    if why is None:
+        return one
+    reasons = one.reasons if isinstance(one, Rejected) else ()
+    return Rejected(profile=one.profile, reasons=(*reasons, why), platform=one.platform)
+
+
+def _named(name: str, ranking: tuple[Accepted | Rejected, ...]) -> Choice:
+    judged = {one.profile.name: one for one in ranking}
+    if name not in judged:
+        raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
+    found = judged[name]
+    if isinstance(found, Accepted):
+        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking)))
+    said = "; ".join(found.reasons)
+    if found.platform is None:
+        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {said}')
+    profile = found.profile
+    taken = Accepted(profile=profile, platform=found.platform, specificity=profile.specificity, why="it was named")
+    note = f"{name} is taken, though as far as can be seen this machine is none of its kind: {said}"
+    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking)))
+
+
+def _without_device(seen: tuple[Known | Unknown, ...], *, is_refused: bool) -> str:
+    if is_refused:
+        return "what fits this machine better cannot be used"
+    if not seen:
+        return "no accelerator was seen"
+    there = [called(one) for one in seen]
+    few = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
+    return f"no other profile fits with {few}"
+
+
+def _doubts(
+    best: Accepted, ranking: tuple[Accepted | Rejected, ...], seen: tuple[Known | Unknown, ...]
+) -> Iterable[str]:
+    """Say which better profiles were missed by a hair, and which devices nobody knows."""
+    possible = [one for one in ranking if isinstance(one, Rejected) and one.platform is not None]
+    for one in possible:
+        if one.device is not None and one.profile.specificity > best.specificity:
+            yield f"{one.profile.name} would be for {called(one.device)}, but {' and '.join(one.reasons)}"
+    if best.device is not None and not is_integrated(best.device):
+        return
+    profiles = [*(one.profile for one in possible), best.profile]
+    vendors = {fit.vendor for profile in profiles for fit in profile.fits}
+    for device in seen:
+        if isinstance(device, Unknown) and not device.arch and device.device.vendor in vendors:
+            yield f"{called(device)} is unknown to this patchlock; {what_to_send(device)}"
+
+
+def what_to_send(device: Unknown) -> str:
+    """Say what helps us to know a device that is not in the table."""
+    vendor = VENDORS.get(device.device.vendor, device.device.vendor)
+    return (
+        "please open an issue with what `patchlock detect --json` prints (it has no names of you or of this computer), "
+        f'titled "unknown {vendor} card {device.device.vendor}:{device.device.device}"'
+    )
+
+
+def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...]) -> Iterable[str]:
+    after = best.profile.successor
+    if after is None:
+        return
+    named = [one for one in ranking if one.profile.name == after.name]
+    if not named:
+        yield f"{after.name}, a profile still to come, will be better on this machine: {after.why} ({after.source})"
+    elif isinstance(named[0], Accepted):
+        yield f"{after.name} is better on this machine: {after.why} (--profile {after.name})"

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -14,8 +14,10 @@ from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import Problem, nearest
-from patchlock.model import Sha256
 from patchlock.places import Origin
+
+if TYPE_CHECKING:
+    from patchlock.model import Sha256
 
 T = TypeVar("T")
 
@@ -316,7 +318,7 @@ def sha256(text: str) -> Sha256:
     """
     if not _SHA256.fullmatch(text):
         raise ValueError(f'"{text}" must be a sha256 of 64 hexadecimal digits')
-    return Sha256(text)
+    return cast("Sha256", text)
 
 
 _PARSERS: Mapping[Any, tuple[Callable[[str], Any], Any]] = {

@@ -19,9 +19,9 @@ APPS, PROFILES = CATALOGUE.read_all()
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)
 def test_no_profile_with_an_accelerator_is_guessed(platform: object) -> None:
     host = Host(os=platform.os, machine=platform.machine, libc="glibc 2.39" if platform.os == "linux" else "")
-    assert choose(PROFILES, host, None).profile.name == "cpu"
+    assert choose(PROFILES, host).chosen.profile.name == "cpu"
     fitting = [profile.name for profile in PROFILES if platform in profile.platforms]
-    assert [choose(PROFILES, host, name).profile.name for name in fitting] == fitting
+    assert [choose(PROFILES, host, (), name).chosen.profile.name for name in fitting] == fitting
 
 
 def test_recorded_files_are_passed_over_where_the_profile_says_so(tmp_path: object) -> None:

@@ -64,7 +64,7 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
     assert "undo      patchlock uninstall mini" in lines
     assert len(lines) < 20
     stages = [line.split()[0] for line in done.stderr.splitlines()]
-    assert stages == ["preflight", "source", "environment", "patch", "verify"]
+    assert stages == ["profile", "preflight", "source", "environment", "patch", "verify"]
 
 
 def test_run_starts_the_app_in_its_environment(installed: Path, patchlock: Patchlock) -> None:

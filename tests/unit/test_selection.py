@@ -6,6 +6,7 @@ import pytest
 from packaging.version import Version
 
 from patchlock.errors import NoProfileFitsError, PatchlockError, UnknownProfileError
+from patchlock.fits import Fit
 from patchlock.hosts import Host
 from patchlock.lock_rules import LockRules
 from patchlock.model import Accepted, Profile, Rejected
@@ -20,7 +21,7 @@ MAC = Host(os="macos", machine="arm64", libc="")
 
 
 def _profile(
-    name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple(PLATFORMS), *, automatic: bool = True
+    name: str, specificity: int = 0, platforms: tuple[str, ...] = tuple(PLATFORMS), fits: tuple[Fit, ...] = ()
 ) -> Profile:
     return Profile(
         name=name,
@@ -31,7 +32,7 @@ def _profile(
         specificity=specificity,
         indexes=(),
         arch="",
-        automatic=automatic,
+        fits=fits,
         rules=LockRules(),
         environment={},
         checks=(),
@@ -44,11 +45,16 @@ CPU, CUDA, ROCM = (
     _profile("cuda", 10, ("linux-x86_64", "windows-amd64")),
     _profile("rocm", 10, ("linux-x86_64",)),
 )
-UNSEEN = _profile("unseen", 20, ("linux-x86_64",), automatic=False)
+NEEDY = _profile("needy", 20, ("linux-x86_64",), (Fit(vendor="1002", archs=("gfx1201",), why="w", source="s"),))
 
 
 def test_fitting_profile_is_accepted() -> None:
-    assert judge(CUDA, LINUX) == Accepted(profile=CUDA, platform=PLATFORMS["linux-x86_64"], specificity=10)
+    assert judge(CUDA, LINUX) == Accepted(
+        profile=CUDA,
+        platform=PLATFORMS["linux-x86_64"],
+        specificity=10,
+        why="it is for every machine of its platforms",
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,12 +83,12 @@ def test_other_profile_is_rejected_with_every_reason(profile: Profile, host: Hos
         pytest.param((CPU, CUDA), MAC, None, CPU, id="only-one-that-fits"),
         pytest.param((CPU, CUDA), LINUX, "cpu", CPU, id="named"),
         pytest.param((CPU, CUDA, ROCM), LINUX, "rocm", ROCM, id="named-in-spite-of-a-tie"),
-        pytest.param((CPU, UNSEEN), LINUX, None, CPU, id="what-needs-a-card-is-not-guessed"),
-        pytest.param((CPU, UNSEEN), LINUX, "unseen", UNSEEN, id="what-needs-a-card-is-named"),
+        pytest.param((CPU, NEEDY), LINUX, None, CPU, id="what-needs-a-card-is-not-guessed"),
+        pytest.param((CPU, NEEDY), LINUX, "needy", NEEDY, id="what-needs-a-card-is-named"),
     ],
 )
 def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, chosen: Profile) -> None:
-    assert choose(profiles, host, name).profile == chosen
+    assert choose(profiles, host, (), name).chosen.profile == chosen
 
 
 @pytest.mark.parametrize(
@@ -115,12 +121,11 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             id="none-for-two-reasons",
         ),
         pytest.param(
-            (UNSEEN,),
+            (NEEDY,),
             LINUX,
             None,
             NoProfileFitsError,
-            "no profile fits this machine (unseen: it is chosen by --profile only, until patchlock can see the card); "
-            "see `patchlock list`",
+            "no profile fits this machine (needy: it is for AMD's gfx1201; no card of AMD's was seen); see `patchlock list`",
             id="none-but-one-on-request",
         ),
         pytest.param(
@@ -154,7 +159,7 @@ def test_no_choice_says_why(
     profiles: tuple[Profile, ...], host: Host, name: str | None, kind: type[PatchlockError], sentence: str
 ) -> None:
     with pytest.raises(kind) as caught:
-        choose(profiles, host, name)
+        choose(profiles, host, (), name)
     assert str(caught.value) == sentence
 
 

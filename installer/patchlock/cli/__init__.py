@@ -14,6 +14,7 @@ from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
+    "detect": ("patchlock.cli.detecting", "Show what this machine is, and which profile fits it and why."),
     "plan": ("patchlock.cli.apps", "Show what install would do, with the diff of every patch; change nothing."),
     "install": ("patchlock.cli.installing", "Patch the app's source, install its lock and prove that it works."),
     "update": (

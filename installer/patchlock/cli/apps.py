@@ -11,6 +11,7 @@ import click
 from patchlock.cli import launcher, options, output
 
 if TYPE_CHECKING:
+    from patchlock.choosing import Chosen
     from patchlock.gathering import Request
     from patchlock.model import Outcome
     from patchlock.optional_patches import Option
@@ -39,16 +40,24 @@ def plan_command(
       patchlock plan demo --profile cpu
     """
     from patchlock import gathering, generations, optional_patches, overlays, planning, readiness
+    from patchlock.cli import choices
     from patchlock.model import BLOCKING
     from patchlock.optional_patches import Choice
 
+    elsewhere: list[bool] = []
+
+    def heed(found: Chosen) -> None:
+        choices.tell(found, as_json=as_json)
+        elsewhere.append(choices.is_elsewhere(found))
+
     choice = Choice(added=added, left_out=left_out)
-    request = options.request(catalogue, app, profile, source=source, revision=revision, choice=choice)
+    request = options.request(catalogue, app, profile, source=source, revision=revision, heed=heed, choice=choice)
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = gathering.plan(request)
     installed = generations.current(request.installation)
     nothing = gathering.up_to_date(request) is not None
-    ready = readiness.look(request, made.lock)
+    # Programs and drivers of a machine that is only pretended, and of another kind, cannot be looked for.
+    ready = readiness.NOTHING if elsewhere[0] else readiness.look(request, made.lock)
     blocked = bool(ready.stops) or bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)
     if as_json:
         data = {

@@ -51,10 +51,10 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
     Returns:
         0, or 1 where a lock is read otherwise or pip finds no solution.
     """
-    from patchlock import cross_check, probes
+    from patchlock import cross_check, pretended, probes
 
     cross_check.require_tools()
-    host = probes.basic()
+    host = pretended.observe(probes.basic).host
     progress = output.progress(as_json)
     with progress.stage("cross-check"):
         lines = []

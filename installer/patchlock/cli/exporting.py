@@ -120,7 +120,7 @@ def _request(
 def _profile(opened: Catalogue, name: str | None, platform: Platform) -> Profile:
     names = [name] if name is not None else opened.profile_names()
     fitting = [profile for profile in map(opened.profile, names) if platform in profile.platforms]
-    chosen = [profile for profile in fitting if profile.automatic] or fitting
+    chosen = [profile for profile in fitting if not profile.fits] or fitting
     if len(chosen) == 1:
         return chosen[0]
     if fitting:

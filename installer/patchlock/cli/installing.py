@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ def install_command(
       patchlock install tts-service --source ~/clones/second-brain
     """
     is_plain = not (reinstall or repair or revision or archives or accept_changed or as_json)
+    named = profile
+    profile = named or _remembered(app, options.root(catalogue))
     if is_plain and profile is not None and launcher.is_there(app, profile, options.home()):
         from patchlock import freshness
 
@@ -68,14 +71,24 @@ def install_command(
         if freshness.in_use(folder, options.root(catalogue), app, profile, added, left_out):
             _tell_nothing_to_do(app, profile)
             return
-    from patchlock import gathering
+    from patchlock import gathering, kept_choice
+    from patchlock.cli import choices
     from patchlock.optional_patches import Choice
 
-    choice = Choice(added=added, left_out=left_out)
     request = options.request(
-        catalogue, app, profile, source=source, revision=revision, reinstall=reinstall, choice=choice
+        catalogue,
+        app,
+        profile,
+        source=source,
+        revision=revision,
+        reinstall=reinstall,
+        heed=lambda found: choices.heed(found, app, as_json=as_json),
+        choice=Choice(added=added, left_out=left_out),
     )
     request = dataclasses.replace(request, archives=archives, accept_changed=accept_changed)
+    if named is None and request.kept is not None:
+        kept = dataclasses.replace(request.kept, profiles=kept_choice.digest(request.catalogue.root))
+        request = dataclasses.replace(request, kept=kept)
     if repair:
         _repair(request, as_json)
         return
@@ -83,6 +96,8 @@ def install_command(
     launcher.write(request.home)
     if receipt is not None:
         launcher.write_for(request)
+        if named is None and request.kept is not None:
+            kept_choice.write(request.installation.folder, request.kept)
         if as_json:
             output.succeed("install", _report(request, receipt))
         else:
@@ -96,6 +111,23 @@ def install_command(
         output.succeed("install", _report(request, report.receipt, report))
     else:
         click.echo(_summary(request, report))
+
+
+def _remembered(app: str, catalogue: Path) -> str | None:
+    """Name the profile that was chosen for an app and not named, while the profiles to choose from are the same."""
+    home = options.home()
+    if not home.is_dir() or any(name.startswith(("PATCHLOCK_HOST", "PATCHLOCK_OVERRIDE_")) for name in os.environ):
+        return None
+    from patchlock import kept_choice
+
+    chosen = {
+        entry.name.removeprefix(f"{app}@"): kept_choice.read(home / entry.name).profiles
+        for entry in os.scandir(home)
+        if entry.name.startswith(f"{app}@") and (home / entry.name / "current").is_file()
+    }
+    now = kept_choice.digest(catalogue) if any(chosen.values()) else ""
+    same = [name for name, profiles in chosen.items() if now and profiles == now]
+    return same[0] if len(same) == 1 else None
 
 
 def _tell_nothing_to_do(app: str, profile: str) -> None:

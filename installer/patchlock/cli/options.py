@@ -11,7 +11,9 @@ import click
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
+    from patchlock.choosing import Chosen
     from patchlock.gathering import Request
+    from patchlock.model import App
     from patchlock.optional_patches import Choice
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,9 +115,20 @@ def request(
     source: str | None = None,
     revision: str | None = None,
     reinstall: bool = False,
+    heed: Callable[[Chosen], None] = lambda _: None,
     choice: Choice | None = None,
 ) -> Request:
-    """Turn the options of a command into a request, with the optional patches that the installation has.
+    """Turn the options of a command into a request, for this machine or the pretended one.
+
+    Args:
+        catalogue: its folder, or None for the one patchlock came with.
+        app: its name.
+        profile: its name; None chooses the one that fits best.
+        source: another place of upstream.
+        revision: another commit of upstream.
+        reinstall: build afresh.
+        heed: called with what was chosen and why, before anything else is done with it.
+        choice: of optional patches; None takes those that the installation has.
 
     Raises:
         UnknownAppError: there is no such app.
@@ -124,21 +137,29 @@ def request(
         CatalogueError: the app's or a profile's file has mistakes.
         UsageError: an optional patch is named that there is not.
     """
-    from patchlock import generations, optional_patches, probes, selection
+    from patchlock import choosing, generations, optional_patches, pretended, probes
+    from patchlock.errors import CatalogueError
     from patchlock.gathering import Request
+    from patchlock.kept_choice import Kept
 
     opened = open_catalogue(catalogue)
     wanted = opened.app(app)
     if profile is not None:
-        profiles = [opened.profile(profile)]
-    else:
-        profiles = [opened.profile(name) for name in opened.profile_names()]
-    chosen = selection.choose(profiles, probes.basic(), profile)
-    place = generations.Installation(folder=home() / f"{app}@{chosen.profile.name}")
-    there = generations.current(place)
+        opened.profile(profile)
+    observed = pretended.observe(lambda: probes.probe(home()))
+    try:
+        found = choosing.choose(opened.root, profile, observed)
+    except CatalogueError:
+        opened.read_all()  # which has every mistake, and not only those of what a choice looks at
+        raise
+    if profile is None:
+        found = _possible(opened, wanted, found)
+    heed(found)
+    chosen = found.choice.chosen
+    there = generations.current(generations.Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     return Request(
         app=wanted,
-        profile=chosen.profile,
+        profile=opened.profile(chosen.profile.name),
         platform=chosen.platform,
         catalogue=opened,
         home=home(),
@@ -147,7 +168,28 @@ def request(
         revision=revision,
         reinstall=reinstall,
         chosen=optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice),
+        kept=Kept(device=found.selected.variables, profiles=""),
     )
+
+
+def _possible(opened: Catalogue, app: App, found: Chosen) -> Chosen:
+    """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
+    from patchlock import choosing, planning
+    from patchlock.errors import NoProfileFitsError, RefusedError
+
+    first, refused = found, dict[str, str]()
+    while True:
+        chosen = found.choice.chosen
+        try:
+            planning.require_possible(app, opened.profile(chosen.profile.name), chosen.platform)
+        except RefusedError as error:
+            refused[chosen.profile.name] = error.what
+        else:
+            return found
+        try:
+            found = choosing.choose(opened.root, None, found.observed, refused)
+        except NoProfileFitsError:
+            return first
 
 
 def installed_request(
@@ -165,7 +207,27 @@ def installed_request(
         UsageError: no profile is named, and the app is installed on several.
         PatchlockError: as `request`.
     """
-    return request(catalogue, app, profile or _installed_on(app), source=source, revision=revision, choice=choice)
+    from patchlock import generations, optional_patches, probes, selection
+    from patchlock.gathering import Request
+
+    named = profile or _installed_on(app)
+    if named is None:
+        return request(catalogue, app, None, source=source, revision=revision, choice=choice)
+    opened = open_catalogue(catalogue)
+    wanted, found = opened.app(app), opened.profile(named)
+    chosen = selection.choose([found], probes.basic(), (), named).chosen
+    there = generations.current(generations.Installation(folder=home() / f"{app}@{named}"))
+    return Request(
+        app=wanted,
+        profile=found,
+        platform=chosen.platform,
+        catalogue=opened,
+        home=home(),
+        cache=cache(),
+        source=source,
+        revision=revision,
+        chosen=optional_patches.choose(wanted, named, there.chosen if there else (), choice),
+    )
 
 
 def _installed_on(app: str) -> str | None:

@@ -78,12 +78,12 @@ def why_command(
 
 
 def _request(catalogue: Catalogue, app: str, profile: str | None, platform: str | None, source: str | None) -> Request:
-    from patchlock import platforms, probes
+    from patchlock import platforms, pretended, probes
     from patchlock.gathering import Request
 
     chosen = catalogue.profile(profile) if profile else options.request(catalogue.root, app, None).profile
     names = [one.name for one in chosen.platforms]
-    here = platforms.platform_of(probes.basic())
+    here = platforms.platform_of(pretended.observe(probes.basic).host)
     default = here.name if here is not None and here.name in names else names[0]
     wanted = platform or default
     if wanted not in names:

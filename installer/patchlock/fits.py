@@ -1,0 +1,112 @@
+"""What a choice of a profile looks at: platforms, what a profile demands, what becomes of it on a machine; values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Literal
+
+from packaging.specifiers import SpecifierSet
+
+if TYPE_CHECKING:
+    from patchlock.devices import Known, Unknown
+    from patchlock.model import Profile
+
+Os = Literal["linux", "windows", "macos"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Platform:
+    """One kind of operating system and processor that wheels are made for."""
+
+    name: str
+    """As in lockfile names: `linux-x86_64`."""
+    os: Os
+    machine: str
+    """As the platform names its processor: `x86_64`, `aarch64`, `amd64`, `arm64`."""
+    uv: str
+    """What `uv pip compile --python-platform` calls it."""
+    tags: tuple[str, ...]
+    """Platform tags of wheels that run here, best first (PEP 425)."""
+
+
+SELECTORS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Fit:
+    """One way in which a machine can be of a profile's kind, one is enough; what is empty demands nothing."""
+
+    vendor: str
+    """PCI vendor of a device that is there, works and is not hidden: four lower-case hexadecimal digits."""
+    archs: tuple[str, ...] = ()
+    """One of which the device computes: `gfx1201`, `sm_89`."""
+    families: tuple[str, ...] = ()
+    """Of one of which it is; enough without an arch, as an arch is without a family."""
+    wsl: bool | None = None
+    """Whether Linux must, or must not, run inside Windows (WSL2)."""
+    tegra: bool | None = None
+    """Whether it must, or must not, be a Jetson."""
+    driver: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    """Of the device's driver, where its version is known."""
+    kernel: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    """Of Linux, where no newer module of the driver's was put in."""
+    nodes: tuple[str, ...] = ()
+    """Device nodes that this process may open (`/dev/kfd`)."""
+    libraries: tuple[str, ...] = ()
+    """Libraries that are there (`librocdxg.so`)."""
+    selects: str = ""
+    """Variable by which programs are told which of several devices to take: one of `SELECTORS`, or ""."""
+    why: str
+    """What follows "this machine has …," for people: `for which DirectML is what there is`."""
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Successor:
+    """A profile that is better on the same machines, whether it is there already or still to come."""
+
+    name: str
+    why: str
+    """A clause."""
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Outline:
+    """A profile without its locks' rules, which takes long to read and which no choice looks at."""
+
+    name: str
+    title: str
+    platforms: tuple[Platform, ...]
+    specificity: int
+    fits: tuple[Fit, ...] = ()
+    """Empty: every machine of its platforms."""
+    successor: Successor | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Accepted:
+    """A profile fits a host."""
+
+    profile: Outline | Profile
+    platform: Platform
+    specificity: int
+    """How narrow the profile is; the narrowest that fits is chosen."""
+    device: Known | Unknown | None = None
+    """Which device it is for, one that the table does not have where its driver says what it runs; None: for none."""
+    why: str = ""
+    """One clause for people."""
+    selects: str = ""
+    """Variable by which programs are told which device, among several; "" where there is none."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """A profile does not fit a host, with every reason why."""
+
+    profile: Outline | Profile
+    reasons: tuple[str, ...]
+    platform: Platform | None = None
+    """The host's, where only devices and drivers speak against the profile: a person may still name it."""
+    device: Known | Unknown | None = None
+    """A device that it would be for, if the reasons were gone."""

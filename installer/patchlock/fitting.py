@@ -1,0 +1,150 @@
+"""One fit of a profile against a machine: which device it means, and every reason against it; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from patchlock.devices import VENDORS, Known, Unknown
+from patchlock.fits import Fit
+from patchlock.hosts import Host
+
+_SHOWN = 6
+"""Of a list in a sentence."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """What became of one fit."""
+
+    device: Known | Unknown | None
+    """The device that it is for, or would be for."""
+    reasons: tuple[str, ...] = ()
+    """Why the machine is not of this kind, clauses; empty: it is."""
+    why: str = ""
+    """Why it is, one clause."""
+    fit: Fit | None = None
+    """The fit, where a device is meant."""
+
+
+def attempt(fit: Fit, host: Host, seen: tuple[Known | Unknown, ...]) -> Attempt:
+    """Hold a fit against a machine and the devices that were identified on it.
+
+    Where no device is meant, no more is said: what else the machine lacks is not what decides.
+    """
+    meant = [one for one in seen if _is_meant(fit, one)]
+    if not meant:
+        return Attempt(device=None, reasons=(missing((fit,), seen),))
+    device = min(meant, key=lambda one: (bool(_of_device(fit, host, one)), *preference(one)))
+    reasons = (*_of_device(fit, host, device), *_of_machine(fit, host))
+    return Attempt(device=device, reasons=reasons, why=f"this machine has {called(device)}, {fit.why}", fit=fit)
+
+
+def preference(one: Known | Unknown) -> tuple[bool, int]:
+    """Order devices: those with a card of their own before graphics in the processor, then the most memory.
+
+    Source: https://github.com/ROCm/rocm-cli, which warns that a higher gfx number does not mean a better card.
+    """
+    return is_integrated(one), -one.device.memory
+
+
+def is_integrated(one: Known | Unknown) -> bool:
+    """Say whether a device is known to be part of the processor."""
+    return isinstance(one, Known) and one.card.is_integrated
+
+
+def called(one: Known | Unknown) -> str:
+    """Name a device in a sentence, with its arch."""
+    device = one.device
+    vendor = VENDORS.get(device.vendor, device.vendor)
+    ids = f"{device.vendor}:{device.device}" if device.device else ""
+    name = one.card.name if isinstance(one, Known) else device.name or f"{vendor} card".strip()
+    beside = [text for text in (one.arch, "" if isinstance(one, Known) else ids) if text]
+    return f"{name} ({', '.join(beside)})" if beside else name
+
+
+def _is_meant(fit: Fit, one: Known | Unknown) -> bool:
+    if one.device.vendor != fit.vendor:
+        return False
+    return one.arch in fit.archs or (isinstance(one, Known) and one.card.family in fit.families)
+
+
+def missing(fits: tuple[Fit, ...], seen: Iterable[Known | Unknown]) -> str:
+    """Say which devices are meant by any of some fits of one vendor, and what is there instead."""
+    vendor = fits[0].vendor
+    wanted = list(dict.fromkeys(name for fit in fits for name in fit.archs or fit.families))
+    there = [called(one) for one in seen if one.device.vendor == vendor]
+    maker = VENDORS[vendor]
+    instead = f"this machine has {_listed(there)}" if there else f"no card of {maker}'s was seen"
+    return f"it is for {maker}'s {_listed(wanted)}; {instead}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _of_device(fit: Fit, host: Host, one: Known | Unknown) -> tuple[str, ...]:
+    return tuple(_device_reasons(fit, host, one))
+
+
+def _device_reasons(fit: Fit, host: Host, one: Known | Unknown) -> Iterator[str]:
+    name = called(one)
+    if one.device.is_hidden:
+        hiding = [variable for variable in host.variables if variable in HIDING.get(fit.vendor, ())]
+        yield f"{name} is hidden" + (f" by {' and '.join(hiding)}" if hiding else "")
+    if one.device.trouble:
+        yield f"{name} does not work ({one.device.trouble})"
+    own = one.device.driver if host.os == "linux" else ""
+    driver = host.versions.get("nvidia-driver", "") or own if VENDORS[fit.vendor] == "NVIDIA" else ""
+    if not _holds(fit.driver, driver):
+        yield f"the driver is {driver}, and must be {_said(fit.driver)}"
+
+
+def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
+    if fit.wsl is not None and fit.wsl != host.is_wsl:
+        yield "this is WSL2" if host.is_wsl else "this is not WSL2"
+    if fit.tegra is not None and fit.tegra != bool(host.tegra):
+        yield "this is a Jetson" if host.tegra else "this is no Jetson"
+    if "amdgpu" not in host.versions and not _holds(fit.kernel, host.release):
+        yield f"the kernel is {host.release}, and must be {_said(fit.kernel)}"
+    nodes = {node.path: node for node in host.nodes}
+    for path in fit.nodes:
+        node = nodes.get(path)
+        if node is None:
+            yield f"{path} is not there"
+        elif not node.is_usable:
+            group = f", only the group {node.group} may" if node.group else ""
+            yield f"this user may not open {path}{group}"
+    for library in fit.libraries:
+        if library not in host.libraries:
+            yield f"{library} is not there"
+
+
+def _said(wanted: SpecifierSet) -> str:
+    text = str(wanted)
+    return f"{text.removeprefix('>=')} or later" if re.fullmatch(r">=[0-9.]+", text) else text
+
+
+def _holds(wanted: SpecifierSet, text: str) -> bool:
+    """Compare the leading numbers of a version; one that is not known breaks no demand."""
+    version = leading_version(text)
+    return version is None or wanted.contains(version, prereleases=True)
+
+
+def leading_version(text: str) -> Version | None:
+    """Read the numbers that a version begins with (`6.8.0-31-generic`); None where there are none."""
+    found = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9})*", text)
+    return Version(found[0]) if found else None
+
+
+HIDING = {
+    "1002": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "CUDA_VISIBLE_DEVICES"),
+    "10de": ("CUDA_VISIBLE_DEVICES",),
+}
+"""PCI vendor → variables that choose among its devices. Source:
+https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html, which has HIP look at CUDA's too."""

@@ -1,0 +1,368 @@
+"""`detect`, and what `plan` and `install` choose without --profile, on pretended machines."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import miniature
+import pytest
+from conftest import ROOT, Patchlock, Said
+
+from patchlock import hosts, kept_choice, probes
+from patchlock.hosts import Device, Host, Node, Recording
+from patchlock.kept_choice import Kept
+from patchlock.platforms import platform_of
+
+Face = Callable[..., Said]
+
+XT = Device(vendor="1002", device="7550", revision="c0", name="Radeon RX 9070 XT", address="0000:03:00.0")
+RYZEN = Host(
+    os="linux",
+    machine="x86_64",
+    libc="glibc 2.39",
+    release="6.14.0-24-generic",
+    distribution="ubuntu 24.04",
+    memory=67_000_000_000,
+    devices=(Device(vendor="1002", device="164e", revision="c1", address="0000:12:00.0"), XT),
+    nodes=(Node(path="/dev/kfd", is_usable=True),),
+    failures=(hosts.Failure(probe="rocminfo", why="there is no such program"),),
+)
+VEGA = Host(os="windows", machine="amd64", devices=(Device(vendor="1002", device="15d8", revision="c2"),))
+
+
+@pytest.fixture
+def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], Path]:
+    def pretend(host: Host) -> Path:
+        path = tmp_path / "machine.json"
+        path.write_text(json.dumps(hosts.to_json(Recording(host=host))), encoding="utf-8")
+        monkeypatch.setenv("PATCHLOCK_HOST", str(path))
+        return path
+
+    return pretend
+
+
+def test_detect_shows_machine_devices_profile_and_others(face: Face, pretend: Callable[[Host], Path]) -> None:
+    path = pretend(RYZEN)
+    done = face("detect", "--catalogue", str(ROOT))
+    assert done.stderr == f"pretended machine: PATCHLOCK_HOST={path}\n"
+    assert done.returncode == 0
+    assert (
+        done.stdout
+        == """\
+Machine
+  system  ubuntu 24.04, 6.14.0-24-generic, glibc 2.39
+  processor  x86_64
+  memory  62.4 GiB
+
+""".replace("  system  ", "  system     ").replace("  memory  ", "  memory     ")
+        + """\
+Devices
+  AMD Radeon 610M        gfx1036  rdna2-integrated  -  1002:164e rev c1  0000:12:00.0
+  AMD Radeon RX 9070 XT  gfx1201  rdna4             -  1002:7550 rev c0  0000:03:00.0
+
+Profile
+  rocm-linux  Linux, Radeon (RDNA 2 to 4), ROCm
+              this machine has Radeon RX 9070 XT (gfx1201), and the locked torch has code for it
+
+Others
+  cpu                  it fits, but rocm-linux is narrower
+  cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75 and 4 more; no card of NVIDIA's was seen
+  cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
+  directml-vega        it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
+  zluda-rdna4          it is for windows-amd64; this is linux-x86_64
+
+Not seen
+  rocminfo  there is no such program
+
+Notes
+  which number Radeon RX 9070 XT (gfx1201) has among 2 devices is not known; if the app takes another one, set \
+HIP_VISIBLE_DEVICES to the number of this one
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "lines"),
+    [
+        (
+            "directml-vega",
+            [
+                "it is for windows-amd64; this is linux-x86_64",
+                "it is for AMD's gfx902, gfx909, gfx90c; this machine has Radeon 610M (gfx1036), Radeon RX 9070 XT (gfx1201)",
+            ],
+        ),
+        ("cpu", ["it fits, but rocm-linux is narrower"]),
+        (
+            "rocm-linux",
+            ["it is chosen: this machine has Radeon RX 9070 XT (gfx1201), and the locked torch has code for it"],
+        ),
+    ],
+)
+def test_why_not_says_every_reason(profile: str, lines: list[str], face: Face, pretend: Callable[[Host], Path]) -> None:
+    pretend(RYZEN)
+    done = face("detect", "--why-not", profile, "--catalogue", str(ROOT))
+    assert done.stdout == "\n".join([profile, *(f"  {line}" for line in lines)]) + "\n"
+    told = json.loads(face("detect", "--why-not", profile, "--json", "--catalogue", str(ROOT)).stdout)
+    assert told["data"] == {"profile": profile, "reasons": lines}
+
+
+def test_why_not_of_no_profile_names_the_nearest(face: Face) -> None:
+    done = face("detect", "--why-not", "rocm-lnux", "--catalogue", str(ROOT))
+    assert (done.returncode, done.stderr) == (
+        1,
+        'error[unknown-profile]: there is no profile "rocm-lnux"; did you mean "rocm-linux"?\n',
+    )
+
+
+def test_detect_prints_a_machine_that_can_be_pretended(
+    face: Face, pretend: Callable[[Host], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretend(VEGA)
+    first = face("detect", "--json", "--catalogue", str(ROOT)).stdout
+    assert hosts.from_json(json.loads(first), "detect").host == VEGA
+    (tmp_path / "again.json").write_text(first, encoding="utf-8")
+    monkeypatch.setenv("PATCHLOCK_HOST", str(tmp_path / "again.json"))
+    choice = json.loads(face("detect", "--json", "--catalogue", str(ROOT)).stdout)["data"]["choice"]
+    assert (choice["profile"], choice["devices"][0]["family"]) == ("directml-vega", "vega-integrated")
+    assert {one["name"]: one["fits"] for one in choice["profiles"]}["zluda-rdna4"] is False
+
+
+def test_detect_answers_for_this_machine(face: Face) -> None:
+    done = face("detect", "--json", "--catalogue", str(ROOT))
+    here = probes.basic()
+    host = hosts.from_json(json.loads(done.stdout), "detect").host
+    assert (done.returncode, host.os, host.machine) == (0, here.os, here.machine)
+
+
+def test_detect_says_what_fits_nowhere_and_goes_on(face: Face, pretend: Callable[[Host], Path]) -> None:
+    pretend(Host(os="linux", machine="riscv64", libc="glibc 2.39"))
+    done = face("detect", "--catalogue", str(ROOT))
+    assert done.returncode == 0
+    assert (
+        "Profile\n  none  no profile fits this machine (cpu: no lock can be made for linux on riscv64;" in done.stdout
+    )
+
+
+def test_thousand_devices_are_shown(face: Face, pretend: Callable[[Host], Path]) -> None:
+    pretend(
+        Host(
+            os="linux",
+            machine="x86_64",
+            libc="glibc 2.39",
+            devices=tuple(Device(vendor="1002", device=f"{number:04x}") for number in range(1000)),
+        )
+    )
+    done = face("detect", "--catalogue", str(ROOT))
+    assert done.returncode == 0
+    assert "this machine has AMD card (1002:0000), AMD card (1002:0001)," in done.stdout
+    assert "and 994 more" in done.stdout
+
+
+# --- plan and install -------------------------------------------------------------------------------------------------
+
+NEEDY = """
+[[fit]]
+vendor = "1002"
+archs = ["gfx1201"]
+nodes = ["/dev/kfd"]
+selects = "HIP_VISIBLE_DEVICES"
+why = "as the tests want it"
+source = "tests"
+"""
+
+
+def _add_needy(world: miniature.World) -> None:
+    """Put a narrower profile beside tiny, for a card."""
+    profiles = world.catalogue / "profiles"
+    text = (profiles / "tiny.toml").read_text(encoding="utf-8").replace("specificity = 0", "specificity = 9")
+    (profiles / "needy.toml").write_text(text + NEEDY, encoding="utf-8")
+
+
+HERE = probes.basic()
+
+
+def _here(*nodes: Node, **card: object) -> Host:
+    """Make a machine of this one's platform with a card."""
+    device = Device(vendor="1002", device="7550", arch="gfx1201", **card)  # type: ignore[arg-type]
+    return Host(os=HERE.os, machine=HERE.machine, libc=HERE.libc, devices=(device,), nodes=nodes)
+
+
+KFD = Node(path="/dev/kfd", is_usable=True)
+
+
+def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend: Callable[[Host], Path]) -> None:
+    path = pretend(_here())
+    done = face("plan", "mini")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[:2] == [
+        f"pretended machine: PATCHLOCK_HOST={path}",
+        "profile tiny: no other profile fits with AMD card (gfx1201, 1002:7550)",
+    ]
+    assert locked.app.is_file()
+
+
+def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    _add_needy(locked)
+    pretend(_here(Node(path="/dev/kfd", is_usable=False, group="render")))
+    done = face("install", "mini")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[1:] == [
+        "profile tiny: no other profile fits with AMD card (gfx1201, 1002:7550)",
+        (
+            "error[uncertain-choice]: tiny fits this machine, but a better profile may have been missed; if tiny is meant, name "
+            "it: --profile tiny"
+        ),
+        "  needy would be for AMD card (gfx1201, 1002:7550), but this user may not open /dev/kfd, only the group render may",
+    ]
+    told = json.loads(face("install", "mini", "--json").stdout)
+    assert told["error"]["code"] == "uncertain-choice"
+
+
+def test_mistakes_of_a_profile_are_told_all_at_once(locked: miniature.World, face: Face) -> None:
+    text = locked.profile.read_text(encoding="utf-8")
+    locked.profile.write_text(text.replace("title", "titel").replace("python", "pyhton"), encoding="utf-8")
+    assert face("plan", "mini").stderr.startswith("error[catalogue]: the catalogue has 4 mistakes\n")
+
+
+def test_install_for_another_platform_is_refused(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    other = Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64")
+    path = pretend(other)
+    platform = platform_of(other)
+    assert platform is not None
+    done = face("install", "mini")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        f"error[usage]: the machine is pretended (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
+        "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
+    )
+    assert not (locked.catalogue.parent / "installed").exists()
+    face("lock", "mini")
+    planned = face("plan", "mini", "--json")
+    assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
+
+
+def test_profile_that_the_app_refuses_is_passed_over_and_told(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    _add_needy(locked)
+    text = locked.app.read_text(encoding="utf-8")
+    locked.app.write_text(
+        text + '\n[[refused]]\nprofile = "needy"\nwhy = "it hums"\nsource = "tests"\n', encoding="utf-8"
+    )
+    pretend(_here(KFD))
+    done = face("plan", "mini")
+    assert done.stderr.splitlines()[1:3] == [
+        "profile tiny: what fits this machine better cannot be used",
+        f"note: needy fits this machine better, but mini cannot run on needy on {_platform()}: it hums",
+    ]
+
+
+def _platform() -> str:
+    platform = platform_of(HERE)
+    assert platform is not None
+    return platform.name
+
+
+@pytest.mark.usefixtures("locked")
+def test_installed_app_keeps_its_profile_and_its_device(
+    locked: miniature.World,
+    face: Face,
+    pretend: Callable[[Host], Path],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    _add_needy(locked)
+    card = _here(KFD)
+    several = (
+        Device(vendor="1002", device="164e", arch="gfx1036", number="0"),
+        Device(vendor="1002", device="7550", arch="gfx1201", number="1"),
+    )
+    pretend(Host(os=card.os, machine=card.machine, libc=card.libc, devices=several, nodes=card.nodes))
+    assert face("lock", "mini", "--profile", "needy").returncode == 0
+    done = face("install", "mini")
+    assert done.returncode == 0, done.stderr
+    assert "profile needy: this machine has AMD card (gfx1201, 1002:7550), as the tests want it" in done.stderr
+    folder = tmp_path / "installed" / "mini@needy"
+    assert json.loads((folder / "choice.json").read_text(encoding="utf-8"))["device"] == {"HIP_VISIBLE_DEVICES": "1"}
+
+    monkeypatch.delenv("PATCHLOCK_HOST")
+    again = face("install", "mini")
+    assert (again.stdout, again.stderr) == ("mini is installed on needy and up to date: nothing to do\n", "")
+
+
+def test_launch_environment_has_the_device_unless_the_user_chose(tmp_path: Path) -> None:
+    kept_choice.write(tmp_path, Kept(device={"HIP_VISIBLE_DEVICES": "1"}, profiles=""))
+    assert kept_choice.variables(tmp_path, {}) == {"HIP_VISIBLE_DEVICES": "1"}
+    assert kept_choice.variables(tmp_path, {"ROCR_VISIBLE_DEVICES": ""}) == {}
+    kept_choice.write(tmp_path, Kept(device={}, profiles=""))
+    assert kept_choice.variables(tmp_path, {}) == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"device": 5}', "\x00"])
+def test_damaged_choice_says_nothing(text: str, tmp_path: Path) -> None:
+    (tmp_path / "choice.json").write_text(text, encoding="utf-8")
+    assert kept_choice.read(tmp_path) == Kept(device={}, profiles="")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX's")
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        pytest.param("n\n", "error[uncertain-choice]: tiny fits this machine", id="no"),
+        pytest.param(
+            "y\n",
+            "make it on a connected machine: `patchlock lock mini --profile tiny`",
+            id="yes, and the install goes on to its lock",
+        ),
+    ],
+)
+def test_person_at_a_terminal_is_asked(
+    answer: str,
+    error: str,
+    locked: miniature.World,
+    pretend: Callable[[Host], Path],
+    patchlock: Patchlock,
+    tmp_path: Path,
+) -> None:
+    import pty
+
+    _add_needy(locked)
+    for lock in (locked.catalogue / "lockfiles" / "mini").iterdir():
+        lock.unlink()
+    pretend(_here())
+    ours, theirs = pty.openpty()
+    os.write(ours, answer.encode())
+    with (tmp_path / "told").open("w") as told:
+        started = subprocess.Popen(
+            [*patchlock.command, "install", "mini"],
+            stdin=theirs,
+            stdout=told,
+            stderr=theirs,
+            env=patchlock.env({"TERM": "xterm", "NO_COLOR": "1"}),
+            cwd=tmp_path,
+        )
+        os.close(theirs)
+        said = _read_all(ours)
+        code = started.wait(timeout=120)
+    assert "note: needy would be for AMD card (gfx1201, 1002:7550), but /dev/kfd is not there" in said
+    assert "install on tiny all the same? [y/N]" in said
+    assert error in said
+    assert code == 1
+
+
+def _read_all(terminal: int) -> str:
+    said = b""
+    with contextlib.suppress(OSError):  # Linux says that the other end is closed by an error
+        while part := os.read(terminal, 65536):
+            said += part
+    os.close(terminal)
+    return said.decode(errors="replace")

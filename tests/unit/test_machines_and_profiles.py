@@ -1,0 +1,389 @@
+"""Real profiles and the real table of devices against machines as they are reported: which profile, and why."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import ROOT
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from patchlock import device_choice, machine_tables
+from patchlock.errors import NoProfileFitsError
+from patchlock.fits import Accepted, Rejected
+from patchlock.hosts import Device, Host, Node
+from patchlock.selection import Choice, choose, judge, rank
+
+CARDS = machine_tables.cards(ROOT)
+OUTLINES = {outline.name: outline for outline in machine_tables.outlines(ROOT)}
+
+KFD = Node(path="/dev/kfd", is_usable=True)
+NVIDIA = Node(path="/dev/nvidiactl", is_usable=True)
+DXG = Node(path="/dev/dxg", is_usable=True)
+XT = Device(vendor="1002", device="7550", revision="c0", address="0000:03:00.0", arch="gfx1201", memory=17_095_983_104)
+RAPHAEL = Device(vendor="1002", device="164e", revision="c1", address="0000:12:00.0", arch="gfx1036")
+VEGA_8 = Device(vendor="1002", device="15d8", revision="c2", name="AMD Radeon(TM) Graphics")
+CEZANNE = Device(vendor="1002", device="1638", revision="c8", name="AMD Radeon(TM) Graphics")
+RTX_4090 = Device(vendor="10de", device="2684", address="0000:01:00.0", memory=25_757_220_864)
+RTX_3060 = Device(vendor="10de", device="2504", address="0000:02:00.0", memory=12_884_901_888)
+VMWARE = Device(vendor="15ad", device="0405")
+
+
+def linux(*devices: Device, nodes: tuple[Node, ...] = (), release: str = "6.14.0-24-generic", **rest: object) -> Host:
+    """Make an x86_64 machine with Linux."""
+    return Host(
+        os="linux",
+        machine="x86_64",
+        libc="glibc 2.39",
+        release=release,
+        devices=devices,
+        nodes=nodes,
+        **rest,  # type: ignore[arg-type]
+    )
+
+
+def windows(*devices: Device, **rest: object) -> Host:
+    """Make a machine with Windows 11."""
+    return Host(os="windows", machine="amd64", release="10.0.26100", devices=devices, **rest)  # type: ignore[arg-type]
+
+
+def jetson(device: Device, tegra: str, board: str) -> Host:
+    """Make a Jetson."""
+    return Host(
+        os="linux",
+        machine="aarch64",
+        libc="glibc 2.39",
+        release="6.8.12-tegra",
+        tegra=tegra,
+        board=board,
+        devices=(device,),
+        versions={"nvidia-driver": "580.00"},
+    )
+
+
+THOR = jetson(Device(vendor="10de", device="2b00", name="NVIDIA Thor"), "38.4.0", "NVIDIA Jetson AGX Thor")
+ORIN = jetson(Device(vendor="10de", name="Orin (nvgpu)"), "39.0.0", "NVIDIA Jetson AGX Orin")
+GB10 = Host(
+    os="linux",
+    machine="aarch64",
+    libc="glibc 2.39",
+    release="6.14.0-1013-nvidia",
+    devices=(Device(vendor="10de", device="2e12", arch="sm_121"),),
+    nodes=(NVIDIA,),
+    versions={"nvidia-driver": "580.95.05"},
+)
+
+
+def chosen(host: Host) -> Choice:
+    """Choose for a machine without naming a profile."""
+    return choose(OUTLINES.values(), host, CARDS)
+
+
+@pytest.mark.parametrize(
+    ("host", "profile", "why"),
+    [
+        pytest.param(linux(), "cpu", "no accelerator was seen", id="no card"),
+        pytest.param(
+            linux(XT, RAPHAEL, nodes=(KFD,)),
+            "rocm-linux",
+            "this machine has Radeon RX 9070 XT (gfx1201), and the locked torch has code for it",
+            id="9070 XT beside the processor's graphics, on Linux",
+        ),
+        pytest.param(
+            linux(RAPHAEL, nodes=(KFD,)),
+            "cpu",
+            "no other profile fits with Radeon 610M (gfx1036)",
+            id="only the processor's graphics",
+        ),
+        pytest.param(
+            windows(VEGA_8, XT),
+            "zluda-rdna4",
+            "this machine has Radeon RX 9070 XT (gfx1201), for which ZLUDA answers CUDA's calls on Windows",
+            id="9070 XT beside a Vega 8, on Windows",
+        ),
+        pytest.param(
+            windows(VEGA_8),
+            "directml-vega",
+            "this machine has Radeon Vega 8 Graphics (gfx902), for which DirectML is what there is on Windows",
+            id="Vega 8 whose driver calls it AMD Radeon(TM) Graphics",
+        ),
+        pytest.param(
+            windows(Device(vendor="1002", device="15d8", revision="e4", name="AMD Radeon(TM) Graphics")),
+            "directml-vega",
+            "this machine has Ryzen Embedded R1102G with Radeon Vega Gfx (gfx902), for which DirectML is what there is on "
+            "Windows",
+            id="Raven2 under Picasso's id",
+        ),
+        pytest.param(
+            windows(CEZANNE),
+            "directml-vega",
+            "this machine has Radeon Graphics of Cezanne (gfx90c), for which DirectML is what there is on Windows",
+            id="Cezanne",
+        ),
+        pytest.param(
+            linux(CEZANNE, nodes=(KFD,)),
+            "cpu",
+            "no other profile fits with Radeon Graphics of Cezanne (gfx90c)",
+            id="Cezanne on Linux",
+        ),
+        pytest.param(
+            linux(RTX_3060, RTX_4090, nodes=(NVIDIA,)),
+            "cuda-linux",
+            "this machine has GeForce RTX 4090 (sm_89), and the locked torch has code for it",
+            id="the larger of two cards",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", name="NVIDIA GeForce RTX 3090", arch="sm_86"), nodes=(DXG,), is_wsl=True),
+            "cuda-linux",
+            "this machine has GeForce RTX 3090 (sm_86), and the locked torch has code for it",
+            id="NVIDIA in WSL2, where no PCI id is seen",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
+            "cpu",
+            "no other profile fits with GeForce RTX 5090 (sm_120)",
+            id="Blackwell, for which the locked torch has no code",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", device="ffff", arch="sm_86"), nodes=(NVIDIA,)),
+            "cuda-linux",
+            "this machine has NVIDIA card (sm_86, 10de:ffff), and the locked torch has code for it",
+            id="unknown id whose driver says the arch",
+        ),
+        pytest.param(
+            THOR,
+            "cuda13-thor-aarch64",
+            "this machine has Jetson AGX Thor (sm_110), and the locked torch has code for sm_110",
+            id="Thor",
+        ),
+        pytest.param(ORIN, "cpu", "no other profile fits with Jetson Orin (sm_87)", id="Orin on the same JetPack"),
+        pytest.param(GB10, "cpu", "no other profile fits with GB10 (sm_121)", id="DGX Spark"),
+        pytest.param(
+            linux(Device(vendor="8086", device="a780"), VMWARE),
+            "cpu",
+            "no other profile fits with UHD Graphics 770, 15ad card (15ad:0405)",
+            id="no card of a vendor that any profile is for",
+        ),
+    ],
+)
+def test_machine_gets_its_profile_without_a_doubt(host: Host, profile: str, why: str) -> None:
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.why, found.doubts) == (profile, why, ())
+
+
+SEND = (
+    "is unknown to this patchlock; please open an issue with what `patchlock detect --json` prints (it has no names of "
+    "you or of this computer), titled"
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "doubt"),
+    [
+        pytest.param(
+            linux(XT, nodes=(KFD,), release="6.8.0-31-generic"),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but the kernel is 6.8.0-31-generic, and must be 6.12 or "
+            "later",
+            id="Ubuntu 24.04's first kernel",
+        ),
+        pytest.param(
+            linux(XT, nodes=(Node(path="/dev/kfd", is_usable=False, group="render"),)),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this user may not open /dev/kfd, only the group "
+            "render may",
+            id="not in the group render",
+        ),
+        pytest.param(
+            linux(XT, container="docker"),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but /dev/kfd is not there",
+            id="container that shows the card and has no node",
+        ),
+        pytest.param(
+            linux(XT, is_wsl=True, nodes=(DXG,)),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this is WSL2 and /dev/kfd is not there",
+            id="Radeon in WSL2",
+        ),
+        pytest.param(
+            linux(
+                Device(vendor="10de", device="2684", is_hidden=True),
+                nodes=(NVIDIA,),
+                variables={"CUDA_VISIBLE_DEVICES": ""},
+            ),
+            "cuda-linux would be for GeForce RTX 4090 (sm_89), but GeForce RTX 4090 (sm_89) is hidden by "
+            "CUDA_VISIBLE_DEVICES",
+            id="hidden by an empty variable",
+        ),
+        pytest.param(
+            linux(RTX_4090, nodes=(NVIDIA,), versions={"nvidia-driver": "470.256.02"}),
+            "cuda-linux would be for GeForce RTX 4090 (sm_89), but the driver is 470.256.02, and must be 525.60.13 or later",
+            id="old driver",
+        ),
+        pytest.param(
+            windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
+            "zluda-rdna4 would be for Radeon RX 9060 XT (gfx1200), but Radeon RX 9060 XT (gfx1200) does not work "
+            "(ConfigManagerErrorCode 43)",
+            id="stopped by Windows",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="9999")),
+            f'AMD card (1002:9999) {SEND} "unknown AMD card 1002:9999"',
+            id="unknown card",
+        ),
+    ],
+)
+def test_missed_card_is_a_doubt(host: Host, doubt: str) -> None:
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", (doubt,))
+
+
+def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
+    found = chosen(windows(VEGA_8, Device(vendor="1002", device="9999", name="Radeon RX 9999")))
+    assert found.chosen.profile.name == "directml-vega"
+    assert found.doubts == (f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999"',)
+
+
+def test_module_of_amds_own_makes_an_old_kernel_do() -> None:
+    assert chosen(linux(XT, nodes=(KFD,), release="6.8.0", versions={"amdgpu": "6.12.12"})).doubts == ()
+
+
+def test_two_cards_for_two_profiles_are_a_tie_that_names_both() -> None:
+    with pytest.raises(NoProfileFitsError, match=r"^the profiles cuda-linux and rocm-linux fit this machine equally"):
+        chosen(linux(XT, RTX_4090, nodes=(KFD, NVIDIA)))
+
+
+def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:
+    found = choose(OUTLINES.values(), linux(), CARDS, "cuda-linux")
+    assert found.chosen.profile.name == "cuda-linux"
+    assert found.notes == (
+        (
+            "cuda-linux is taken, though as far as can be seen this machine is none of its kind: it is for NVIDIA's sm_50, "
+            "sm_52, sm_60, sm_61, sm_70, sm_75 and 4 more; no card of NVIDIA's was seen"
+        ),
+    )
+
+
+def test_successor_to_come_is_told() -> None:
+    assert chosen(windows(XT)).notes == (
+        (
+            "rocm-windows, a profile still to come, will be better on this machine: AMD has wheels of torch with ROCm for "
+            "Windows, without ZLUDA (https://github.com/ROCm/TheRock/blob/main/RELEASES.md)"
+        ),
+    )
+
+
+def test_rejected_profile_has_every_reason() -> None:
+    found = judge(OUTLINES["cuda13-thor-aarch64"], linux(RTX_4090, nodes=(NVIDIA,)), CARDS)
+    assert isinstance(found, Rejected)
+    assert found.reasons == (
+        "it is for linux-aarch64; this is linux-x86_64",
+        "it is for NVIDIA's sm_110; this machine has GeForce RTX 4090 (sm_89)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "variables", "note"),
+    [
+        pytest.param(linux(RTX_4090, nodes=(NVIDIA,)), {}, "", id="one card"),
+        pytest.param(
+            linux(RTX_4090, Device(vendor="10de", device="2684", address="0000:05:00.0"), nodes=(NVIDIA,)),
+            {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"},
+            "",
+            id="two whose memory is not known to be the same",
+        ),
+        pytest.param(
+            linux(RTX_4090, Device(vendor="10de", device="2684", memory=RTX_4090.memory), nodes=(NVIDIA,)),
+            {},
+            "",
+            id="two alike",
+        ),
+        pytest.param(
+            linux(RTX_3060, RTX_4090, nodes=(NVIDIA,)),
+            {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"},
+            "",
+            id="by bus",
+        ),
+        pytest.param(
+            linux(RTX_3060, RTX_4090, nodes=(NVIDIA,), variables={"CUDA_VISIBLE_DEVICES": "0,1"}),
+            {},
+            "CUDA_VISIBLE_DEVICES chooses the device, as you have set it",
+            id="the user's own",
+        ),
+        pytest.param(
+            linux(XT, RAPHAEL, nodes=(KFD,)),
+            {},
+            "which number Radeon RX 9070 XT (gfx1201) has among 2 devices is not known; if the app takes another one, set "
+            "HIP_VISIBLE_DEVICES to the number of this one",
+            id="HIP's number is not known",
+        ),
+        pytest.param(
+            windows(RAPHAEL, Device(vendor="1002", device="7550", revision="c0", number="1", memory=17_095_983_104)),
+            {"HIP_VISIBLE_DEVICES": "1"},
+            "",
+            id="HIP's number is known",
+        ),
+        pytest.param(windows(VEGA_8, RAPHAEL), {}, "", id="DirectML has no such variable"),
+    ],
+)
+def test_launch_environment_names_the_device_of_several(host: Host, variables: dict[str, str], note: str) -> None:
+    selected = device_choice.select(chosen(host).chosen, host, CARDS)
+    assert (dict(selected.variables), selected.note) == (variables, note)
+
+
+_TEXT = st.text(max_size=12)
+_DEVICES = st.builds(
+    Device,
+    vendor=st.sampled_from(["1002", "10de", "8086", "", "zz"]),
+    device=st.sampled_from(["7550", "15d8", "2684", "2b00", "ffff", "", "x"]),
+    revision=_TEXT,
+    name=_TEXT,
+    arch=st.sampled_from(["", "gfx1201", "sm_110", "gfx"]),
+    memory=st.integers(min_value=-1, max_value=1 << 70),
+    driver=_TEXT,
+    trouble=_TEXT,
+    number=_TEXT,
+    is_hidden=st.booleans(),
+)
+_HOSTS = st.builds(
+    Host,
+    os=st.sampled_from(["linux", "windows", "macos", "plan9"]),
+    machine=st.sampled_from(["x86_64", "aarch64", "amd64", "arm64", ""]),
+    libc=st.sampled_from(["", "musl", "glibc ", "glibc 2.39", "glibc x", "glibc 2.17"]) | _TEXT,
+    release=st.sampled_from(["", "6.14.0-24-generic", "9" * 5000, "6..8"]) | _TEXT,
+    tegra=_TEXT,
+    is_wsl=st.booleans(),
+    devices=st.lists(_DEVICES, max_size=4).map(tuple),
+    nodes=st.lists(st.builds(Node, path=st.sampled_from(["/dev/kfd", "/dev/dxg"]), is_usable=st.booleans())).map(tuple),
+    versions=st.dictionaries(st.sampled_from(["nvidia-driver", "amdgpu"]), _TEXT),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(host=_HOSTS)
+def test_every_machine_has_an_answer(host: Host) -> None:
+    ranking = rank(OUTLINES.values(), host, CARDS)
+    assert {one.profile.name for one in ranking} == set(OUTLINES)
+    assert all(one.reasons for one in ranking if isinstance(one, Rejected))
+    try:
+        best = chosen(host).chosen
+    except NoProfileFitsError:
+        best = None
+    names = [one.profile.name for one in ranking if isinstance(one, Accepted)]
+    assert (best.profile.name in names) if best else (not names or len(names) > 1)
+    if best is not None:
+        device_choice.select(best, host, CARDS)
+
+
+def test_every_profile_but_cpu_demands_something() -> None:
+    assert [name for name, outline in OUTLINES.items() if not outline.fits] == ["cpu"]
+
+
+def test_profiles_of_one_specificity_share_no_device() -> None:
+    """So that a tie needs two cards."""
+    seen: set[tuple[int, str, str]] = set()
+    for outline in OUTLINES.values():
+        own = {
+            (outline.specificity, platform.name, arch)
+            for fit in outline.fits
+            for platform in outline.platforms
+            for arch in fit.archs
+        }
+        assert not own & seen, outline.name
+        seen |= own

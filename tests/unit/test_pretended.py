@@ -1,0 +1,127 @@
+"""Pretended machines: recordings, single overrides, and files that are none."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from patchlock import hosts, pretended
+from patchlock.errors import UsageError
+from patchlock.hosts import Device, Host, Node, Recording
+
+HERE = Host(os="linux", machine="x86_64", libc="glibc 2.36", devices=(Device(vendor="8086", device="a780"),))
+VEGA = Host(os="windows", machine="amd64", devices=(Device(vendor="1002", device="15d8", revision="c2"),))
+
+
+def _probe() -> Host:
+    return HERE
+
+
+def _never() -> Host:
+    pytest.fail("this machine is asked although another one is pretended")
+
+
+def _file(tmp_path: Path, text: str) -> dict[str, str]:
+    (tmp_path / "host.json").write_text(text, encoding="utf-8")
+    return {"PATCHLOCK_HOST": str(tmp_path / "host.json")}
+
+
+def test_nothing_is_pretended_by_default() -> None:
+    seen = pretended.observe(_probe, {"PATH": "/bin"})
+    assert (seen.host, seen.pretended) == (HERE, ())
+
+
+def test_recording_stands_for_the_machine(tmp_path: Path) -> None:
+    recording = Recording(host=VEGA, title="Vega 8", packages={"torch": "2.4.1"})
+    env = _file(tmp_path, json.dumps(hosts.to_json(recording)))
+    seen = pretended.observe(_never, env)
+    assert (seen.recording, seen.pretended) == (recording, (f"PATCHLOCK_HOST={env['PATCHLOCK_HOST']}",))
+
+
+def test_answer_of_detect_stands_for_the_machine(tmp_path: Path) -> None:
+    data = {**hosts.to_json(Recording(host=VEGA)), "choice": {"profile": "directml-vega"}}
+    env = _file(tmp_path, json.dumps({"patchlock": 1, "command": "detect", "ok": True, "data": data, "error": None}))
+    assert pretended.observe(_never, env).host == VEGA
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param("", "PATCHLOCK_HOST names a file that is no JSON", id="empty"),
+        pytest.param("nvidia-smi: command not found", "PATCHLOCK_HOST names a file that is no JSON", id="no JSON"),
+        pytest.param("[" * 100_000, "PATCHLOCK_HOST names a file that is no JSON", id="nested too deep"),
+        pytest.param("[]", 'this is no recorded machine: its "patchlock-host" must be 1', id="a list"),
+        pytest.param('{"host": {}}', 'this is no recorded machine: its "patchlock-host" must be 1', id="no format"),
+        pytest.param(
+            '{"patchlock-host": 1, "host": {"os": "linux", "machine": 5, "libk": ""}}',
+            "this recorded machine has 2 mistakes",
+            id="wrong keys",
+        ),
+        pytest.param(" " * (5 << 20), "a recorded machine is smaller than 4 MB", id="huge"),
+    ],
+)
+def test_file_that_is_no_machine_is_refused(text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        pretended.observe(_never, _file(tmp_path, text))
+
+
+def test_binary_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff\xfe\x00MZ")
+    with pytest.raises(UsageError, match="no JSON"):
+        pretended.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / "x")})
+
+
+@pytest.mark.parametrize("name", ["missing.json", "."])
+def test_file_that_cannot_be_read_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        pretended.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / name)})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("ARCH", "", {"devices": ()}),
+        (
+            "ARCH",
+            "gfx1201",
+            {
+                "devices": (Device(vendor="1002", arch="gfx1201"),),
+                "nodes": (Node(path="/dev/kfd", is_usable=True),),
+            },
+        ),
+        (
+            "ARCH",
+            "sm_89",
+            {
+                "devices": (Device(vendor="10de", arch="sm_89"),),
+                "nodes": (Node(path="/dev/nvidiactl", is_usable=True),),
+            },
+        ),
+        ("DRIVER", "580.65", {"versions": {"nvidia-driver": "580.65"}}),
+        ("KERNEL", "6.14", {"release": "6.14"}),
+        ("TEGRA", "38.4", {"tegra": "38.4"}),
+        ("WSL", "1", {"is_wsl": True, "nodes": (Node(path="/dev/dxg", is_usable=True),)}),
+        ("WSL", "", {"is_wsl": False}),
+    ],
+)
+def test_variable_pretends_one_thing(variable: str, value: str, expected: dict[str, object]) -> None:
+    name = f"PATCHLOCK_OVERRIDE_{variable}"
+    seen = pretended.observe(_probe, {name: value})
+    assert {key: getattr(seen.host, key) for key in expected} == expected
+    assert (seen.host.libc, seen.pretended) == (HERE.libc, (f"{name}={value}",))
+
+
+def test_arch_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        pretended.observe(_probe, {"PATCHLOCK_OVERRIDE_ARCH": "rdna4"})
+    assert str(caught.value) == (
+        'PATCHLOCK_OVERRIDE_ARCH is no arch such as gfx1201 or sm_89: "rdna4"; unset PATCHLOCK_OVERRIDE_ARCH'
+    )
+
+
+def test_every_override_is_documented() -> None:
+    formats = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert [name for name in pretended.OVERRIDES if f"| `{name}` |" not in formats] == []
