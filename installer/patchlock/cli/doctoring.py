@@ -94,11 +94,14 @@ def _environment(app: str, profile: str | None) -> Path:
 
 
 def _recording(environment: Path | None, says: tuple[str, ...]) -> Recording:
-    from patchlock import environment_facts, probes
-    from patchlock.hosts import Recording
+    from patchlock import environment_facts, pretended, probes
+    from patchlock.cli import choices
 
     packages = environment_facts.packages(environment) if environment is not None else {}
-    return Recording(host=probes.probe(), packages=packages, says=says)
+    observed = pretended.observe(lambda: probes.probe(options.home()))
+    choices.tell_pretended(observed)
+    seen = observed.recording
+    return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
 
 
 def _interpreter(environment: Path | None) -> str:
