@@ -56,7 +56,8 @@ def doctor_command(
     lines += _lines(_decoded(says_file.read())) if says_file is not None else []
     environment = _environment(app, profile) if app is not None else None
     recording = _recording(environment, tuple(lines))
-    findings = diagnosis.diagnose(recording, (), opened.troubles(), opened.rules().families)
+    cards = opened.cards() if recording.host.devices else ()
+    findings = diagnosis.diagnose(recording, cards, opened.troubles(), opened.rules().families)
     python = _interpreter(environment)
     is_certain = any(finding.confidence == "certain" for finding in findings)
     if as_json:
