@@ -54,6 +54,10 @@ def test_heavy_libraries_are_not_imported_where_they_are_not_needed(words: tuple
     assert not _imported(*words) & {"libcst", "rich", "requests", "ruamel", "tomlkit"}
 
 
+def test_locks_that_were_checked_need_no_catalogue_the_second_time() -> None:
+    assert "patchlock.relocking" not in [_imported("lock", "--check") for _ in range(2)][1]
+
+
 def test_help_reads_nothing_but_click() -> None:
     heavy = {name for name in _imported("--help") if name.startswith(("packaging", "patchlock."))}
     assert heavy == {"patchlock.cli", "patchlock.cli.output", "patchlock.errors"}

@@ -59,7 +59,18 @@ STOREYS: dict[str, int] = {
         2,
     ),
     **dict.fromkeys(
-        ("wheels", "wheelhouse", "freshness", "wheel_cases", "download", "indexes", "recording", "addresses"), 2
+        (
+            "wheels",
+            "wheelhouse",
+            "freshness",
+            "checked_locks",
+            "wheel_cases",
+            "download",
+            "indexes",
+            "recording",
+            "addresses",
+        ),
+        2,
     ),
     **dict.fromkeys(("cross_check", "revisions"), 2),
     **dict.fromkeys(

@@ -25,6 +25,11 @@ class Mode:
     markdown: bool
     cross_check: bool
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is asked for."""
+        return bool(self.diff or self.since or self.markdown or self.cross_check)
+
 
 def add(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of the modes to a command, which gets them as one argument, `mode`."""

@@ -6,14 +6,15 @@ import concurrent.futures
 import dataclasses
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import conflicts, launcher, lock_modes, options, output
+from patchlock.cli import conflicts, launcher, lock_checks, lock_modes, options, output
+from patchlock.cli.lock_checks import Line
 from patchlock.errors import (
-    LockFormatError,
     PatchlockError,
     UnknownProfileError,
     UnsatisfiableError,
@@ -26,29 +27,11 @@ if TYPE_CHECKING:
 
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
-    from patchlock.policy import Rules
     from patchlock.relocking import CutOff
 
 
 _UVS = "\n  error: "
 """Where uv's own words begin in what is said of a pair."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
-    """One pair in the table at the end."""
-
-    pair: str
-    file: str
-    state: str
-    """`written`, `unchanged`, `fresh`, `stale`, `missing`, `refused` or `failed`."""
-    detail: str
-    code: str = ""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def good(self) -> bool:
-        return self.state in {"written", "unchanged", "fresh", "refused"}
 
 
 @click.command("lock")
@@ -105,48 +88,52 @@ def lock_command(
       patchlock lock --check
       patchlock lock demo --upgrade --package numpy
     """
+    whole = not (apps or profile or platform)
+    if check and not (upgrade or packages or as_of or accept or source or revision or mode.is_any):
+        asked = ("lock --check", repr(apps), repr(profile), repr(platform))
+        lines = lock_checks.remembered(
+            catalogue, asked, lambda: lock_checks.every(*_opened(catalogue, apps, profile, platform, source), whole)
+        )
+        return _tell(lines, {}, check=check, as_json=as_json)
     cut_off = _cut_off(upgrade, packages, as_of)
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     _require_wheels(accept)
-    opened = options.open_catalogue(catalogue)
-    requests = _requests(opened, apps, profile, platform, source)
+    opened, requests = _opened(catalogue, apps, profile, platform, source)
     code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
         return code
-    told: dict[str, conflicts.Told] = {}
     if check:
-        rules = opened.rules()
-        lines = [_check(request, rules) for request in requests]
-        if not (apps or profile or platform):
-            lines += _strays(opened, requests)
-    else:
-        from patchlock import uv
+        return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
+    from patchlock import uv
 
-        uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-        progress = output.progress(as_json)
-        lines = _lock_all(requests, cut_off, progress, accept)
-        stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
-        told = conflicts.tell(stuck, cut_off, explain, progress) if explain else {}
+    uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
+    progress = output.progress(as_json)
+    lines = _lock_all(requests, cut_off, progress, accept)
+    stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
+    told = conflicts.tell(stuck, cut_off, explain, progress) if explain else {}
+    return _tell(lines, told, check=check, as_json=as_json)
+
+
+def _tell(lines: list[Line], told: Mapping[str, conflicts.Told], *, check: bool, as_json: bool) -> int:
+    """Print what was found or done, and give the exit code."""
     passed = all(line.good for line in lines)
     if as_json:
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [dataclasses.asdict(line) | {"explanation": explanations.get(line.pair)} for line in lines]
         output.succeed("lock", {"pairs": pairs}, ok=passed)
-    else:
-        # What is explained below needs no words of uv in the table.
-        details = {one.pair: one.detail.split(_UVS)[0] if one.pair in told else one.detail for one in lines}
-        click.echo(
-            output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0)
-        )
-        for line in lines:
-            for warning in line.warnings:
-                click.echo(f"warning: {line.pair}: {warning}", err=True)
-        for one in told.values():
-            click.echo(f"\n{one.text}")
-        if check and not passed:
-            stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file})
-        if check and not passed and stale:
+        return 0 if passed else 1
+    # What is explained below needs no words of uv in the table.
+    details = {one.pair: one.detail.split(_UVS)[0] if one.pair in told else one.detail for one in lines}
+    click.echo(output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0))
+    for line in lines:
+        for warning in line.warnings:
+            click.echo(f"warning: {line.pair}: {warning}", err=True)
+    for one in told.values():
+        click.echo(f"\n{one.text}")
+    if check and not passed:
+        stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file})
+        if stale:
             click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
     return 0 if passed else 1
 
@@ -208,12 +195,14 @@ def _time(as_of: str) -> str:
         raise UsageError(f'--as-of "{as_of}" is before all time', remedy="write 2026-01-31T00:00:00Z") from error
 
 
-def _requests(
-    catalogue: Catalogue, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
-) -> list[Request]:
+def _opened(
+    folder: Path | None, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
+) -> tuple[Catalogue, list[Request]]:
+    """Open the catalogue, and gather the pairs that are meant."""
     from patchlock.gathering import Request
     from patchlock.platforms import PLATFORMS
 
+    catalogue = options.open_catalogue(folder)
     if profile is not None and profile not in catalogue.profile_names():
         raise UnknownProfileError(
             f'there is no profile "{profile}"', remedy=nearest(profile, catalogue.profile_names())
@@ -221,7 +210,7 @@ def _requests(
     if platform is not None and platform not in PLATFORMS:
         raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
     profiles = [catalogue.profile(name) for name in ([profile] if profile else catalogue.profile_names())]
-    return [
+    requests = [
         Request(
             app=app,
             profile=chosen,
@@ -236,19 +225,7 @@ def _requests(
         for one in chosen.platforms
         if platform in {None, one.name}
     ]
-
-
-def _names(request: Request) -> tuple[str, str]:
-    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-    return conflicts.pair_of(request), path.relative_to(request.catalogue.root).as_posix()
-
-
-def _check(request: Request, rules: Rules) -> _Line:
-    from patchlock import relocking
-
-    pair, file = _names(request)
-    standing = relocking.standing(request, rules)
-    return _Line(pair=pair, file=file, state=standing.state, detail="; ".join(standing.reasons), code=standing.code)
+    return catalogue, requests
 
 
 def _at_once() -> int:
@@ -256,28 +233,18 @@ def _at_once() -> int:
     return 2 * (os.cpu_count() or 1)
 
 
-def _strays(catalogue: Catalogue, requests: list[Request]) -> list[_Line]:
-    from patchlock import relocking
-
-    detail = "it belongs to no pair of app and profile; remove it"
-    return [
-        _Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code)
-        for file in relocking.strays(catalogue, requests)
-    ]
-
-
 def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
     progress: output.Silent | output.Plain | output.Live,
     accept: tuple[str, ...],
-) -> list[_Line]:
+) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
     from patchlock import uv
 
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=_at_once()) as pool:
-        waiting = {pool.submit(_lock, request, cut_off, accept): _names(request)[0] for request in requests}
+        waiting = {pool.submit(_lock, request, cut_off, accept): lock_checks.names(request)[0] for request in requests}
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
             progress.say(f"{done} of {len(requests)} pairs" + (f", {', '.join(running)}" if running else ""))
@@ -285,10 +252,10 @@ def _lock_all(
         return [future.result() for future in waiting]
 
 
-def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> _Line:
+def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
     from patchlock import relocking
 
-    pair, file = _names(request)
+    pair, file = lock_checks.names(request)
     started = time.monotonic()
     try:
         lock = relocking.resolve(request, cut_off)
@@ -296,6 +263,6 @@ def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> _Line:
         _, state = relocking.write(request, lock)
     except PatchlockError as error:
         refused = "refused" if error.code == "refused" else "failed"
-        return _Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
+        return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
-    return _Line(pair=pair, file=file, state=state, detail=took, warnings=(*warnings, *lock.notices))
+    return Line(pair=pair, file=file, state=state, detail=took, warnings=(*warnings, *lock.notices))
