@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -130,7 +131,8 @@ def fill(
     )
     _fill(job)
     contents = inspection.read(folder)
-    spoilt = _spoilt(job, contents)
+    seen = inspection.look(contents)
+    spoilt = _spoilt(job, contents, seen)
     if spoilt:
         names = " ".join(sorted(spoilt))
         progress.note(
@@ -141,13 +143,14 @@ def fill(
         environments.empty(folder, lock=held)
         _fill(dataclasses.replace(job, afresh=afresh | spoilt))
         contents = inspection.read(folder)
-    settling.settle(folder, contents)
+        seen = inspection.look(contents)
+    settling.settle(folder, contents, seen)
 
 
-def _spoilt(job: _Filling, contents: Contents) -> frozenset[NormalizedName]:
+def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:
     """Name the distributions of which uv's cache gave other bytes than their wheels have."""
     suspects: dict[NormalizedName, list[Deviation]] = {}
-    for deviation in settling.suspects(contents):
+    for deviation in settling.suspects(contents, seen):
         suspects.setdefault(deviation.distribution.name, []).append(deviation)
     found = set()
     for name, deviations in suspects.items():

@@ -98,16 +98,30 @@ def outside(contents: Contents, environment: Path) -> tuple[tuple[Distribution, 
     return tuple(found)
 
 
-def by_size(contents: Contents) -> list[Deviation]:
-    """List the files that are missing or have another size than their RECORD says; one look at each, none is read."""
-    found, base, sep = [], f"{contents.packages}{os.sep}", os.sep
-    look = os.stat
+def look(contents: Contents) -> Mapping[str, os.stat_result]:
+    """Look once at each file that a RECORD names, by its path there; what is missing is left out."""
+    base, stat, found = f"{contents.packages}{os.sep}", os.stat, {}
+    for _, rows in contents.rows.values():
+        for path, _, _ in rows:
+            try:
+                found[path] = stat(base + path)
+            except OSError:
+                continue
+    return found
+
+
+def by_size(contents: Contents, seen: Mapping[str, os.stat_result] | None = None) -> list[Deviation]:
+    """List the files that are missing or have another size than their RECORD says; none is read.
+
+    Args:
+        contents: what the RECORDs say.
+        seen: what `look` has found; None looks now.
+    """
+    found, sep = [], os.sep
+    seen = look(contents) if seen is None else seen
     for distribution, rows in contents.rows.values():
         for path, digest, size in rows:
-            try:
-                status = look(base + path)
-            except OSError:
-                status = None
+            status = seen.get(path)
             if status is None or (size and str(status.st_size) != size):
                 is_size = size.isascii() and size.isdigit()
                 found.append(
@@ -291,14 +305,28 @@ def added(contents: Contents) -> tuple[str, ...]:
     They may be the user's, or an app wrote them at run time: they are no damage.
     """
     owned = {path for _, rows in contents.rows.values() for path, _, _ in rows}
-    base, found = len(str(contents.packages)) + 1, set[str]()
-    for root, folders, files in os.walk(contents.packages):
-        folders[:] = [folder for folder in folders if folder != "__pycache__"]
-        inside = root[base:].replace(os.sep, "/")
-        if files and inside.partition("/")[0] not in contents.rows:
-            found.update(f"{inside}/{file}" for file in files) if inside else found.update(files)
     own = ("_virtualenv.", "_patchlock_")
-    return tuple(path for path in sorted(found - owned) if not path.endswith(".pyc") and not path.startswith(own))
+    found = [
+        path
+        for path in _below(contents.packages, contents.rows)
+        if path not in owned and not path.endswith(".pyc") and not path.startswith(own)
+    ]
+    return tuple(sorted(found))
+
+
+def _below(packages: Path, without: Collection[str]) -> list[str]:
+    """List the files below a folder but for some of its own folders; `os.walk` takes three times as long."""
+    found, waiting = [], [(str(packages), "")]
+    while waiting:
+        folder, inside = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(folder) as listed:
+            for entry in listed:
+                name = entry.name
+                if not entry.is_dir():
+                    found.append(inside + name)
+                elif name != "__pycache__" and (inside or name not in without) and not entry.is_symlink():
+                    waiting.append((f"{folder}{os.sep}{name}", f"{inside}{name}/"))
+    return found
 
 
 def names(found: Collection[Finding]) -> frozenset[NormalizedName]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import datetime
@@ -166,7 +167,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     name = _name(request, planning.generation_id(job.lock_digest, job.applied, job.inputs))
     folder = generations.generation(installation, name)
     receipt = generations.read_receipt(folder)
-    with progress.stage("environment"):
+    with progress.stage("environment"), _cloning(job):
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
             environments.create(folder, job.python, lock=job.held)
@@ -199,6 +200,23 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     return receipt, moved.merged
 
 
+@contextlib.contextmanager
+def _cloning(job: _Job) -> Iterator[None]:
+    """Make the clone, where there is none, beside its place and while uv fills the environment, which takes longer."""
+    source = job.request.installation.source
+    if source.exists():
+        yield
+        return
+    try:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
+            clone = pool.submit(worktree.make, source, job.request.app, job.upstream.snapshot, job.ref, job.held)
+            yield
+            clone.result()
+    except BaseException:
+        worktree.drop(source)
+        raise
+
+
 def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
     """Build what the app keeps in its own tree, and take out what an earlier generation had there."""
     wanted = in_tree.wanted(job.request)
@@ -217,7 +235,7 @@ def _move_source(job: _Job) -> moving.Moved:
     if source.exists():
         worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     else:
-        worktree.populate(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
+        worktree.appear(source)
     tree = worktree.tree_of(source)
     with trees.hold(tree):
         moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -93,21 +94,23 @@ def commit_of(repository: Path, ref: str) -> CommitId | None:
     return CommitId(done.text) if done.returncode == 0 else None
 
 
+@functools.lru_cache(maxsize=64)  # a commit stays what it is
 def upstream_of(repository: Path, commit: CommitId) -> CommitId:
     """Name the parent of a patched commit, which is upstream's; a commit of upstream itself is its own."""
     author, _, parents = git("show", "-s", "--format=%ae%n%P", commit, repository=repository).text.partition("\n")
     return CommitId(parents.split()[0]) if author == OURS and parents.strip() else commit
 
 
-def entries(repository: Path, commit: CommitId | None) -> dict[PurePosixPath, Entry]:
+@functools.lru_cache(maxsize=8)
+def entries(repository: Path, commit: CommitId | None) -> Entries:
     """List the regular files of a commit; links and submodules are left out, as is all where there is no commit.
 
     Raises:
         UnsafePathError: a path leaves the tree or points into a repository's own folder.
     """
+    found: dict[PurePosixPath, Entry] = {}
     if commit is None:
-        return {}
-    found = {}
+        return found
     for row in git("ls-tree", "-r", "-z", commit, repository=repository).stdout.split(b"\0"):
         head, _, name = row.partition(b"\t")
         mode, kind, blob = head.decode().split() if row else ("", "", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
@@ -22,8 +23,8 @@ generations."""
 _COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
 
 
-def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
-    """Make the clone, with a branch at upstream's commit; it appears whole or not at all.
+def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
+    """Make the clone beside its place, with a branch at upstream's commit; `appear` puts it there, whole.
 
     Args:
         folder: where the clone will be; must not exist.
@@ -32,7 +33,7 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
         ref: the patched commit in our cache, kept from git's clean-up.
         lock: descriptor of the installation's lock.
     """
-    building = folder.with_name(folder.name + ".partial")
+    building = _partial(folder)
     remove_tree(building)
     building.mkdir(parents=True)
     git("init", "-q", "--object-format=sha1", "-b", app.branch, repository=building, keep_open=[lock])
@@ -41,7 +42,8 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
     attributes = building / ".git" / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text("* -text -filter -ident -working-tree-encoding\n", encoding="utf-8")
-    _bring(building, snapshot, ref, lock)
+    if not _share(building, snapshot, ref):
+        _bring(building, snapshot, ref, lock)
     if isinstance(app.upstream, GitUpstream):
         git("remote", "add", "origin", app.upstream.url, repository=building)
         git("config", f"branch.{app.branch}.remote", "origin", repository=building)
@@ -50,7 +52,52 @@ def populate(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) ->
     git("update-ref", tree_of(building).ref(APPLIED), snapshot.commit, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
-    building.replace(folder)
+
+
+def appear(folder: Path) -> None:
+    """Put a clone that was made into its place."""
+    _partial(folder).replace(folder)
+
+
+def drop(folder: Path) -> None:
+    """Remove what `make` has made, or begun."""
+    remove_tree(_partial(folder))
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.partial")
+
+
+def _share(folder: Path, snapshot: Snapshot, ref: str) -> bool:
+    """Link the objects of our cache into a new clone, as `git clone --local` does, where that gives all of them.
+
+    Returns:
+        Whether it did: it cannot where the cache lacks objects, or reads some of them elsewhere.
+    """
+    ours, theirs = folder / ".git" / "objects", snapshot.repository / "objects"
+    if (snapshot.repository / "shallow").exists() or (theirs / "info" / "alternates").exists():
+        return False
+    asked = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/remotes/origin", ref)
+    refs = dict(row.split() for row in git(*asked, repository=snapshot.repository).text.splitlines())
+    refs[tree_of(folder).ref(_INCOMING)] = refs.pop(ref)
+    for name in (path.name for path in theirs.iterdir() if len(path.name) == 2):
+        _link(theirs / name, ours / name, re.compile("[0-9a-f]{38}"))
+    # A pack without its index is nothing to git, an index without its pack an error: so git writes the index last.
+    _link(theirs / "pack", ours / "pack", re.compile(r"pack-.*\.idx"), before=".pack")
+    rows = "".join(f"create {name} {commit}\n" for name, commit in refs.items())
+    git("update-ref", "--stdin", repository=folder, stdin=rows.encode())
+    return True
+
+
+def _link(theirs: Path, ours: Path, wanted: re.Pattern[str], before: str = "") -> None:
+    """Link files, which nobody ever writes to, each after its companion; copy where the disk knows no such links."""
+    ours.mkdir(exist_ok=True)
+    for path in (path for path in theirs.iterdir() if wanted.fullmatch(path.name)):
+        for file in (path.with_suffix(before), path) if before else (path,):
+            try:
+                os.link(file, ours / file.name)
+            except OSError:
+                shutil.copy(file, ours / file.name)
 
 
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:

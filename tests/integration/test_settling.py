@@ -187,3 +187,18 @@ def test_progress_ends_at_all_bytes(environment: Path) -> None:
     told: list[tuple[int, int]] = []
     inspection.by_bytes(inspection.read(environment), lambda done, total: told.append((done, total)))
     assert told[-1] == (12, 12)
+
+
+@pytest.mark.parametrize(("later", "is_read"), [(150, False), (200, True)], ids=["slow line", "edited"])
+def test_large_file_may_follow_as_late_as_a_slow_line_brings_it(environment: Path, later: int, is_read: bool) -> None:
+    record = f"a.py,sha256={_b64(DATA)},12\nbig.so,sha256=AAAA,100000000\nalpha-1.0.dist-info/METADATA,,0\n"
+    packages = _distribution(environment, {"a.py": DATA, "big.so": b""}, record)
+    (packages / "alpha-1.0.dist-info" / "METADATA").write_bytes(b"")
+    os.truncate(packages / "big.so", 100_000_000)
+    for name in ("a.py", "big.so"):
+        os.link(packages / name, environment / name)  # as from uv's cache
+    moment = (packages / "a.py").stat().st_mtime + later
+    os.utime(packages / "big.so", (moment, moment))
+    contents = inspection.read(environment)
+    found = settling.suspects(contents, inspection.look(contents))
+    assert [deviation.path for deviation in found] == (["big.so"] if is_read else [])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,36 @@ def test_patch_status_after_a_rollback(installed: Path, world: World, patchlock:
     assert patchlock("install", "mini").returncode == 0
     assert patchlock("rollback", "mini").returncode == 0
     assert "drifted" not in patchlock("patch", "status", "mini").stdout
+
+
+def _packed(objects: Path) -> None:
+    git(objects.parent, "repack", "-adq")
+    assert list((objects / "pack").glob("*.idx"))
+
+
+def _elsewhere(objects: Path) -> None:
+    """Let the objects be read from another repository, as those of a clone that lacks some are."""
+    other = objects.parent.parent / "other.objects"
+    objects.rename(other)
+    (objects / "info").mkdir(parents=True)
+    (objects / "info" / "alternates").write_text(f"{other}\n")
+
+
+@pytest.mark.parametrize("change", [lambda _: None, _packed, _elsewhere], ids=["loose", "packed", "elsewhere"])
+def test_new_clone_is_whole_without_our_cache(
+    installed: Path, patchlock: Patchlock, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    source = installed / "source"
+    wanted = git(source, "rev-parse", "refs/patchlock/applied", "HEAD")
+    shutil.rmtree(installed)
+    (cache,) = (tmp_path / "cache" / "upstreams").glob("*.git")
+    change(cache / "objects")
+    assert patchlock("install", "mini").returncode == 0
+    shutil.rmtree(cache.parent)
+    git(source, "fsck", "--full", "--strict")
+    assert git(source, "rev-parse", "refs/patchlock/applied", "HEAD") == wanted
+    assert (
+        git(source, "for-each-ref", "--format=%(refname)").split()
+        == git(source, "for-each-ref", "--format=%(refname)", "refs/heads", "refs/patchlock").split()
+    )
+    assert git(source, "status", "--porcelain", "--untracked-files=no") != ""
