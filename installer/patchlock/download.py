@@ -9,11 +9,9 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from patchlock import __version__, mutex, whole_files
 from patchlock.errors import DownloadError, HashMismatchError, NetworkError
@@ -212,6 +210,8 @@ def _local(address: str) -> Path | None:
     """Give the path that an address means; a Windows drive is no scheme."""
     parts = urlsplit(address)
     if parts.scheme == "file":
+        from urllib.request import url2pathname  # takes as long as all the rest of this module
+
         return Path(url2pathname(parts.path))
     return Path(address) if not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", address) else None
 
@@ -229,6 +229,8 @@ def session(*, encoding: str = "gzip", at_once: int = 10) -> Iterator[requests.S
         encoding: what the server may pack its answers with.
         at_once: connections to one server that are kept open.
     """
+    from http.cookiejar import DefaultCookiePolicy
+
     import requests
     from requests.adapters import HTTPAdapter
 

@@ -19,7 +19,6 @@ from patchlock import (
     generations,
     lockable,
     lockfile,
-    locking,
     optional_patches,
     patching,
     planning,
@@ -35,6 +34,7 @@ from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, R
 from patchlock.planning import Plan
 
 if TYPE_CHECKING:
+    from patchlock import locking
     from patchlock.kept_choice import Kept
     from patchlock.repatching import PatchSet
 
@@ -272,6 +272,8 @@ def order(
         as_of: see `locking.Order`.
         newer: distributions that may be younger, until when; see `locking.Order`.
     """
+    from patchlock import locking  # an install of a fresh lock resolves nothing
+
     return locking.Order(
         app=request.app,
         profile=request.profile,
@@ -328,6 +330,8 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
     )
     if not reasons:
         return
+    from patchlock import locking
+
     if not objections and locking.question(order(request, upstream, made.as_of, made.newer)) == made.resolver_input:
         return
     why = "; ".join(reasons)
