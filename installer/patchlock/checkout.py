@@ -10,10 +10,14 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from patchlock import mutex, process
 from patchlock.errors import CommandFailedError, UpstreamError
-from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
+from patchlock.identities import CommitId
+
+if TYPE_CHECKING:
+    from patchlock.model import App, EmbeddedUpstream
 
 _SETTINGS = (
     *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
@@ -87,6 +91,8 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
     """
+    from patchlock.model import EmbeddedUpstream  # all of them, which a quick look at an installation does without
+
     # Each source has a cache of its own: a branch of one must never be taken for a branch of another.
     name = app.name if source is None else f"{app.name}-{hashlib.sha256(_address(source).encode()).hexdigest()[:12]}"
     repository = cache / "upstreams" / f"{name}.git"
@@ -169,6 +175,8 @@ def _embed(app: App, upstream: EmbeddedUpstream, catalogue: Path, repository: Pa
 
 
 def _take(app: App, repository: Path, source: str | None, revision: str | None, lock: int) -> CommitId:
+    from patchlock.model import GitUpstream
+
     wanted = revision or app.upstream.commit
     if source is None and revision is None and _has(repository, wanted):
         return CommitId(wanted)

@@ -15,7 +15,7 @@ from typing import Any
 from patchlock import whole_files
 from patchlock.checkout import remove_tree
 from patchlock.errors import NotInstalledError
-from patchlock.model import CommitId, Sha256
+from patchlock.identities import CommitId, Sha256
 
 RECEIPT = "receipt.toml"
 _NAME = re.compile(r"[0-9a-f]{1,64}(-[0-9]{1,9})?")

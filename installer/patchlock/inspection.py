@@ -14,9 +14,9 @@ from packaging.utils import NormalizedName
 
 from patchlock import damage, digests, installed, uv
 from patchlock.damage import Evidence, Finding
+from patchlock.identities import Sha256
 from patchlock.installed import Distribution, Row
 from patchlock.ledger import Laid, Ledger
-from patchlock.model import Sha256
 
 _PEEK = 4096
 """Bytes that are looked at to tell text from data, and zeros at the end."""

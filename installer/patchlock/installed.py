@@ -10,12 +10,15 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.blame import Newcomer
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 _NO_FILES = (".pyc", "/", "\\", ".dist-info/RECORD")
 
@@ -118,6 +121,8 @@ def _url(path: Path) -> str:
 
 def _requires(metadata: Path) -> Iterator[Requirement]:
     import email.parser
+
+    from packaging.requirements import InvalidRequirement, Requirement
 
     try:
         headers = email.parser.HeaderParser().parsestr(metadata.read_text(encoding="utf-8", errors="replace"))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 FILE = "ledger.json"
 """In a generation."""

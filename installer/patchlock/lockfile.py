@@ -22,7 +22,7 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import LockFormatError
-from patchlock.model import CommitId, Sha256
+from patchlock.identities import CommitId, Sha256
 
 FORMAT = 1
 """Raised when the meaning of a lockfile changes."""

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Literal, NewType, Protocol
+from typing import Literal, Protocol
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -19,6 +19,8 @@ from patchlock.fits import Fit, Successor
 from patchlock.fits import Os as Os  # noqa: PLC0414
 from patchlock.fits import Platform as Platform  # noqa: PLC0414
 from patchlock.fits import Rejected as Rejected  # noqa: PLC0414
+from patchlock.identities import CommitId as CommitId  # noqa: PLC0414 - handed on
+from patchlock.identities import Sha256 as Sha256  # noqa: PLC0414
 from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay
@@ -26,10 +28,6 @@ from patchlock.places import Origin
 from patchlock.recipes import InTree, Recipe
 from patchlock.sources import Edit, SourceText
 
-CommitId = NewType("CommitId", str)
-"""40 lower-case hexadecimal digits."""
-Sha256 = NewType("Sha256", str)
-"""64 lower-case hexadecimal digits."""
 
 
 # --- patches ----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 from patchlock import overlays, whole_files
 from patchlock.errors import OverlayError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.overlays import Found, Overlay, Sdk
 
 FOLDER, LISTING = "overlays", "preload.json"

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
@@ -14,10 +15,13 @@ from patchlock.checks import CheckResult
 from patchlock.damage import Finding
 from patchlock.errors import LockFormatError
 from patchlock.generations import Receipt
+from patchlock.identities import Sha256
 from patchlock.inspection import Contents, Deviation
 from patchlock.ledger import Laid, Ledger
 from patchlock.lockfile import Lock
-from patchlock.model import Platform, Sha256
+
+if TYPE_CHECKING:
+    from patchlock.model import Platform
 
 _SHOWN = 3
 """Findings in one line for a person; --json has all."""

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from patchlock import mutex
 from patchlock.errors import BusyError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 FOLDER = "wheels"
 """Of the cache."""

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 
 def write(path: Path, text: str) -> None:

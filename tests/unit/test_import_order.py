@@ -18,6 +18,7 @@ STOREYS: dict[str, int] = {
             "host_words",
             "devices",
             "fits",
+            "identities",
             "errors",
             "places",
             "sources",
