@@ -11,6 +11,8 @@ ever adds.
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import hashlib
 import os
 import re
 import shutil
@@ -23,10 +25,10 @@ from pathlib import Path
 
 import uv
 
-from patchlock import inspection
+from patchlock import inspection, lockfile
 from patchlock.catalogue import Catalogue
 from patchlock.environments import interpreter
-from patchlock.model import GitUpstream
+from patchlock.model import CommitId, GitUpstream, Sha256
 from patchlock.platforms import platform_of
 from patchlock.probes import probe
 
@@ -83,7 +85,19 @@ def catalogue_of(options: argparse.Namespace, folder: Path) -> Path:
     file = folder / "catalogue" / "patches" / options.app / "app.toml"
     text = file.read_text(encoding="utf-8")
     file.write_text(re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{options.commit}"', text), encoding="utf-8")
+    for lock in (folder / "catalogue" / "lockfiles" / options.app).glob("*.txt"):
+        if not lock.name.endswith(".build.txt"):
+            _name_commit(lock, options.commit, file)
     return folder / "catalogue"
+
+
+def _name_commit(lock: Path, commit: str, app: Path) -> None:
+    """Make a lock fresh for another commit: of a stale one, install asks first what uv would be asked."""
+    read = lockfile.parse(lock.read_text(encoding="utf-8"), str(lock))
+    name = f"patches/{app.parent.name}/{app.name}"
+    inputs = {**read.provenance.inputs, name: Sha256(hashlib.sha256(app.read_bytes()).hexdigest())}
+    made = dataclasses.replace(read.provenance, commit=CommitId(commit), inputs=inputs)
+    lock.write_text(lockfile.render(dataclasses.replace(read, provenance=made)), encoding="utf-8")
 
 
 def measure(options: argparse.Namespace, folder: Path) -> list[str]:
