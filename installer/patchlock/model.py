@@ -28,8 +28,6 @@ from patchlock.places import Origin
 from patchlock.recipes import InTree, Recipe
 from patchlock.sources import Edit, SourceText
 
-
-
 # --- patches ----------------------------------------------------------------------------------------------------------
 
 
