@@ -12,6 +12,7 @@ from patchlock import (
     codemods,
     declarations,
     distribution_tables,
+    expectations,
     freshness,
     index_tables,
     machine_tables,
@@ -21,6 +22,7 @@ from patchlock import (
     toml_files,
     trouble_tables,
 )
+from patchlock.backends import BACK_ENDS
 from patchlock.devices import Card
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import (
@@ -32,6 +34,7 @@ from patchlock.errors import (
     UsageError,
     nearest,
 )
+from patchlock.expectations import Expectation
 from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
@@ -189,6 +192,15 @@ class Catalogue:
             raise CatalogueError(problems)
         return tuple(found)
 
+    def expectations(self, back_end: str) -> tuple[Expectation, ...]:
+        """Read which kernels are known to fail on a back end; a catalogue without such a file knows of none.
+
+        Raises:
+            CatalogueError: the file has mistakes; carries all of them.
+        """
+        file = f"profiles/expectations/{back_end}.toml"
+        return toml_files.read(self.root, file, expectations.expectations) if (self.root / file).is_file() else ()
+
     def rules(self) -> Rules:
         """Read the rules of locks; a catalogue without `profiles/policy/` has none.
 
@@ -280,9 +292,22 @@ class Catalogue:
             self.cards()
         except CatalogueError as error:
             problems += error.problems
+        for path in sorted(self.root.glob("profiles/expectations/*.toml")):
+            try:
+                self.expectations(path.stem)
+            except CatalogueError as error:
+                problems += error.problems
+            if path.stem not in BACK_ENDS:
+                problems.append(_no_back_end(path.stem))
         if problems:
             raise CatalogueError(list(dict.fromkeys(problems)))  # a shared set's are those of each app that takes it
         return tuple(apps), tuple(profiles)
+
+
+def _no_back_end(name: str) -> Problem:
+    file = f"profiles/expectations/{name}.toml"
+    what = f'there is no back end "{name}"'
+    return Problem(file=file, line=0, key="", what=what, remedy=nearest(name, BACK_ENDS))
 
 
 def find(folder: Path | None) -> Catalogue:

@@ -46,7 +46,7 @@ class ImportsCheck:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class OnnxSessionCheck:
-    """A tiny ONNX model must compute the right numbers on this provider, proved by ONNX Runtime's own profile."""
+    """Tiny ONNX models must compute the right numbers on this provider, proved by ONNX Runtime's own profile."""
 
     id: str
     provider: str
@@ -99,4 +99,8 @@ class SmokeImportCheck:
     smoke: SmokeImport
 
 
-Check = ImportsCheck | OnnxSessionCheck | CommandCheck | PythonCheck | ServesCheck | SmokeImportCheck
+LoadsCheck = ImportsCheck | SmokeImportCheck
+"""What shows that libraries and the app's modules load; it runs before anything is computed."""
+OwnCheck = CommandCheck | PythonCheck | ServesCheck
+"""What the app computes or serves itself."""
+Check = LoadsCheck | OnnxSessionCheck | OwnCheck

@@ -1,4 +1,4 @@
-"""Prove that an environment works: packages as locked, modules load, the device computes; each in a child process."""
+"""Prove that an environment works: packages as locked, modules load, the app computes; each in a child process."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, assert_never
 
 from patchlock import preloading, process, smoke
 from patchlock.check_kinds import (
-    Check,
     CommandCheck,
     ImportsCheck,
-    OnnxSessionCheck,
+    LoadsCheck,
+    OwnCheck,
     PythonCheck,
     ServesCheck,
     SmokeImportCheck,
 )
+from patchlock.contained import Where
 from patchlock.environments import bytecode, interpreter, python_version
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
 from patchlock.generations import read_receipt
 from patchlock.installed import distributions, site_packages
 from patchlock.lockfile import Lock
 
-_TOLERANCE = 1e-5
-"""Largest difference from the exact result in float32 for the probe model."""
 _PATIENCE = 900
 """Seconds for a check of ours: a first import reads gigabytes from a slow disk and compiles for a minute."""
 
@@ -62,17 +61,20 @@ class Place:
     """The whole environment of each child."""
 
 
-def verify(lock: Lock, checks: tuple[Check, ...], place: Place, tell: Callable[[str], None]) -> tuple[CheckResult, ...]:
-    """Run every check, the cheap ones first; a failed one does not stop the others.
+def stands(lock: Lock, place: Place) -> tuple[CheckResult, ...]:
+    """Look whether the environment is what was installed, and whether the app sees nothing else."""
+    return (packages(lock, place.environment), isolation(place), *_overlays(place.environment))
+
+
+def run(checks: Iterable[LoadsCheck | OwnCheck], place: Place, tell: Callable[[str], None]) -> tuple[CheckResult, ...]:
+    """Run checks; a failed one does not stop the others.
 
     Args:
-        lock: what must be installed.
         checks: of the profile and of the app.
         place: where they run.
         tell: called with the id of each check before it runs.
     """
-    tell("packages")
-    results = [packages(lock, place.environment), isolation(place), *_overlays(place.environment)]
+    results = []
     for check in checks:
         tell(check.id)
         results.append(_run(check, place))
@@ -94,13 +96,11 @@ def require_passed(results: tuple[CheckResult, ...], app: str) -> None:
         )
 
 
-def _run(check: Check, place: Place) -> CheckResult:
+def _run(check: LoadsCheck | OwnCheck, place: Place) -> CheckResult:
     try:
         match check:
             case ImportsCheck():
                 return _imports(check, place)
-            case OnnxSessionCheck():
-                return _onnx_session(check, place)
             case CommandCheck():
                 return _command(check, place)
             case PythonCheck(id=id_, code=code, prints=prints, timeout=timeout):
@@ -186,17 +186,6 @@ def _smoke_import(check: SmokeImportCheck, place: Place) -> CheckResult:
     return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
 
 
-def _onnx_session(check: OnnxSessionCheck, place: Place) -> CheckResult:
-    answer = _kernel("onnx_session", place, check.provider)
-    wrong = []
-    if answer["providers"] != [check.provider]:
-        wrong.append(f"it computed on {', '.join(answer['providers']) or 'nothing'}, not on {check.provider}")
-    if not answer["error"] <= _TOLERANCE:
-        wrong.append(f"the result is wrong by {answer['error']:g}")
-    evidence = f"{answer['nodes']} nodes on {check.provider}, ONNX Runtime {answer['version']}"
-    return CheckResult(id=check.id, level="computes", passed=not wrong, detail="; ".join(wrong) or evidence)
-
-
 def _command(check: CommandCheck, place: Place) -> CheckResult:
     done = process.run(*check.command, env=place.variables, cwd=place.folder, timeout=check.timeout)
     passed = check.prints in done.text
@@ -273,15 +262,22 @@ def _free_port() -> int:
         return port
 
 
-def _kernel(name: str, place: Place, *arguments: str) -> dict[str, Any]:
-    """Run one of our programs in the environment and read its answer, the last line that it prints."""
+def where(place: Place) -> Where:
+    """Say what programs of ours run with in an environment."""
     # Compiling torch and what stands on it takes a minute; the app's first start is spared it.
     options = ("-I", "-X", f"pycache_prefix={bytecode(place.environment)}", "-X", "utf8")
+    python = interpreter(place.environment)
+    return Where(python=python, options=options, folder=place.folder, variables=place.variables)
+
+
+def _kernel(name: str, place: Place, *arguments: str) -> dict[str, Any]:
+    """Run one of our programs in the environment and read its answer, the last line that it prints."""
+    ours = where(place)
     with _script(name) as script:
         done = process.run(
-            *(str(interpreter(place.environment)), *options, str(script), *arguments),
-            env=place.variables,
-            cwd=place.folder,
+            *(str(ours.python), *ours.options, str(script), *arguments),
+            env=ours.variables,
+            cwd=ours.folder,
             timeout=_PATIENCE,
         )
     try:

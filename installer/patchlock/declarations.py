@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from patchlock import fit_tables, need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
+from patchlock.backends import BACK_ENDS
 from patchlock.check_kinds import (
     Check,
     CommandCheck,
@@ -333,6 +334,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
         specificity=table.integer("specificity"),
         arch=table.text("arch", ""),
+        back_end=_back_end(table),
         fits=fit_tables.fits(root),
         successor=fit_tables.successor(root),
         indexes=used,
@@ -347,6 +349,13 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
     )
     table.finish()
     return read
+
+
+def _back_end(table: Table) -> str:
+    name = table.text("back-end", "cpu")
+    if name not in BACK_ENDS:
+        table.problem("back-end", f'there is no back end "{name}"', nearest(name, BACK_ENDS))
+    return name
 
 
 def minor_version(text: str) -> Version:

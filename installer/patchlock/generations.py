@@ -60,6 +60,11 @@ class Installation:
         return self.folder / "journal"
 
     @property
+    def report(self) -> Path:
+        """What `verify` found last, for the next one to compare with."""
+        return self.folder / "verify.json"
+
+    @property
     def pointer(self) -> Path:
         """One line: the generation in use."""
         return self.folder / "current"

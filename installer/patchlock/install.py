@@ -28,11 +28,12 @@ from patchlock import (
     planning,
     preloading,
     products,
+    proving,
     readiness,
     trees,
     worktree,
 )
-from patchlock.check_kinds import SmokeImportCheck
+from patchlock.check_kinds import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.disk_room import Need
 from patchlock.errors import SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
@@ -353,6 +354,37 @@ def place(request: Request, folder: Path) -> checks.Place:
 def verify(
     request: Request, lock: Lock, folder: Path, progress: Progress, executed: Iterable[SmokeImportCheck]
 ) -> tuple[checks.CheckResult, ...]:
-    """Run all checks of the profile and the app in a generation, and the executed ensures of patches."""
-    wanted = (*request.profile.checks, *executed, *request.app.checks)
-    return checks.verify(lock, wanted, place(request, folder), progress.say)
+    """Run all checks of the profile and the app in a generation, a short proof that its device computes among them."""
+    return prove(request, lock, folder, progress, executed, is_short=True).results
+
+
+def prove(
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    progress: Progress,
+    executed: Iterable[SmokeImportCheck],
+    *,
+    is_short: bool = False,
+) -> proving.Proved:
+    """Prove what a generation does: it is what was installed, it loads, its device computes, the app's own checks pass.
+
+    Args:
+        request: the pair.
+        lock: of the generation.
+        folder: the generation.
+        progress: told what runs.
+        executed: ensures of patches that are executed.
+        is_short: see `proving.Wanted`.
+    """
+    where, tell, profile = place(request, folder), progress.say, request.profile
+    every = (*profile.checks, *executed, *request.app.checks)
+    sessions = [check for check in every if isinstance(check, OnnxSessionCheck)]
+    known = request.catalogue.expectations(profile.back_end)
+    tell("packages")
+    stands = checks.stands(lock, where)
+    loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
+    wanted = proving.wanted(lock, sessions, profile.back_end, known, is_short=is_short)
+    proved = proving.prove(wanted, where, tell)
+    own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
+    return dataclasses.replace(proved, results=(*stands, *loads, *proved.results, *own))

@@ -235,6 +235,8 @@ class Profile:
     """What it demands of a machine, one of them; empty: every machine of its platforms."""
     successor: Successor | None = None
     """A profile that is better on the same machines."""
+    back_end: str = "cpu"
+    """What computes there, a key of `backends.BACK_ENDS`."""
     indexes: tuple[str, ...]
     from_pypi: tuple[NormalizedName, ...] = ()
     """Distributions that are taken from PyPI although the recorded indexes have some files of them."""

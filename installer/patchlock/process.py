@@ -268,8 +268,17 @@ def replace(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
     return subprocess.call([program, *argv[1:]], env=dict(env), cwd=cwd)
 
 
-def start(*argv: str, env: Mapping[str, str], cwd: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Start a service whose output goes to a file; the caller ends it.
+def start(
+    *argv: str, env: Mapping[str, str], cwd: Path, log: Path, with_input: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a service whose output goes to a file; the caller ends it, with `kill`.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        log: the file for what it prints.
+        with_input: it is given a pipe as its standard input, which is closed otherwise.
 
     Raises:
         ProgramMissingError: the program is not installed.
@@ -282,11 +291,47 @@ def start(*argv: str, env: Mapping[str, str], cwd: Path, log: Path) -> subproces
             [program, *argv[1:]],
             cwd=cwd,
             env=dict(env),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def kill(number: int) -> None:
+    """Kill a process that leads a process group, with all of the group (POSIX), or with all that it started (Windows).
+
+    Nothing is waited for: a process that is stuck in a driver stays until the driver lets it go.
+
+    Args:
+        number: of the process; a child of ours that was not waited for, so that the number is its own still.
+    """
+    if sys.platform == "win32":
+        taskkill = shutil.which("taskkill")
+        if taskkill is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(
+                    [taskkill, "/T", "/F", "/PID", str(number)],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=20,
+                    check=False,
+                )
+        return
+    for send in (os.killpg, os.kill):  # the group may not be there yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            send(number, signal.SIGKILL)
+
+
+def kill_left(number: int) -> None:
+    """Kill what a process that has ended left in its process group (POSIX).
+
+    Args:
+        number: of the process, which led the group.
+    """
+    if sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(number, signal.SIGKILL)
 
 
 def missing(program: str) -> ProgramMissingError:

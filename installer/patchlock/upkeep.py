@@ -146,6 +146,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
         installation.pointer.unlink(missing_ok=True)
         for name in launch_scripts.names(request.app.name, request.profile.name):
             (installation.folder / name).unlink(missing_ok=True)
+        installation.report.unlink(missing_ok=True)
         checkout.remove_tree(installation.environments)
         if not mine:
             if source.exists():  # at once, so that no half of it is ever taken for the user's

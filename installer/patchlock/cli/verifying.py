@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from patchlock.generations import Installation, Receipt
     from patchlock.install import Progress
     from patchlock.lockfile import Lock
+    from patchlock.proof_reports import Report
+    from patchlock.proving import Proved
     from patchlock.verifying import Seen
 
 
@@ -54,9 +56,11 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
             seen = verifying.deep(folder, receipt, lock, origin, bytes_told(progress))
         else:
             seen = verifying.quick(folder, receipt, lock)
-        results = seen.results if depth == "quick" else (*seen.results, *_run(request, receipt, lock, progress))
+        proved = _run(request, receipt, lock, progress)
+        seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(installation, proved)))
+        results = (*seen.results, *proved.results)
         progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
-    return _tell(installation, receipt, seen, results, depth or "plain", as_json)
+    return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
 
 
 def _alone(app: str, profile: str | None) -> Installation | None:
@@ -84,15 +88,24 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
     return _tell(installation, receipt, seen, seen.results, "quick", as_json)
 
 
-def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> tuple[CheckResult, ...]:
+def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> Proved:
     """Run the checks of the profile and the app, but for the one that was answered without running anything."""
     from patchlock import generations, install, planning
 
     told = {check.id for check in receipt.checks}  # of the patches that this generation needed
     executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
     folder = generations.generation(request.installation, receipt.id)
-    results = install.verify(request, lock, folder, progress, executed)
-    return tuple(result for result in results if result.id != "packages")
+    proved = install.prove(request, lock, folder, progress, executed)
+    return dataclasses.replace(proved, results=tuple(one for one in proved.results if one.id != "packages"))
+
+
+def _notes(installation: Installation, proved: Proved) -> tuple[str, ...]:
+    """Say what is worth knowing about the kernels, and keep the report for the next comparison."""
+    from patchlock import proof_reports, proving
+
+    if not proved.report.judged:
+        return ()
+    return (*proof_reports.notes(proved.report), *proving.keep(installation, proved.report))
 
 
 def bytes_told(progress: Progress) -> Callable[[int, int], None]:
@@ -115,8 +128,10 @@ def _tell(
     results: tuple[CheckResult, ...],
     depth: str,
     as_json: bool,
+    report: Report | None = None,
 ) -> int:
-    from patchlock import verifying
+    from patchlock import proof_reports, verifying
+    from patchlock.cli import kernel_table
 
     drifted = verifying.edited(installation.source, receipt)
     passed = all(result.passed for result in results)
@@ -128,12 +143,15 @@ def _tell(
             "findings": [dataclasses.asdict(f) for f in seen.findings],
             "notes": list(seen.notes),
             "drifted": list(drifted),
+            "proofs": proof_reports.data(report) if report is not None else None,
         }
         output.succeed("verify", data, ok=passed)
         return 0 if passed else 1
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
         click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+    for line in kernel_table.lines(report.judged if report is not None else ()):
+        click.echo(f"        {line}")
     for note in seen.notes:
         click.echo(f"note    {note}")
     for file in drifted:

@@ -1,15 +1,28 @@
-"""Compute a tiny ONNX model on one execution provider and prove where each node ran; prints JSON.
+"""Compute a tiny ONNX model on one execution provider, compare it with numpy, and prove where each node ran.
 
-Argument: the provider's name. A list of providers says what was compiled in, not what works, and a session falls back
-to the CPU in silence, so the evidence is ONNX Runtime's own profile, which names the provider of every node that ran.
+Arguments: the file that the answer goes to, the provider's name, the model's. The answer is lines of JSON, as those of
+`compute`. A list of providers says what was compiled in, not what works, and a session falls back to the CPU silently:
+so there is one provider, the fallback is forbidden, and the evidence is ONNX Runtime's own profile, which names the
+provider of every node that ran. The models are written here, as no `onnx` is installed.
 Source: https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html
 """
 
+import importlib
+import importlib.util
 import json
-import struct
+import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
+
+Array = Any
+Shape = tuple[int, ...]
+
+_CPU = "CPUExecutionProvider"
+_TOLERANCE = 1e-3
 
 
 def field(number: int, payload: "bytes | str | int") -> bytes:
@@ -30,61 +43,162 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def tensor(name: str, shape: "tuple[int, ...]", values: "list[float]") -> bytes:
-    """Encode a float32 TensorProto. Source: onnx.proto, TensorProto."""
-    dims = b"".join(field(1, size) for size in shape)
-    return dims + field(2, 1) + field(8, name) + field(9, struct.pack(f"<{len(values)}f", *values))
-
-
-def value_info(name: str, shape: "tuple[int, ...]") -> bytes:
-    """Encode a ValueInfoProto of float32."""
+def value_info(name: str, shape: Shape) -> bytes:
+    """Encode a ValueInfoProto of float32. Source: onnx.proto, ValueInfoProto, TypeProto, TensorShapeProto."""
     dims = b"".join(field(1, field(1, size)) for size in shape)
     return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
 
 
-def node(kind: str, inputs: "list[str]", output: str) -> bytes:
-    """Encode a NodeProto."""
-    return b"".join(field(1, name) for name in inputs) + field(2, output) + field(3, output) + field(4, kind)
+def attribute(name: str, numbers: "list[int]") -> bytes:
+    """Encode an AttributeProto of integers (type 7)."""
+    return field(1, name) + b"".join(field(8, number) for number in numbers) + field(20, 7)
 
 
-def model(weights: "list[float]", bias: "list[float]") -> bytes:
-    """Encode y = relu(x @ weights + bias) for x of shape (2, 3), weights (3, 2), bias (2,); opset 13, IR version 8."""
-    graph = (
-        field(1, node("MatMul", ["x", "w"], "m"))
-        + field(1, node("Add", ["m", "b"], "a"))
-        + field(1, node("Relu", ["a"], "y"))
-        + field(2, "probe")
-        + field(5, tensor("w", (3, 2), weights))
-        + field(5, tensor("b", (2,), bias))
-        + field(11, value_info("x", (2, 3)))
-        + field(12, value_info("y", (2, 2)))
-    )
-    return field(1, 8) + field(7, graph) + field(8, field(2, 13))
+class Model:
+    """One node of opset 13 (IR version 8), what goes in and comes out, and the same by numpy in float64."""
+
+    def __init__(self, kind: str, shapes: "tuple[Shape, Shape, Shape]", **attributes: "list[int]") -> None:
+        self.kind, self.shapes, self.attributes = kind, shapes, attributes
+
+    def encoded(self) -> bytes:
+        """Encode the ModelProto: inputs `a` and `b`, output `c`."""
+        node = b"".join(field(1, name) for name in "ab") + field(2, "c") + field(3, "n0") + field(4, self.kind)
+        node += b"".join(field(5, attribute(name, numbers)) for name, numbers in self.attributes.items())
+        a, b, c = (value_info(name, shape) for name, shape in zip("abc", self.shapes, strict=True))
+        graph = field(1, node) + field(2, "g") + field(11, a) + field(11, b) + field(12, c)
+        return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
-def main() -> None:
-    """Run the model and compare with plain Python."""
-    provider = sys.argv[1]
-    import numpy as np
-    import onnxruntime as ort
+def _product(_np: Any, a: Array, b: Array) -> Array:
+    return (a[:, :, None] * b[None, :, :]).sum(axis=1)
 
-    weights, bias, x = [0.5, -1.0, 2.0, 0.25, -0.75, 1.5], [0.125, -0.5], [1.0, -2.0, 3.0, 0.5, 4.0, -1.5]
-    wanted = [
-        max(0.0, sum(x[r * 3 + k] * weights[k * 2 + c] for k in range(3)) + bias[c]) for r in range(2) for c in range(2)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        options = ort.SessionOptions()
-        options.log_severity_level = 3
+
+def _convolution(np: Any, x: Array, w: Array) -> Array:
+    padded = np.pad(x, ((0, 0), (0, 0), (3, 3)))
+    length = x.shape[-1]
+    return sum(np.einsum("bil,oi->bol", padded[:, :, k : k + length], w[:, :, k]) for k in range(7))
+
+
+def _transposed(np: Any, x: Array, w: Array) -> Array:
+    length = x.shape[-1]
+    wide = np.zeros((x.shape[0], w.shape[1], (length - 1) * 4 + 8))
+    for k in range(8):
+        wide[:, :, k : k + (length - 1) * 4 + 1 : 4] += np.einsum("bil,io->bol", x, w[:, :, k])
+    return wide[:, :, 2:-2]
+
+
+MODELS: "dict[str, tuple[Model, Callable[..., Array]]]" = {
+    "ort-matmul": (Model("MatMul", ((64, 64), (64, 64), (64, 64))), _product),
+    "ort-conv": (Model("Conv", ((1, 32, 512), (64, 32, 7), (1, 64, 512)), pads=[3, 3]), _convolution),
+    "ort-conv-transpose": (
+        Model("ConvTranspose", ((1, 64, 128), (64, 32, 8), (1, 32, 512)), pads=[2, 2], strides=[4]),
+        _transposed,
+    ),
+}
+
+
+class Answer:
+    """Writes lines to a file, each at once: the next step may be the last."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def tell(self, **values: object) -> None:
+        """Write one line."""
+        with open(self._path, "a", encoding="utf-8") as file:  # noqa: PTH123 - one call less in a child
+            file.write(json.dumps(values) + "\n")
+
+    def stage(self, name: str) -> None:
+        """Say what begins now."""
+        self.tell(stage=name)
+
+
+def _session(ort: Any, data: bytes, provider: str, profile: str = "") -> Any:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if profile:
         options.enable_profiling = True
-        options.profile_file_prefix = str(Path(folder) / "profile")
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = ort.InferenceSession(model(weights, bias), options, providers=[provider])
-        result = session.run(None, {"x": np.array(x, dtype=np.float32).reshape(2, 3)})[0]
+        options.profile_file_prefix = profile
+    if provider != _CPU:  # with the CPU's own it would be a "conflicting session configuration"
+        options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    if provider == "DmlExecutionProvider":
+        # https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html
+        options.enable_mem_pattern = False
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    return ort.InferenceSession(data, options, providers=[provider])
+
+
+def _time(session: Any, values: "dict[str, Array]") -> float:
+    """Give the median of the milliseconds of a run."""
+    taken: list[float] = []
+    while len(taken) < 3 or (sum(taken) < 0.005 and len(taken) < 40):
+        started = time.perf_counter()
+        session.run(None, values)
+        taken.append(time.perf_counter() - started)
+    return sorted(taken)[len(taken) // 2] * 1000
+
+
+def _import(provider: str) -> Any:
+    if provider != _CPU and importlib.util.find_spec("torch") is not None:
+        importlib.import_module("torch")  # as apps do, which finds its libraries for ONNX Runtime too
+    ort = importlib.import_module("onnxruntime")
+    there = ort.get_available_providers()
+    if provider not in there:
+        raise ImportError(f"onnxruntime {ort.__version__} has no {provider}, only {', '.join(there)}")
+    return ort
+
+
+def compute(name: str, provider: str, answer: Answer) -> "dict[str, object]":
+    """Compute a model on a provider, and say how far it is from the truth, how long it takes, and where it ran."""
+    ort, np = _import(provider), importlib.import_module("numpy")
+    model, reference = MODELS[name]
+    answer.stage("inputs")
+    draw = np.random.default_rng(20260101)
+    a, b = (draw.standard_normal(shape) for shape in model.shapes[:2])
+    values = {"a": a.astype(np.float32), "b": b.astype(np.float32)}
+    want = reference(np, values["a"].astype(np.float64), values["b"].astype(np.float64))
+    with tempfile.TemporaryDirectory() as folder:
+        answer.stage("session")
+        session = _session(ort, model.encoded(), provider, str(Path(folder) / "profile"))
+        answer.stage("compute")
+        started = time.perf_counter()
+        got = session.run(None, values)[0]
+        first = (time.perf_counter() - started) * 1000
+        answer.stage("profile")
         events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-    ran = [e["args"]["provider"] for e in events if e.get("cat") == "Node" and "provider" in e.get("args", {})]
-    error = max(abs(float(a) - b) for a, b in zip(result.ravel(), wanted, strict=True))
-    print(json.dumps({"version": ort.__version__, "providers": sorted(set(ran)), "nodes": len(ran), "error": error}))  # noqa: T201 - the answer
+    ran = {e["args"]["provider"] for e in events if e.get("cat") == "Node" and "provider" in e.get("args", {})}
+    found: dict[str, object] = {
+        "error": float(np.abs(got.astype(np.float64) - want).max() / np.abs(want).max()),
+        "tolerance": _TOLERANCE,
+        "zeros": not bool((got != 0).any()),
+        "on": ", ".join(sorted(ran)),
+        "wanted": provider,
+        "first": first,
+        "version": ort.__version__,
+    }
+    answer.tell(found=found)
+    answer.stage("time")
+    found["ms"] = _time(_session(ort, model.encoded(), provider), values)
+    if provider != _CPU:
+        answer.stage("time on the CPU")
+        found["cpu_ms"] = _time(_session(ort, model.encoded(), _CPU), values)
+    return found
+
+
+def main(arguments: "Iterable[str]") -> None:
+    """Do what the arguments say, and write what came of it."""
+    path, provider, name = arguments
+    answer = Answer(path)
+    answer.stage("import")
+    try:
+        answer.tell(found=compute(name, provider, answer))
+    except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
+        answer.tell(raised=type(reason).__name__, message=str(reason)[:2000])
+        return
+    answer.stage("end")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
+    os._exit(0)  # what a driver does when it is unloaded is no part of the proof

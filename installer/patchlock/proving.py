@@ -1,0 +1,279 @@
+"""Prove that the libraries of an environment compute on its device: seen, loads, computes; each kernel contained."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from patchlock import checks, contained, expectations, probes, proof_reports, proofs, whole_files
+from patchlock.backends import BACK_ENDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, BackEnd, providers
+from patchlock.check_kinds import OnnxSessionCheck
+from patchlock.checks import CheckResult, Place
+from patchlock.contained import Task, Where, Workshop
+from patchlock.errors import UsageError
+from patchlock.expectations import Expectation, Judged
+from patchlock.generations import Installation
+from patchlock.lockfile import Lock
+from patchlock.proof_reports import Report
+from patchlock.proofs import Ended, Proof, Verdict
+
+SECONDS = "PATCHLOCK_KERNEL_SECONDS"
+"""The variable that says how long each kernel may take, instead of what its back end allows."""
+_MEMORY = 4_000_000_000
+"""Bytes for one kernel: thirty times what the largest takes on the CPU, and room for a GPU's context."""
+_DEADLY = frozenset({Verdict.HANGS, Verdict.CRASHES, Verdict.OUT_OF_MEMORY})
+_PATIENCE = 2
+"""After so many hangs on one device nothing more is tried on it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What has to be proved of an environment."""
+
+    back_end: str
+    """A key of `BACK_ENDS`."""
+    has_torch: bool
+    asked: tuple[OnnxSessionCheck, ...]
+    """Execution providers of ONNX Runtime that the profile or the app names."""
+    implied: tuple[OnnxSessionCheck, ...]
+    """Those that what is installed is there for."""
+    expectations: tuple[Expectation, ...] = ()
+    is_short: bool = False
+    """Only the most telling kernel of torch, on the first device; a machine without a device is told, not failed."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Proved:
+    """What was found."""
+
+    results: tuple[CheckResult, ...]
+    report: Report
+
+
+def wanted(
+    lock: Lock, asked: Collection[OnnxSessionCheck], back_end: str, known: Sequence[Expectation], *, is_short: bool
+) -> Wanted:
+    """Say what has to be proved: of the libraries that a lock has, and of the providers that checks name.
+
+    Args:
+        lock: what is installed.
+        asked: checks of the profile and the app.
+        back_end: of the profile.
+        known: expected failures.
+        is_short: see `Wanted`.
+    """
+    names = {package.name for package in lock.packages}
+    named = {check.provider for check in asked}
+    implied = [provider for provider in providers(names, back_end) if provider not in named]
+    return Wanted(
+        back_end=back_end,
+        has_torch=TORCH in names,
+        asked=tuple(asked),
+        implied=tuple(OnnxSessionCheck(id=f"onnxruntime-{one}", provider=one) for one in implied),
+        expectations=tuple(known),
+        is_short=is_short,
+    )
+
+
+def prove(wanted: Wanted, place: Place, tell: Callable[[str], None]) -> Proved:
+    """Run what is wanted, each kernel in a process of its own.
+
+    Args:
+        wanted: what to prove.
+        place: where.
+        tell: called with a few words before each kernel.
+    """
+    run = _Run(wanted=wanted, where=checks.where(place), tell=tell)
+    if wanted.has_torch:
+        run.torch()
+    run.onnx()
+    report = Report(
+        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        back_end=wanted.back_end,
+        versions=run.versions,
+        devices=run.devices,
+        judged=tuple(run.judged),
+    )
+    return Proved(results=tuple(run.results), report=report)
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class _Run:
+    wanted: Wanted
+    where: Where
+    tell: Callable[[str], None]
+    results: list[CheckResult] = dataclasses.field(default_factory=list)
+    judged: list[Judged] = dataclasses.field(default_factory=list)
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    devices: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def torch(self) -> None:
+        """Prove torch on each of its devices."""
+        back_end = self._back_end()
+        self.results += _seen(self.wanted.back_end)
+        with contained.opened(self.where, "torch") as workshop:
+            self.tell("torch's devices")
+            ended = workshop.run(_task("compute", "devices", back_end.device, back_end.first_seconds))
+            found, why = _devices(ended)
+            version = str((ended.found or {}).get("version", ""))
+            if version:
+                self.versions["torch"] = version
+            named = {_numbered(back_end, i): name for i, name in enumerate(found)}
+            self.devices |= named
+            self._loads(named, why, version)
+            for device in list(named)[: 1 if self.wanted.is_short else None]:
+                kernels = TORCH_KERNELS[:1] if self.wanted.is_short else TORCH_KERNELS
+                found_there, _ = _run_all(workshop, _tasks("compute", device, kernels, back_end), device, self.tell)
+                made = self._judge(found_there, version)
+                self.results.append(summary(f"torch-{device}", device, made, self.devices.get(device, "")))
+
+    def _loads(self, named: dict[str, str], why: str, version: str) -> None:
+        is_told = self.wanted.is_short and bool(version) and not named
+        told = f"torch {version or '?'} has no {self.wanted.back_end} device: {why}"
+        if is_told:
+            told += "; nothing was computed, and `patchlock verify` fails until there is one"
+        names = ", ".join(f"{device} is {name}" if name != device else name for device, name in named.items())
+        self.results.append(
+            CheckResult(
+                id="torch-devices",
+                level="loads",
+                passed=bool(named) or is_told,
+                detail=f"torch {version}: {names}" if named else told,
+            )
+        )
+
+    def onnx(self) -> None:
+        """Prove each provider of ONNX Runtime."""
+        wanted = [check for check in (*self.wanted.asked, *self.wanted.implied) if self._may_be_asked(check)]
+        if not wanted:
+            return
+        back_end = self._back_end()
+        with contained.opened(self.where, "onnxruntime") as workshop:
+            for check in wanted:
+                tasks = _tasks("onnx_session", check.provider, ONNX_KERNELS, back_end)
+                found, version = _run_all(workshop, tasks, check.provider, self.tell)
+                if version:
+                    self.versions["onnxruntime"] = version
+                made = self._judge(found, version)
+                named = f"ONNX Runtime {version}" if version else ""
+                self.results.append(summary(check.id, check.provider, made, named))
+
+    def _back_end(self) -> BackEnd:
+        """Give the back end, with the patience that the user has."""
+        back_end, named = BACK_ENDS[self.wanted.back_end], self.where.variables.get(SECONDS, "")
+        if not named:
+            return back_end
+        if not (named.isascii() and named.isdigit() and int(named) > 0):
+            raise UsageError(f'{SECONDS} is "{named}", and must be a number of seconds above 0')
+        return dataclasses.replace(back_end, first_seconds=int(named), seconds=int(named))
+
+    def _may_be_asked(self, check: OnnxSessionCheck) -> bool:
+        """Whether a provider is proved: an install asks a GPU's only where it was named or torch saw a GPU."""
+        named = check in self.wanted.asked or check.provider.startswith("CPU")
+        return not self.wanted.is_short or named or bool(self.devices)
+
+    def _judge(self, found: Iterable[Proof], version: str) -> tuple[Judged, ...]:
+        made = expectations.judged(found, self.wanted.expectations, version)
+        self.judged += made
+        return made
+
+
+def summary(id_: str, device: str, judged: Sequence[Judged], named: str) -> CheckResult:
+    """Put what became of a device's kernels into one result: it fails where one does, or where none works.
+
+    Args:
+        id_: of the result.
+        device: where they ran.
+        judged: all of them.
+        named: what is called so.
+    """
+    works = sum(one.proof.verdict is Verdict.WORKS for one in judged)
+    failed = sorted((one.proof for one in judged if one.is_failure), key=lambda p: list(Verdict).index(p.verdict))
+    told = [f"{p.kernel}: {p.verdict.value}{f' ({p.detail})' if p.detail else ''}" for p in reversed(failed)]
+    expected = [one.proof.kernel for one in judged if one.proof.verdict is not Verdict.WORKS and not one.is_failure]
+    known = [f"{', '.join(expected)} as expected not"] if expected else []
+    beside = f" ({named})" if named and named != device else ""
+    detail = "; ".join([f"{works} of {len(judged)} kernels work on {device}{beside}", *told, *known])
+    return CheckResult(id=id_, level="computes", passed=not failed and works > 0, detail=detail)
+
+
+def _seen(back_end: str) -> Iterator[CheckResult]:
+    """Name the accelerators that the system shows, where it shows any."""
+    found = [] if back_end == "cpu" else [device.name or device.device for device in probes.probe().devices]
+    if found:
+        yield CheckResult(id="devices", level="seen", passed=True, detail=", ".join(found))
+
+
+def _tasks(program: str, device: str, kernels: Sequence[str], back_end: BackEnd) -> list[Task]:
+    return [
+        _task(program, kernel, device, back_end.seconds if i else back_end.first_seconds)
+        for i, kernel in enumerate(kernels)
+    ]
+
+
+def _task(program: str, name: str, device: str, seconds: float) -> Task:
+    return Task(name=name, program=program, arguments=(device, name), seconds=seconds, memory=_MEMORY)
+
+
+def _run_all(
+    workshop: Workshop, tasks: Iterable[Task], device: str, tell: Callable[[str], None]
+) -> tuple[list[Proof], str]:
+    """Run the kernels of one device, until there is no hope for it; gives the version of the library too."""
+    made: list[Proof] = []
+    version = ""
+    for task in tasks:
+        why = _hopeless(made)
+        if why:
+            made.append(Proof(kernel=task.name, device=device, verdict=Verdict.UNAVAILABLE, detail=f"not tried: {why}"))
+            continue
+        tell(f"{task.name} on {device}")
+        ended = workshop.run(task)
+        version = str((ended.found or {}).get("version", version))
+        made.append(proofs.judge(ended, device))
+    return made, version
+
+
+def _hopeless(made: Sequence[Proof]) -> str:
+    """Say why nothing more is tried on a device; "" where there is hope."""
+    if made and made[0].verdict in _DEADLY:
+        return f"the first kernel, {made[0].kernel}: {made[0].verdict.value}"
+    hung = [proof.kernel for proof in made if proof.verdict is Verdict.HANGS]
+    return f"{' and '.join(hung)} hung" if len(hung) >= _PATIENCE else ""
+
+
+def _devices(ended: Ended) -> tuple[list[str], str]:
+    """Read the names of the devices, and why there is none."""
+    found = ended.found
+    if ended.stage == "end" and not ended.killed and found is not None:
+        return [str(one["name"]) for one in found["devices"]], str(found["why"])
+    proof = proofs.judge(ended, "")
+    return [], f"{proof.verdict.value}: {proof.detail}"
+
+
+def _numbered(back_end: BackEnd, index: int) -> str:
+    return "cpu" if back_end.device == "cpu" else f"{back_end.device}:{index}"
+
+
+def keep(installation: Installation, report: Report) -> tuple[str, ...]:
+    """Keep a report in the place of the last one, and say what differs from that.
+
+    Returns:
+        Sentences; see `proof_reports.compared`.
+    """
+    file = installation.report
+    before: object = None
+    if file.exists():
+        try:
+            before = json.loads(file.read_text(encoding="utf-8"))
+            said = proof_reports.compared(before, report)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            said = (f"{file} cannot be compared with, and is written anew: {error}",)
+    else:
+        said = ()
+    whole_files.write(file, json.dumps(proof_reports.data(report), indent=1) + "\n")
+    return said
