@@ -23,6 +23,8 @@ from typing import IO, Any, Literal, cast
 from patchlock import process
 from patchlock.proofs import Ended
 
+CAN_FORK = sys.platform == "linux"
+"""Forks of a process with frameworks of macOS are not safe, and Windows has none."""
 _BREATH = 0.01
 """Seconds between two looks at the children."""
 _IMPORT = 300
@@ -181,7 +183,7 @@ def opened(where: Where, module: str) -> Iterator[Workshop]:
         importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels") as programs,
         tempfile.TemporaryDirectory(prefix="patchlock-kernels-", ignore_cleanup_errors=True) as name,
     ):
-        server = _Server(where, Path(name), programs / "forks.py", module) if sys.platform == "linux" else None
+        server = _Server(where, Path(name), programs / "forks.py", module) if CAN_FORK else None
         try:
             yield Workshop(where, Path(name), programs, server if server is not None and server.is_ready() else None)
         finally:

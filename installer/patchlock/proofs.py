@@ -77,10 +77,12 @@ class Proof:
 
     @property
     def is_slower(self) -> bool:
-        """Whether the CPU of this machine is faster than the device."""
-        return self.ms is not None and self.cpu_ms is not None and self.ms > self.cpu_ms
+        """Whether the CPU of this machine is faster than the device, by more than noise."""
+        return self.ms is not None and self.cpu_ms is not None and self.ms > self.cpu_ms + _NOISE
 
 
+_NOISE = 0.1
+"""Milliseconds that make no difference."""
 _MEMORY = re.compile(
     r"out of memory|can't allocate memory|not enough (memory|space)|OutOfMemory|failed to allocate|bad_alloc"
     r"|E_OUTOFMEMORY|8007000E|MemoryError",

@@ -58,7 +58,7 @@ def _ratio(proof: Proof) -> str:
         return ""
     if proof.is_slower:
         return f"{proof.ms / proof.cpu_ms:.1f} times slower than the CPU"
-    return f"{proof.cpu_ms / proof.ms:.1f} times faster"
+    return f"{proof.cpu_ms / proof.ms:.1f} times faster" if proof.cpu_ms > proof.ms else ""
 
 
 def _why(one: Judged) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ Tensor = Any
 Function = Callable[..., Tensor]
 
 _SEED = 20260101
-_STEPS = (3, 0.005, 40)
+_STEPS = (5, 0.02, 40)
 """How often a kernel is timed at least, the seconds that this should take, how often at most."""
 
 
@@ -273,7 +273,7 @@ def _wait(t: Torch, device: str, result: Tensor) -> None:
 
 
 def _time(t: Torch, device: str, run: "Callable[[], Tensor]") -> float:
-    """Give the median of the milliseconds of one run, after a first one that does not count."""
+    """Give the milliseconds of the fastest run, after a first one that does not count."""
     least, seconds, most = _STEPS
     _wait(t, device, run())
     taken: list[float] = []
@@ -283,7 +283,7 @@ def _time(t: Torch, device: str, run: "Callable[[], Tensor]") -> float:
         taken.append(time.perf_counter() - started)
         if taken[-1] > 1:
             break
-    return sorted(taken)[len(taken) // 2] * 1000
+    return min(taken) * 1000
 
 
 def _place(name: str) -> object:

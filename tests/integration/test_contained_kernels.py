@@ -1,0 +1,187 @@
+"""Kernels that hang, crash, eat memory or leave children behind: each in a real process, told as what it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from patchlock import contained, process, proofs
+from patchlock.backends import TORCH_KERNELS
+from patchlock.contained import Task, Where
+from patchlock.proofs import Verdict
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the faults are signals")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an environment whose torch is the pretended one."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (packages,) = folder.glob("lib/*/site-packages")
+    shutil.copy(ROOT / "tests" / "pretend_torch.py", packages / "torch.py")
+    return folder / "bin" / "python"
+
+
+def where(python: Path, folder: Path, faults: str = "") -> Where:
+    variables = process.environment({"PRETEND_TORCH": faults})
+    return Where(python=python, options=("-I", "-X", "utf8"), folder=folder, variables=variables)
+
+
+def task(kernel: str, *, seconds: float = 20, device: str = "cuda:0") -> Task:
+    return Task(name=kernel, program="compute", arguments=(device, kernel), seconds=seconds, memory=200_000_000)
+
+
+@pytest.fixture(params=["forked", "a process each"])
+def forks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test both ways: as on Linux, and as where nothing can be forked."""
+    if request.param != "forked":
+        monkeypatch.setattr(contained, "CAN_FORK", False)
+    elif sys.platform != "linux":
+        pytest.skip("only Linux forks")
+    return str(request.param)
+
+
+FAULTS = {
+    "no kernel image": ("raise", Verdict.RAISES, "no kernel image is available"),
+    "shifted numbers": ("shifted", Verdict.WRONG, "wrong by 2.5e-01"),
+    "zeros": ("zeros", Verdict.WRONG, "all zeros"),
+    "not a number": ("nan", Verdict.WRONG, "wrong by nan"),
+    "segmentation fault": ("segv", Verdict.CRASHES, "SIGSEGV in the stage “compute”"),
+    "abort": ("abort", Verdict.CRASHES, "SIGABRT in the stage “compute”"),
+    "ends itself": ("exit", Verdict.CRASHES, "exit code 3 and no answer"),
+    "the card's memory": ("oom", Verdict.OUT_OF_MEMORY, "CUDA out of memory"),
+    "killed by the system": ("killed", Verdict.OUT_OF_MEMORY, "SIGKILL"),
+    "result on the CPU": ("elsewhere", Verdict.FALLS_BACK, "on cpu, not on cuda:0"),
+    "says that it falls back": ("says-it-falls-back", Verdict.FALLS_BACK, "will fall back to run on the CPU"),
+    "nothing": ("", Verdict.WORKS, ""),
+}
+
+
+def test_each_fault_is_told_as_what_it_is(python: Path, tmp_path: Path, forks: str) -> None:
+    kernels = dict(zip(FAULTS, TORCH_KERNELS, strict=False))
+    faults = ",".join(f"{kernel}={FAULTS[name][0]}" for name, kernel in kernels.items())
+    with contained.opened(where(python, tmp_path, faults), "torch") as workshop:
+        found = {name: proofs.judge(workshop.run(task(kernel)), "cuda:0") for name, kernel in kernels.items()}
+    assert {name: proof.verdict for name, proof in found.items()} == {name: row[1] for name, row in FAULTS.items()}
+    assert [name for name, proof in found.items() if FAULTS[name][2] not in proof.detail] == []
+
+
+@pytest.mark.parametrize("fault", ["hang", "hang-deaf"])
+def test_a_hang_is_ended_and_told(python: Path, tmp_path: Path, forks: str, fault: str) -> None:
+    with contained.opened(where(python, tmp_path, f"stft={fault}"), "torch") as workshop:
+        started = time.monotonic()
+        proof = proofs.judge(workshop.run(task("stft", seconds=1.0)), "cuda:0")
+        taken = time.monotonic() - started
+        after = proofs.judge(workshop.run(task("bmm")), "cuda:0")
+    assert (proof.verdict, proof.detail) == (Verdict.HANGS, "no end within 1 seconds, in the stage “compute”")
+    assert taken < 4
+    assert after.verdict is Verdict.WORKS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is watched on Linux only")
+def test_a_kernel_that_eats_memory_is_ended_before_the_machine_has_none(
+    python: Path, tmp_path: Path, forks: str
+) -> None:
+    with contained.opened(where(python, tmp_path, "stft=hoard"), "torch") as workshop:
+        ended = workshop.run(task("stft"))
+    assert (
+        proofs.judge(ended, "cuda:0").detail == "killed in the stage “compute” when it had more than 0.2 GB of memory"
+    )
+    assert proofs.judge(ended, "cuda:0").verdict is Verdict.OUT_OF_MEMORY
+    assert 200_000_000 < ended.peak < 1_000_000_000
+
+
+def running(mark: str) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().decode(errors="replace"):
+                yield int(folder.name)
+        except OSError:
+            continue
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_children_of_a_kernel_neither_delay_nor_outlive_it(python: Path, tmp_path: Path, forks: str) -> None:
+    place = where(python, tmp_path, "stft=child,bmm=hang")
+    mark = f"KERNEL_TEST={tmp_path}"
+    place.variables["KERNEL_TEST"] = str(tmp_path)  # type: ignore[index]
+    with contained.opened(place, "torch") as workshop:
+        started = time.monotonic()
+        proof = proofs.judge(workshop.run(task("stft")), "cuda:0")
+        assert time.monotonic() - started < 15
+        workshop.run(task("bmm", seconds=0.5))
+    assert proof.verdict is Verdict.WORKS
+    deadline = time.monotonic() + 5
+    while list(running(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(running(mark)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_an_interrupted_patchlock_leaves_nothing_running(python: Path, tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from patchlock import contained, process\n"
+        "w = contained.Where(python=Path(sys.argv[1]), options=('-I',), folder=Path('.'), variables=process.environment())\n"
+        "t = contained.Task(name='stft', program='compute', arguments=('cuda:0', 'stft'), seconds=60, memory=1 << 30)\n"
+        "with contained.opened(w, 'torch') as shop: shop.run(t)\n"
+    )
+    env = {
+        **os.environ,
+        "PRETEND_TORCH": "stft=hang",
+        "KERNEL_TEST": str(tmp_path),
+        "PYTHONPATH": str(ROOT / "installer"),
+    }
+    parent = subprocess.Popen([sys.executable, "-c", script, str(python)], cwd=tmp_path, env=env)
+    deadline = time.monotonic() + 20
+    while len(list(running(f"KERNEL_TEST={tmp_path}"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(list(running(f"KERNEL_TEST={tmp_path}"))) == 3  # patchlock, what forks, the kernel
+    parent.kill()
+    parent.wait()
+    while list(running(f"KERNEL_TEST={tmp_path}")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert list(running(f"KERNEL_TEST={tmp_path}")) == []
+
+
+IMPORTS = {
+    "raises": (
+        "raise ImportError('libcudart.so.12: cannot open')",
+        Verdict.UNAVAILABLE,
+        "libcudart.so.12: cannot open",
+    ),
+    "crashes": ("import os; os.abort()", Verdict.CRASHES, "SIGABRT in the stage “import”"),
+    "exits": ("raise SystemExit(4)", Verdict.UNAVAILABLE, "SystemExit: 4"),
+}
+
+
+@pytest.mark.parametrize(("text", "verdict", "detail"), IMPORTS.values(), ids=IMPORTS)
+def test_a_library_that_cannot_be_imported_is_told(
+    tmp_path: Path, text: str, verdict: Verdict, detail: str, forks: str
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "e")], check=True)
+    (packages,) = tmp_path.glob("e/lib/*/site-packages")
+    (packages / "torch.py").write_text(text)
+    with contained.opened(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
+        proof = proofs.judge(workshop.run(task("stft")), "cuda:0")
+    assert proof.verdict is verdict
+    assert detail in proof.detail
+
+
+def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: Path) -> None:
+    with contained.opened(where(python, tmp_path), "torch") as workshop:
+        found = workshop.run(task("devices", device="cuda")).found
+    assert found is not None
+    assert found["devices"] == [{"name": "Pretended GPU", "memory": 8 << 30, "arch": "sm_90"}]
+    with contained.opened(where(python, tmp_path, "no-card="), "torch") as workshop:
+        found = workshop.run(task("devices", device="cuda")).found
+    assert found is not None
+    assert (found["devices"], found["why"]) == ([], "Found no NVIDIA driver on your system.")

@@ -1,0 +1,199 @@
+"""`verify` on a machine whose card is dead, wrong, hung or gone: the whole road with a pretended torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import miniature
+import pytest
+from conftest import ROOT, Patchlock
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the faults are signals")
+
+EXPECT = """\
+[[expect]]
+kernel = "stft"
+outcomes = ["crashes"]
+why = "there are no complex numbers"
+source = "https://example.org/stft"
+"""
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Make a world whose app has a torch and whose machine has a card, and lock it; one for all tests."""
+    folder = tmp_path_factory.mktemp("card")
+    world = miniature.build(folder / "world")
+    text = (ROOT / "tests" / "pretend_torch.py").read_text()
+    miniature.wheel(world.wheels, "torch", "2.13.0", files={"torch.py": text})
+    miniature.index(folder / "world" / "index", sorted(world.wheels.iterdir()))
+    requirements = world.upstream / "requirements.txt"
+    requirements.write_bytes(requirements.read_bytes() + b"torch==2.13.0\r\n")
+    world.name_commit(folder)
+    world.profile.write_text(world.profile.read_text() + 'back-end = "cuda"\n')
+    expectations = world.profile.parent / "expectations"
+    expectations.mkdir()
+    (expectations / "cuda.toml").write_text(EXPECT)
+    made = {
+        **world.env,
+        "PATCHLOCK_CACHE_DIR": str(folder / "cache"),
+        "UV_CACHE_DIR": str(folder / "uv"),
+        "UV_OFFLINE": "1",
+    }
+    made |= {"HOME": str(folder), "PATCHLOCK_HOME": str(folder / "home"), "UV_PYTHON_DOWNLOADS": "never"}
+    done = Patchlock(folder)("lock", "mini", env=made)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(variables: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the app while only what is expected fails."""
+    done = Patchlock(tmp_path_factory.mktemp("here"))("install", "mini", env=variables | card("stft=abort"))
+    assert done.returncode == 0, done.stderr
+    return Path(variables["PATCHLOCK_HOME"]) / "mini@tiny"
+
+
+@pytest.fixture(autouse=True)
+def here(variables: dict[str, str], guards: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test in that world."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def card(faults: str = "stft=abort", seconds: int = 20) -> dict[str, str]:
+    return {"PRETEND_TORCH": faults, "PATCHLOCK_KERNEL_SECONDS": str(seconds)}
+
+
+def verified(patchlock: Patchlock, faults: str, seconds: int = 20) -> tuple[int, dict[str, Any]]:
+    done = patchlock("verify", "mini", "--json", env=card(faults, seconds))
+    return done.returncode, json.loads(done.stdout)["data"]
+
+
+def test_install_proves_one_kernel_and_verify_all(installed: Path, patchlock: Patchlock) -> None:
+    receipt = next(installed.glob("environments/*/receipt.toml")).read_text()
+    assert "torch 2.13.0+pretended: cuda:0 is Pretended GPU" in receipt
+    assert "1 of 1 kernels work on cuda:0 (Pretended GPU)" in receipt
+    done = patchlock("verify", "mini", env=card("stft=abort,bmm=slow"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    levels = [line.split()[1] for line in lines if line.startswith("ok ")]
+    assert levels == sorted(levels, key=["seen", "loads", "computes"].index)
+    detail = "16 of 17 kernels work on cuda:0 (Pretended GPU); stft as expected not"
+    assert f"ok      computes  torch-cuda:0: {detail}" in lines
+    assert sum(line.split()[1:2] == ["cuda:0"] for line in lines if not line.startswith("note")) == 17
+    assert any("as expected: there are no complex numbers (https://example.org/stft)" in line for line in lines)
+    assert [line for line in lines if line.startswith("note")] == [
+        "note    cuda:0 is slower than the CPU in 1 of 16 kernels: bmm"
+    ]
+
+
+BROKEN = {
+    "mm-bf16": ("zeros", "wrong numbers", "all zeros"),
+    "linear": ("raise", "raises", "no kernel image is available"),
+    "stft": ("shifted", "wrong numbers", "wrong by 2.5e-01"),  # it was expected to crash
+    "rfft": ("segv", "crashes", "SIGSEGV"),
+    "conv1d": ("hang", "hangs", "no end within 3 seconds"),
+    "sdpa": ("oom", "out of memory", "CUDA out of memory"),
+    "topk": ("elsewhere", "falls back", "on cpu, not on cuda:0"),
+}
+
+
+def test_each_broken_kernel_is_told_as_what_it_is(installed: Path, patchlock: Patchlock) -> None:
+    code, data = verified(patchlock, ",".join(f"{name}={row[0]}" for name, row in BROKEN.items()), seconds=3)
+    failed = {row["kernel"]: row for row in data["proofs"]["kernels"] if row["failed"]}
+    assert code == 1
+    assert {name: row["outcome"] for name, row in failed.items()} == {name: row[1] for name, row in BROKEN.items()}
+    assert [name for name, row in BROKEN.items() if row[2] not in failed[name]["detail"]] == []
+    (result,) = [check for check in data["checks"] if check["id"] == "torch-cuda:0"]
+    assert (result["level"], result["passed"]) == ("computes", False)
+    assert result["detail"].startswith("10 of 17 kernels work on cuda:0 (Pretended GPU); stft: wrong numbers (")
+
+
+@pytest.mark.parametrize(("fault", "outcome"), [("raise", "raises"), ("shifted", "wrong numbers")])
+def test_on_a_broken_card_nothing_is_called_working(
+    installed: Path, patchlock: Patchlock, fault: str, outcome: str
+) -> None:
+    code, data = verified(patchlock, f"*={fault}")
+    outcomes = [row["outcome"] for row in data["proofs"]["kernels"] if row["kernel"] != "multinomial"]
+    assert (code, outcomes) == (1, [outcome] * 16)
+
+
+def test_where_the_first_kernel_hangs_the_others_are_not_tried(installed: Path, patchlock: Patchlock) -> None:
+    code, data = verified(patchlock, "*=hang", seconds=1)
+    outcomes = [row["outcome"] for row in data["proofs"]["kernels"]]
+    assert (code, outcomes) == (1, ["hangs", *["not available"] * 16])
+    assert data["proofs"]["kernels"][1]["detail"] == "not tried: the first kernel, mm-f32: hangs"
+
+
+def test_a_machine_without_its_card_does_not_verify(installed: Path, patchlock: Patchlock) -> None:
+    done = patchlock("verify", "mini", env=card("no-card="))
+    assert done.returncode == 1
+    wanted = "torch 2.13.0+pretended has no cuda device: Found no NVIDIA driver on your system."
+    assert f"FAILED  loads     torch-devices: {wanted}" in done.stdout.splitlines()
+
+
+def test_reports_are_kept_and_compared(installed: Path, patchlock: Patchlock) -> None:
+    (installed / "verify.json").write_text("{not json")
+    _, first = verified(patchlock, "")
+    assert any("is written anew" in note for note in first["notes"])
+    assert 'stft on cuda:0 works now: drop the expectation of "crashes"' in first["notes"]
+    _, worse = verified(patchlock, "stft=abort,lstm=zeros")
+    note = next(note for note in worse["notes"] if "lstm" in note)
+    assert note.startswith("worse than on 20")
+    assert note.endswith(": lstm on cuda:0: wrong numbers, and was: works")
+    kept = json.loads((installed / "verify.json").read_text())
+    assert [row["outcome"] for row in kept["kernels"] if row["kernel"] == "lstm"] == ["wrong numbers"]
+
+
+def test_verify_quick_runs_no_kernel(installed: Path, patchlock: Patchlock) -> None:
+    done = patchlock("verify", "mini", "--quick", "--json", env=card("*=hang"))
+    assert (done.returncode, json.loads(done.stdout)["data"]["proofs"]) == (0, None)
+
+
+def test_a_patience_that_is_no_number_is_a_mistake(installed: Path, patchlock: Patchlock) -> None:
+    done = patchlock("verify", "mini", env={"PATCHLOCK_KERNEL_SECONDS": "soon"})
+    assert done.returncode != 0
+    assert 'PATCHLOCK_KERNEL_SECONDS is "soon", and must be a number of seconds above 0' in done.stderr
+
+
+def test_an_install_without_a_card_says_that_nothing_was_computed(patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("install", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert "nothing was computed, and `patchlock verify` fails until there is one" in done.stdout
+
+
+def test_an_install_on_a_dead_card_is_refused(patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("install", "mini", env=card("*=raise") | {"PATCHLOCK_HOME": str(tmp_path)})
+    assert done.returncode == 1
+    assert "0 of 1 kernels work on cuda:0 (Pretended GPU); mm-f32: raises" in done.stderr
+    assert not list(tmp_path.glob("mini@tiny/current"))
+
+
+def test_mistakes_in_expectations_and_back_ends_are_found_by_check(
+    variables: dict[str, str], patchlock: Patchlock, tmp_path: Path
+) -> None:
+    catalogue = tmp_path / "catalogue"
+    shutil.copytree(variables["PATCHLOCK_CATALOGUE"], catalogue)
+    (catalogue / "profiles/expectations/cuda.toml").write_text(EXPECT.replace('"stft"', '"sfft"'))
+    (catalogue / "profiles/expectations/cudda.toml").write_text(EXPECT)
+    profile = catalogue / "profiles/tiny.toml"
+    profile.write_text(profile.read_text().replace('"cuda"', '"kuda"'))
+    done = patchlock("check", env={"PATCHLOCK_CATALOGUE": str(catalogue)})
+    told = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert 'there is no kernel "sfft"' in told
+    assert 'there is no back end "cudda"' in told
+    assert 'there is no back end "kuda"' in told
+
+
+def test_the_report_goes_with_the_installation(installed: Path, patchlock: Patchlock) -> None:
+    assert verified(patchlock, "stft=abort")[0] == 0
+    assert (installed / "verify.json").exists()
+    (installed / "source" / "mine.txt").write_text("mine")
+    assert patchlock("uninstall", "mini").returncode == 0
+    assert not (installed / "verify.json").exists()
