@@ -14,7 +14,7 @@ from patchlock.backends import BACK_ENDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, Ba
 from patchlock.check_kinds import OnnxSessionCheck
 from patchlock.checks import CheckResult, Place
 from patchlock.contained import Task, Where, Workshop
-from patchlock.errors import UsageError
+from patchlock.errors import ProgramMissingError, UsageError
 from patchlock.expectations import Expectation, Judged
 from patchlock.generations import Installation
 from patchlock.lockfile import Lock
@@ -88,9 +88,11 @@ def prove(wanted: Wanted, place: Place, tell: Callable[[str], None]) -> Proved:
         tell: called with a few words before each kernel.
     """
     run = _Run(wanted=wanted, where=checks.where(place), tell=tell)
-    if wanted.has_torch:
-        run.torch()
-    run.onnx()
+    for name, part in (("torch", run.torch), ("onnxruntime", run.onnx)):
+        try:
+            part()
+        except ProgramMissingError as error:  # the environment's own Python
+            run.results.append(CheckResult(id=name, level="computes", passed=False, detail=error.what))
     report = Report(
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
@@ -114,6 +116,8 @@ class _Run:
 
     def torch(self) -> None:
         """Prove torch on each of its devices."""
+        if not self.wanted.has_torch:
+            return
         back_end = self._back_end()
         self.results += _seen(self.wanted.back_end)
         with contained.opened(self.where, "torch") as workshop:

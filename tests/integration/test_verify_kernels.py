@@ -137,6 +137,13 @@ def test_a_machine_without_its_card_does_not_verify(installed: Path, patchlock: 
     assert f"FAILED  loads     torch-devices: {wanted}" in done.stdout.splitlines()
 
 
+def test_a_driver_that_crashes_when_it_is_asked_does_not_verify(installed: Path, patchlock: Patchlock) -> None:
+    code, data = verified(patchlock, "devices=abort")
+    (result,) = [check for check in data["checks"] if check["id"] == "torch-devices"]
+    assert (code, result["passed"]) == (1, False)
+    assert "has no cuda device: crashes: SIGABRT in the stage “devices”" in result["detail"]
+
+
 def test_reports_are_kept_and_compared(installed: Path, patchlock: Patchlock) -> None:
     (installed / "verify.json").write_text("{not json")
     _, first = verified(patchlock, "")

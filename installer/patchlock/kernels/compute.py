@@ -339,6 +339,7 @@ def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
     """List the devices of a kind, and say why there is none where there is none."""
     found: list[dict[str, object]] = []
     why = ""
+    answer.tell(found={"version": t.__version__, "devices": [], "why": ""})  # torch is there, whatever follows
     answer.stage("devices")
     if device == "cpu":
         found = [{"name": "cpu", "threads": t.get_num_threads()}]
