@@ -317,6 +317,8 @@ def kill(number: int) -> None:
                     timeout=20,
                     check=False,
                 )
+        with contextlib.suppress(OSError):  # TerminateProcess, where taskkill is missing or knows no /T
+            os.kill(number, signal.SIGTERM)
         return
     for send in (os.killpg, os.kill):  # the group may not be there yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
