@@ -37,6 +37,8 @@ def whose():
     return f"linked {_cuda.torch_whose().decode()}, by name {by_name.cublas_whose().decode()}"
 """
 """A package that is linked against CUDA's library as torch is, and asks for it by name too."""
+_COMPUTES = Path(__file__).with_name("pretend_torch.py").read_text(encoding="utf-8")
+"""What an install has it compute."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +83,7 @@ def build(folder: Path, system: str = os.name) -> Standins:
     lib: dict[str, str | bytes] = {f"torch/lib/{name}": (theirs / name).read_bytes() for name in (cublas, cuda)}
     return Standins(
         cublas=cublas,
-        torch={"torch/__init__.py": TORCH, **lib},
+        torch={"torch/__init__.py": _COMPUTES + TORCH, **lib},
         archive=archives[0],
         other=archives[1],
         sdk={f"bin/{rocblas}": (sdk / rocblas).read_bytes()},
