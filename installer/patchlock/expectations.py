@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -67,21 +67,6 @@ def _concerns(expectation: Expectation, version: str) -> bool:
         return not version or expectation.versions.contains(Version(version).public, prereleases=True)
     except InvalidVersion:  # a build of somebody's own
         return True
-
-
-def recommended(judged: Iterable[Judged], helps: Mapping[str, Iterable[str]]) -> Mapping[str, tuple[str, ...]]:
-    """Say which optional patches this machine has a use for.
-
-    Args:
-        judged: what was proved.
-        helps: optional patch → the kernels that its code does without.
-
-    Returns:
-        Patch → those of its kernels that do not work here, sorted; in the order of `helps`, only where there are any.
-    """
-    broken = {one.proof.kernel for one in judged if one.proof.verdict is not Verdict.WORKS}
-    found = {patch: tuple(sorted(broken & set(kernels))) for patch, kernels in helps.items()}
-    return {patch: kernels for patch, kernels in found.items() if kernels}
 
 
 def expectations(root: Table) -> tuple[Expectation, ...]:

@@ -22,6 +22,24 @@ why = "there are no complex numbers"
 source = "https://example.org/stft"
 """
 
+OPTIONAL = """
+[[patch]]
+id = "fft-on-cpu"
+why = "cards without complex numbers"
+source = "tests"
+op = "replace-expression"
+paths = ["app.py"]
+pattern = '"no CUDA here"'
+replacement = '"no FFT here"'
+optional = "fft-on-cpu"
+gives = "transforms on the CPU"
+helps = ["stft", "rfft"]
+
+[[patch.ensure]]
+check = "no-string"
+value = "no CUDA here"
+"""
+
 
 @pytest.fixture(scope="module")
 def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -31,6 +49,7 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     text = (ROOT / "tests" / "pretend_torch.py").read_text()
     miniature.wheel(world.wheels, "torch", "2.13.0", files={"torch.py": text})
     miniature.index(folder / "world" / "index", sorted(world.wheels.iterdir()))
+    world.app.write_text(world.app.read_text() + OPTIONAL)
     requirements = world.upstream / "requirements.txt"
     requirements.write_bytes(requirements.read_bytes() + b"torch==2.13.0\r\n")
     world.name_commit(folder)
@@ -88,7 +107,8 @@ def test_install_proves_one_kernel_and_verify_all(installed: Path, patchlock: Pa
     assert sum(line.split()[1:2] == ["cuda:0"] for line in lines if not line.startswith("note")) == 17
     assert any("as expected: there are no complex numbers (https://example.org/stft)" in line for line in lines)
     assert [line for line in lines if line.startswith("note")] == [
-        "note    cuda:0 is slower than the CPU in 1 of 16 kernels: bmm"
+        "note    cuda:0 is slower than the CPU in 1 of 16 kernels: bmm",
+        "note    stft: what does without is installed by `patchlock install mini --profile tiny --with fft-on-cpu`",
     ]
 
 

@@ -383,15 +383,6 @@ def test_a_device_that_is_slower_than_the_cpu_is_told() -> None:
     assert notes == ("cuda:0 is slower than the CPU in 1 of 2 kernels: stft",)
 
 
-def test_patches_are_recommended_where_their_kernels_do_not_work() -> None:
-    judged = (
-        *expectations.judged([proof(verdict=Verdict.CRASHES)], [expectation(Verdict.CRASHES)], ""),
-        *expectations.judged([proof("rfft", Verdict.WRONG), proof("bmm")], [], ""),
-    )
-    helps = {"fft-on-cpu": ("stft", "rfft"), "int8": ("bmm",), "math-attention": ("sdpa",)}
-    assert expectations.recommended(judged, helps) == {"fft-on-cpu": ("rfft", "stft")}
-
-
 def test_the_table_says_why_and_leaves_empty_columns_out() -> None:
     judged = (
         Judged(proof=proof("mm-f32", error=3e-7, ms=0.5, cpu_ms=8.0), expectation=None),

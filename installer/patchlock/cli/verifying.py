@@ -57,7 +57,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         else:
             seen = verifying.quick(folder, receipt, lock)
         proved = _run(request, receipt, lock, progress)
-        seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(installation, proved)))
+        seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
         progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
     return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
@@ -99,13 +99,24 @@ def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> 
     return dataclasses.replace(proved, results=tuple(one for one in proved.results if one.id != "packages"))
 
 
-def _notes(installation: Installation, proved: Proved) -> tuple[str, ...]:
+def _notes(request: Request, receipt: Receipt, proved: Proved) -> tuple[str, ...]:
     """Say what is worth knowing about the kernels, and keep the report for the next comparison."""
-    from patchlock import proof_reports, proving
+    from patchlock import optional_patches, proof_reports, proving
+    from patchlock.proofs import Verdict
 
     if not proved.report.judged:
         return ()
-    return (*proof_reports.notes(proved.report), *proving.keep(installation, proved.report))
+    app, profile = request.app, request.profile.name
+    failed = {one.proof.kernel for one in proved.report.judged if one.proof.verdict is not Verdict.WORKS}
+    return (
+        *proof_reports.notes(proved.report),
+        *proving.keep(request.installation, proved.report),
+        *(
+            f"{', '.join(sorted(failed & set(option.helps)))}: what does without is installed by "
+            f"`patchlock install {app.name} --profile {profile} --with {option.name}`"
+            for option in optional_patches.recommend(failed, app, profile, receipt.chosen)
+        ),
+    )
 
 
 def bytes_told(progress: Progress) -> Callable[[int, int], None]:
