@@ -72,8 +72,9 @@ def trouble(root: Table, name: str) -> Trouble:
     )
     _finish(where)
     for source in read.sources:
-        if not source.startswith("https://"):
-            root.problem("sources", f'"{source}" is no address', "write one that a reader can open: https://…")
+        if not source.startswith(("https://", "PyPI: ")):
+            remedy = "write one that a reader can open: https://…, or PyPI: NAME VERSION"
+            root.problem("sources", f'"{source}" is no address', remedy)
     if not read.sources:
         root.problem("sources", "it is empty")
     if not read.signs:

@@ -89,7 +89,7 @@ def test_each_trouble_has_a_case_that_fires_and_one_that_is_silent(name: str) ->
     kinds = CASES.get(name, {})
     assert set(kinds) == {"fires", "silent"}
     for case in (*kinds["fires"], *kinds["silent"]):
-        assert case["source"].startswith("https://")
+        assert case["source"].startswith(("https://", "PyPI: "))
         assert set(case) <= {"title", "source", "confidence", "also", "host", "packages", "says"}
 
 
