@@ -13,6 +13,11 @@ from pathlib import Path
 
 from patchlock import __version__
 
+_FIRST = ("id", "app", "profile", "platform", "python", "upstream", "applied", "inputs", "lock", "packages", "made")
+_LAST = ("sequence", "environment", "patched", "present", "checks", "overlays", "shared", "chosen")
+KEYS = frozenset((*_FIRST, *_LAST))
+"""Of a receipt; `generations.Receipt`, which costs too much to import here, has the same."""
+
 
 def catalogue_root(folder: Path | None) -> Path:
     """Name the catalogue's folder: the one that the user names, the checkout's, or the one in the wheel."""
@@ -94,6 +99,7 @@ def in_use(
         present = {installation / "source" / file: sha256 for file, sha256 in receipt["present"].items()}
         is_so = (
             bool(generation)
+            and set(receipt) <= KEYS  # another one is a newer patchlock's
             and not (installation / "journal").exists()
             and receipt["inputs"] == digest(catalogue, app, profile, lock, "", shared, chosen)
             and set(added) <= set(chosen)

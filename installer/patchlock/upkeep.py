@@ -10,6 +10,7 @@ from patchlock import (
     checkout,
     environments,
     generations,
+    kept_choice,
     launch_scripts,
     moving,
     mutex,
@@ -147,6 +148,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
         for name in launch_scripts.names(request.app.name, request.profile.name):
             (installation.folder / name).unlink(missing_ok=True)
         installation.report.unlink(missing_ok=True)
+        (installation.folder / kept_choice.FILE).unlink(missing_ok=True)
         checkout.remove_tree(installation.environments)
         if not mine:
             if source.exists():  # at once, so that no half of it is ever taken for the user's
