@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from packaging.requirements import Requirement
 
-from patchlock import patching
+from patchlock import patching, requirement_sources
 from patchlock.conflicts import Asker, Member
 from patchlock.lock_rules import Constraint
 from patchlock.model import App, Patch, Profile
-from patchlock.requirement_files import OptionLine, RequirementLine, parse
+from patchlock.requirement_files import OptionLine, RequirementLine
 from patchlock.sources import Undecodable, decode
 
 Files = Mapping[PurePosixPath, bytes]
@@ -74,7 +74,7 @@ def _writers(patches: Iterable[Patch], raw: Files) -> Mapping[tuple[PurePosixPat
 
 def _lines(data: bytes, path: PurePosixPath) -> Iterator[tuple[int, Requirement]]:
     source = decode(path, data)
-    for line in () if isinstance(source, Undecodable) else parse(source):
+    for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
         if isinstance(line, RequirementLine):
             yield line.line, line.requirement
 
@@ -89,7 +89,12 @@ def _constraint_files(app: App, files: Files) -> frozenset[PurePosixPath]:
         if path in wanted or isinstance(source, Undecodable):
             continue
         wanted.add(path)
-        options = [option for line in parse(source) if isinstance(line, OptionLine) for option in line.options]
+        options = [
+            option
+            for line in requirement_sources.lines(source)
+            if isinstance(line, OptionLine)
+            for option in line.options
+        ]
         waiting += [_plain(path.parent / value) for name, value in options if name == "--requirement"]
     return frozenset(files) - wanted
 

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import locking, uv
+from patchlock import locking, requirement_sources, uv
 from patchlock.conflicts import CUT_OFF, Answer, Member, Question, Solved, Unknown, Unsolved, texts
 from patchlock.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
 from patchlock.locking import Order
-from patchlock.requirement_files import OptionLine, parse
+from patchlock.requirement_files import OptionLine
 from patchlock.sources import Undecodable, decode
 
 _PIN = re.compile(r"([A-Za-z0-9._-]+)(?:==(\S+)| @ \S+?-(\d[^-/]*)-[^/]*\.whl)\S*(?:\s+#\s+via\s+(.*))?")
@@ -104,7 +104,7 @@ def _options(order: Order) -> Iterator[str]:
     """Keep the options of the requirement files, but those that name other files."""
     for path, data in order.requirements.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else parse(source):
+        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
             for name, value in line.options if isinstance(line, OptionLine) else ():
                 if name not in {"--requirement", "--constraint"}:
                     yield f"{name} {value}".rstrip()

@@ -189,6 +189,8 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
         for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
             if found := _commit_id(repository, name):
                 return found
+        if not git("for-each-ref", "--count=1", repository=repository).text:
+            raise UpstreamError(f"the upstream of {app.name} has no commits", where=place, remedy="check the address")
         raise UpstreamError(
             f"commit {wanted[:12]} of {app.name} is not in that upstream",
             where=place,

@@ -12,6 +12,10 @@ from patchlock.conflict_search import Correction, Resolver
 from patchlock.conflicts import FAMILY, Atoms, Member, Question, Solved
 
 _TOGETHER = frozenset(map(canonicalize_name, ("torch", "torchaudio")))
+_ANY_FROM = Version("2.11")
+"""torchaudio works with this torch and every later one since this version.
+
+Source: https://docs.pytorch.org/audio/2.11.0/installation.html"""
 _STEPS = (1, 2, 4, 8)
 """How many minor versions a range spans, narrowest first."""
 
@@ -92,6 +96,6 @@ def _together(
 
 
 def is_together(versions: Mapping[NormalizedName, Version]) -> bool:
-    """Say whether torchaudio is of torch's series, where both are there."""
+    """Say whether torchaudio fits torch, where both are there: it is of the same series, or both are new enough."""
     found = [versions[name] for name in versions if name in _TOGETHER]
-    return len({(version.major, version.minor) for version in found}) <= 1
+    return len({(version.major, version.minor) for version in found}) <= 1 or min(found) >= _ANY_FROM

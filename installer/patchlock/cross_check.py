@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import compatibility, environments, process, uv
+from patchlock import compatibility, environments, process, requirement_sources, uv
 from patchlock.errors import CommandFailedError, HashMismatchError, ProgramMissingError, UnsatisfiableError
 from patchlock.hosts import Host
 from patchlock.lockfile import Lock, LockedPackage
@@ -169,7 +169,7 @@ def _pins(text: str) -> dict[NormalizedName, Found]:
 def _compile(order: Order, bounds: Mapping[NormalizedName, Version]) -> Answer:
     with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:
         folder = Path(name)
-        for path, data in order.requirements.items():
+        for path, data in (requirement_sources.for_resolver(*item) for item in order.requirements.items()):
             target = folder / "upstream" / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
@@ -187,7 +187,7 @@ def _compile(order: Order, bounds: Mapping[NormalizedName, Version]) -> Answer:
             *("--pip-args", f"--only-binary :all: {builds}".strip()),
             *(("--find-links", str(folder / "recorded.html")) if wheels else ()),
             *("--constraint", "constraints.txt", "-o", "answer.txt"),
-            *(f"upstream/{path}" for path in order.app.requirement_files),
+            *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
         )
         done = process.run(*argv, cwd=folder, env=_environment(), allowed=(0, 1, 2))
         if done.returncode != 0:

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import policy, uv
+from patchlock import policy, requirement_sources, uv
 from patchlock.errors import PolicyError
 from patchlock.lock_rules import Constraint
 from patchlock.lockfile import LockedPackage
@@ -19,7 +19,7 @@ from patchlock.model import App, Platform, Profile, Sha256
 from patchlock.policy.declared import Kind
 from patchlock.policy.fitting import gone, only_sdists
 from patchlock.policy.values import IndexFile
-from patchlock.requirement_files import RequirementLine, parse
+from patchlock.requirement_files import RequirementLine
 from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _NO_WHEELS = re.compile(r"Wheels are required for `([^`=<>]+)|\b([A-Za-z0-9._-]+)\S* ha(?:s|ve) no usable wheels")
 """Whom uv, up to 0.13.8, says that of."""
+_NO_WHEELS_OF = re.compile(r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) ha(?:s|ve) no usable wheels")
+"""The same, with the versions of which it is said."""
 
 
 class Pair(Protocol):
@@ -158,7 +160,7 @@ def _requirements(order: Order) -> list[Requirement]:
         line.requirement
         for path, data in order.requirements.items()
         if not isinstance(source := decode(path, data), Undecodable)
-        for line in parse(source)
+        for line in requirement_sources.lines(source)
         if isinstance(line, RequirementLine)
     ]
 
@@ -188,8 +190,13 @@ def deleted(order: Order, words: str) -> tuple[str, ...]:
 
 
 def only_built(order: Order, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
-    """Name what the index has for an order as sdists alone, and the newest version of each; arguments as `deleted`."""
-    return only_sdists(*_doubtful(order, words))
+    """Name what the index has for an order as sdists alone, and the newest version of each; arguments as `deleted`.
+
+    Of what other distributions ask for, it is as uv says it: in these versions.
+    """
+    wanted, offered = _doubtful(order, words)
+    ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
+    return only_sdists((*wanted, *ranges.values()), offered)
 
 
 def _doubtful(order: Order, words: str) -> tuple[list[Requirement], dict[NormalizedName, tuple[IndexFile, ...]]]:

@@ -13,9 +13,10 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from patchlock import requirement_sources
 from patchlock.errors import RequirementsError
 from patchlock.model import Sha256
-from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable, parse
+from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 from patchlock.sources import SourceText, Undecodable, decode
 
 _OTHER_INDEXES = frozenset({"--index-url", "--extra-index-url", "--find-links", "--trusted-host", "--no-index"})
@@ -60,7 +61,7 @@ def pins(contents: Mapping[PurePosixPath, bytes]) -> tuple[Pin, ...]:
     found = []
     for path, data in contents.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else parse(source):
+        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
             one = pin(source, line) if isinstance(line, RequirementLine) else None  # type: ignore[arg-type]
             found += [one] if one is not None else []
     return tuple(found)
@@ -94,7 +95,7 @@ def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, 
         source = decode(path, contents[path])
         if isinstance(source, Undecodable):
             raise RequirementsError(f"{path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
-        lines = parse(source)
+        lines = requirement_sources.lines(source)
         if wrong := tuple(objections(source, lines)):
             raise RequirementsError(
                 wrong[0].what + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
@@ -103,7 +104,7 @@ def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, 
                 evidence=[f"{path}:{one.line}: {one.what}" for one in wrong[1:]],
             )
         waiting += [
-            (_beside(path, value), (*parents, path), f"{path}:{line.line}")
+            (beside(path, value), (*parents, path), f"{path}:{line.line}")
             for line in lines
             for name, value in (line.options if isinstance(line, OptionLine) else ())
             if name in {"--requirement", "--constraint"}
@@ -111,7 +112,8 @@ def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, 
     return tuple(found)
 
 
-def _beside(path: PurePosixPath, value: str) -> PurePosixPath:
+def beside(path: PurePosixPath, value: str) -> PurePosixPath:
+    """Name the file that another one includes, as it is written there."""
     parts: list[str] = []
     for part in (*path.parent.parts, *PurePosixPath(value).parts):
         if part == ".." and parts:
@@ -191,7 +193,7 @@ def require_hashes(
     """
     for path, data in contents.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else parse(source):
+        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
             if not isinstance(line, RequirementLine) or not line.has_hash:
                 continue
             marker = line.requirement.marker

@@ -21,7 +21,18 @@ from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import archives, build_constraints, building, compatibility, judging, lockable, patching, shared_sets, uv
+from patchlock import (
+    archives,
+    build_constraints,
+    building,
+    compatibility,
+    judging,
+    lockable,
+    patching,
+    requirement_sources,
+    shared_sets,
+    uv,
+)
 from patchlock.catalogue import Catalogue
 from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
@@ -29,7 +40,7 @@ from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
 from patchlock.recipes import InTree, fits
-from patchlock.requirement_files import RequirementLine, parse
+from patchlock.requirement_files import RequirementLine
 from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
@@ -163,7 +174,7 @@ def question(order: Order) -> Sha256:
 
 def prepare(order: Order, folder: Path) -> tuple[str, ...]:
     """Write everything that uv is given into a folder, and name it relative to that folder."""
-    for path, data in order.requirements.items():
+    for path, data in (requirement_sources.for_resolver(*item) for item in order.requirements.items()):
         target = folder / "upstream" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         source = decode(path, data)
@@ -183,7 +194,7 @@ def prepare(order: Order, folder: Path) -> tuple[str, ...]:
         _write_index(folder / "indexes" / index, wheels)
     (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
     arguments = [
-        *(f"upstream/{path}" for path in order.app.requirement_files),
+        *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
         *("--constraints", "constraints.txt", "--overrides", "overrides.txt", "--excludes", "excludes.txt"),
         *("--config-file", "uv.toml"),
         *("--python-version", str(order.profile.python), "--python-platform", order.platform.uv),
@@ -363,7 +374,7 @@ def _places(order: Order) -> dict[NormalizedName, list[str]]:
     places: dict[NormalizedName, list[str]] = {}
     for path, data in order.requirements.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else parse(source):
+        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
             if isinstance(line, RequirementLine):
                 name = canonicalize_name(line.requirement.name)
                 by = order.patched_by.get(name)

@@ -73,13 +73,14 @@ def taken(root: Table, sets: tuple[SharedSet, ...], names: tuple[str, ...]) -> t
     return tuple(
         dataclasses.replace(
             one,
-            patches=tuple(_at(patch, files) for patch in one.patches if patch.id not in without),
+            patches=tuple(at(patch, files) for patch in one.patches if patch.id not in without),
             is_expected=one.name in expected,
         )
         for one in sets
     )
 
 
-def _at(patch: Patch, files: tuple[str, ...]) -> Patch:
+def at(patch: Patch, files: tuple[str, ...]) -> Patch:
+    """Give a set's patch with an app's requirement files in the place of `{requirements}`."""
     paths = (file for path in patch.paths for file in (files if path == REQUIREMENTS else (path,)))
     return dataclasses.replace(patch, paths=tuple(dict.fromkeys(paths)))

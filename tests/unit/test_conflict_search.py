@@ -209,8 +209,13 @@ def test_torch_and_torchaudio_move_by_the_same_step() -> None:
 
 
 def test_torchaudio_of_another_torch_is_no_solution() -> None:
-    resolver = Listed(clashes=(bound(0),), versions={"torch|": "2.15", "torchaudio|": "2.11"})
+    resolver = Listed(clashes=(bound(0),), versions={"torch|": "2.15", "torchaudio|": "2.10"})
     assert _nearest((member("torch==2.1.1"),), resolver) is None
+
+
+def test_torchaudio_that_works_with_every_later_torch_is_a_solution() -> None:
+    resolver = Listed(clashes=(bound(0),), versions={"torch|": "2.15", "torchaudio|": "2.11"})
+    assert _nearest((member("torch==2.1.1"),), resolver) == {"torch": "2.15", "torchaudio": "2.11"}
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "why": ("patchlock.cli.why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
     "sdist": ("patchlock.cli.sdists", "Show what an sdist and its build require, as a [[metadata]] table."),
+    "new-app": (
+        "patchlock.cli.new_app",
+        "Say what keeps a repository's app from this machine; propose its patches, file and lock.",
+    ),
     "patch": (
         "patchlock.cli.patches",
         "Show what the patches of an app do; bring them into any clone of yours.",
@@ -91,7 +95,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from patchlock.relocking import CutOff
 
 
-_UVS = "\n  error: "
-"""Where uv's own words begin in what is said of a pair."""
-
-
 @click.command("lock")
 @click.argument("apps", nargs=-1)
 @click.option("--profile", metavar="PROFILE", help="Only this profile (default: all).")
@@ -124,7 +120,7 @@ def _tell(lines: list[Line], told: Mapping[str, conflicts.Told], *, check: bool,
         output.succeed("lock", {"pairs": pairs}, ok=passed)
         return 0 if passed else 1
     # What is explained below needs no words of uv in the table.
-    details = {one.pair: one.detail.split(_UVS)[0] if one.pair in told else one.detail for one in lines}
+    details = {one.pair: one.detail.split(conflicts.UVS)[0] if one.pair in told else one.detail for one in lines}
     click.echo(output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0))
     for line in lines:
         for warning in line.warnings:

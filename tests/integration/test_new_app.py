@@ -1,0 +1,368 @@
+"""`new-app` as a person runs it: a miniature upstream with the diseases of the real ones, and bad input."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import json
+import os
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import miniature
+import pytest
+from conftest import ROOT, Said
+
+from patchlock.cli import main
+from patchlock.proposals.diseases import CALLS
+
+Face = Callable[..., Said]
+URL = "https://github.com/somebody/Mini.Voice"
+IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false")
+FILES = {
+    "README.md": "# Mini Voice\n\nPython 3.10; `apt install espeak-ng`\n",
+    "LICENSE": "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy\n",
+    "requirements.txt": (
+        "--extra-index-url https://download.pytorch.org/whl/cu118\n"
+        "gradio==4.0\n"
+        "faster-whisper\n"
+        "typing\n"
+        "flash-attn==2.0\n"
+        "clock==1.0+cu118\n"
+        "onnxruntime-gpu\n"
+        "speaker @ git+https://github.com/somebody/speaker.git@main\n"
+        "git+https://github.com/somebody/nowhere.git\n"
+        "-e .\n"
+        "deepspeed\n"
+    ),
+    "requirements-dev.txt": "pytest\n",
+    "requirements_cuda.txt": "cupy\n",
+    "app.py": (
+        "import subprocess, sys\n"
+        "import gradio\n"
+        "import flash_attn\n"
+        "import voice.model\n\n\n"
+        "def models():\n"
+        '    subprocess.run([sys.executable, "-m", "pip", "install", "models"])\n\n\n'
+        'if __name__ == "__main__":\n'
+        "    gradio.Interface(voice.model.load).launch()\n"
+    ),
+    "voice/__init__.py": "",
+    "voice/model.py": ('import torch\n\n\ndef load(path):\n    return torch.load(path).to("cuda")\n'),
+    "voice/train.py": "import deepspeed\n\n\ndef train(model):\n    return deepspeed.initialize(model=model)\n",
+}
+
+
+def git(folder: Path, *words: str) -> str:
+    """Run git as the user."""
+    done = subprocess.run(["git", "-C", str(folder), *IDENTITY, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def upstream(folder: Path, files: dict[str, str | bytes]) -> Path:
+    """Make a clone with one commit of these files; without files, with none."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "trunk")
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    if files:
+        git(folder, "add", "-A")
+        git(folder, "commit", "-q", "-m", "x")
+    return folder
+
+
+def build_index(folder: Path) -> str:
+    """Make an index with what the miniature requires, and give its address."""
+    named = {"gradio": "4.0", "faster-whisper": "1.1.0", "clock": "1.0", "speaker": "0.3", "onnxruntime": "1.20"}
+    needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",)}
+    more = (("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
+    wheels = [
+        miniature.wheel(folder / "wheels", name, version, requires=needs.get(name, ()))
+        for name, version in (*named.items(), *more)
+    ]
+    return miniature.index(folder / "index", wheels)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give the test such an index."""
+    address = build_index(tmp_path)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+    return address
+
+
+@dataclasses.dataclass(frozen=True)
+class Mini:
+    """The miniature, and what was proposed for it."""
+
+    clone: Path
+    catalogue: Path
+    data: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """Give the proposed file."""
+        return (self.catalogue / "patches/mini-voice/app.toml").read_text()
+
+
+@pytest.fixture(scope="session")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> Mini:
+    """Propose a file for the miniature once."""
+    folder = tmp_path_factory.mktemp("new-app")
+    clone, catalogue = upstream(folder / "clone", FILES), folder / "mine"
+    said = io.StringIO()
+    variables = {"UV_DEFAULT_INDEX": build_index(folder), "UV_CACHE_DIR": str(folder / "uv"), "UV_OFFLINE": "1"}
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        for name, value in (variables | {"PATCHLOCK_CACHE_DIR": str(folder / "cache")}).items():
+            patch.setenv(name, value)
+        main(["new-app", URL, "--source", str(clone), "--into", str(catalogue), "--json"])
+    return Mini(clone=clone, catalogue=catalogue, data=json.loads(said.getvalue())["data"])
+
+
+def proposed(face: Face, clone: Path, into: Path) -> dict[str, Any]:
+    """Run the command, and give what it says to programs."""
+    done = face("new-app", URL, "--source", str(clone), "--into", str(into), "--json")
+    answer = json.loads(done.stdout)
+    assert answer["error"] is None, answer["error"]
+    data: dict[str, Any] = answer["data"]
+    return data
+
+
+# --- the proposal -----------------------------------------------------------------------------------------------------
+
+
+def test_diseases_are_named_with_their_places(mini: Mini) -> None:
+    assert {one["name"]: [f"{f['path']}:{f['line']}" for f in one["found"]] for one in mini.data["diseases"]} == {
+        "av-wheel": ["requirements.txt:3"],
+        "deepspeed-optional": ["requirements.txt:11", "voice/train.py:1"],
+        "device-helper": ["voice/model.py:5"],
+        "no-run-time-pip": ["app.py:8"],
+        "onnxruntime-one-provider": ["requirements.txt:7"],
+        "pydantic-gradio": ["requirements.txt:2"],
+        "torch-load-weights-only": ["voice/model.py:5"],
+        "other-index": ["requirements.txt:1"],
+        "editable": ["requirements.txt:10"],
+        "vcs-requirement": ["requirements.txt:8", "requirements.txt:9"],
+        "local-version": ["requirements.txt:6"],
+        "only-cuda": ["requirements.txt:5"],
+        "standard-library": ["requirements.txt:4"],
+    }
+    assert mini.data["problems"] == []
+
+
+def test_lock_is_made_of_what_is_left(mini: Mini) -> None:
+    assert mini.data["lock"]["error"] == ""
+    lock = (mini.catalogue / "lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    locked = [line.split("==")[0] for line in lock.splitlines() if "==" in line and not line.startswith("#")]
+    assert locked == ["av", "clock", "faster-whisper", "gradio", "onnxruntime", "pydantic", "speaker"]
+    assert "pydantic==2.10 " in lock
+
+
+def test_facts_are_read_from_the_clone(mini: Mini) -> None:
+    values = tomllib.loads(mini.text)
+    app = values["app"]
+    assert (app["title"], app["license"], app["python"]) == ("Mini Voice", "MIT", ">=3.8")
+    assert app["requirements"] == ["requirements.txt"]
+    assert (
+        "# Not: requirements_cuda.txt (it is for machines with cuda), requirements-dev.txt (it is for dev)."
+        in mini.text
+    )
+    assert values["upstream"] == {"url": URL, "branch": "trunk", "commit": git(mini.clone, "rev-parse", "HEAD")}
+    assert values["launch"]["command"] == ["python", "app.py"]
+    assert values["need"][0]["name"] == "espeak-ng"
+    assert values["check"][0]["present"] == ["gradio", "voice.model"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        pytest.param(("patch", "test"), "together on commit", id="patches-keep-their-promises"),
+        pytest.param(("lock", "--check", "--platform", "linux-x86_64"), "fresh", id="lock-is-fresh"),
+    ],
+)
+def test_other_commands_read_the_proposal(face: Face, mini: Mini, words: tuple[str, ...], says: str) -> None:
+    source = ("--source", str(mini.clone), "--catalogue", str(mini.catalogue))
+
+    told = face(*words, "mini-voice", "--profile", "cpu", *source)
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert says in told.stdout
+
+
+def test_source_is_free_of_what_was_found_after_patching(face: Face, mini: Mini) -> None:
+    source = ("--source", str(mini.clone), "--catalogue", str(mini.catalogue))
+
+    added = [
+        line
+        for line in face("patch", "diff", "mini-voice", "--profile", "cpu", *source).stdout.splitlines()
+        if line.startswith("+")
+    ]
+
+    assert '+    return torch.load(path, weights_only=False).to("cpu")' in added
+    assert any("onnxruntime" in line and "gpu" not in line for line in added)
+    assert not any(word in line for line in added for word in ("cu118", "git+", "flash-attn"))
+
+
+def test_project_files_stand_for_a_requirement_file(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    pyproject = (
+        '[project]\nname = "mini"\ndescription = "Speaks"\nrequires-python = ">=3.9"\n'
+        'dependencies = [\n    "speaker @ git+https://github.com/somebody/speaker.git",\n    "clock<2",\n]\n'
+    )
+    files = {
+        "pyproject.toml": pyproject,
+        "src/mini/__init__.py": "import clock\n",
+        "src/mini/__main__.py": "import mini\n",
+    }
+
+    data = proposed(face, upstream(tmp_path / "clone", dict(files)), tmp_path / "mine")
+
+    assert data["requirements"] == "pyproject.toml"
+    assert data["lock"]["packages"] == 2
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert values["app"]["python"] == ">=3.9"
+    assert values["launch"] == {"command": ["python", "-m", "mini"], "environment": {"PYTHONPATH": "src"}}
+
+
+def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock==9.0\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert told.returncode == 1
+    assert "clock==9.0 cannot be installed" in told.stdout
+    assert "`--solve` writes edit set 1 into the proposal" in told.stdout
+
+    solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
+
+    assert solved.returncode == 0, solved.stdout
+    values = tomllib.loads((tmp_path / "other/patches/mini-voice/app.toml").read_text())
+    assert [(one["id"], one["specifier"]) for one in values["patch"]] == [("clock-that-resolves", "==1.0")]
+    assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
+
+
+def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {
+        "requirements.txt": "clock\n",
+        "good.py": 'import torch\n\nmodel = torch.load("m")\n',
+        "bad.py": 'import torch\n\nmodel = torch.load("m", **options)\n',
+    }
+
+    data = proposed(face, upstream(tmp_path / "clone", dict(files)), tmp_path / "mine")
+
+    assert data["problems"] == []
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    written = {one["id"]: one["paths"] for one in values.get("patch", ())}
+    assert written == {"torch-load-weights-only-calls": ["good.py"]}
+    assert "shared" not in values["app"]  # nothing of the set is left
+    assert "# Not in bad.py: line 3:" in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param((), "missing argument 'URL'", id="no-address"),
+        pytest.param(("mini",), '"mini" is not the address of a repository', id="a-word"),
+        pytest.param(("/tmp",), '"/tmp" is not the address of a repository', id="a-folder"),
+        pytest.param((URL, "--name", "Mini Voice"), 'the name "Mini Voice" must be lower-case words', id="a-bad-name"),
+        pytest.param(
+            (URL, "--name", "demo"), 'the catalogue has "demo" already, and nothing is overwritten', id="taken"
+        ),
+        pytest.param((URL, "--profile", "cpus"), 'there is no profile "cpus"', id="no-such-profile"),
+        pytest.param((URL, "--platform", "amiga"), 'cpu has no platform "amiga"', id="no-such-platform"),
+    ],
+)
+def test_bad_command_lines_are_told_in_one_sentence(face: Face, arguments: tuple[str, ...], says: str) -> None:
+    told = face("new-app", *arguments)
+
+    assert told.returncode != 0
+    assert says in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        pytest.param({}, "error[upstream]: the upstream of mini-voice has no commits", id="empty-repository"),
+        pytest.param(
+            {"app.py": "print()\n"},
+            "error[requirements]: no file of that commit says what the app requires",
+            id="no-requirements",
+        ),
+        pytest.param(
+            {"requirements.txt": b"\x00\x81\xfe\x00\xff" * 20},
+            "error[requirements]: requirements.txt cannot be read as text",
+            id="binary-requirements",
+        ),
+        pytest.param(
+            {"requirements.txt": "# none\n"}, "error[requirements]: no file of that commit", id="only-comments"
+        ),
+    ],
+)
+def test_repositories_that_say_nothing_are_told(
+    face: Face, tmp_path: Path, files: dict[str, str | bytes], says: str
+) -> None:
+    clone = upstream(tmp_path / "clone", files)
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert (told.returncode, told.stdout) == (1, "")
+    assert says in told.stderr
+    assert not (tmp_path / "mine").exists()
+
+
+def test_address_that_does_not_answer_is_told(face: Face, tmp_path: Path) -> None:
+    told = face("new-app", "http://127.0.0.1:9/somebody/mini", "--into", str(tmp_path / "mine"))
+
+    assert told.returncode == 1
+    assert "error[upstream]: the upstream of mini cannot be fetched (http://127.0.0.1:9/somebody/mini)" in told.stderr
+
+
+@pytest.mark.usefixtures("index")
+def test_nothing_is_overwritten(face: Face, tmp_path: Path) -> None:
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n"})
+    proposed(face, clone, tmp_path / "mine")
+    file = tmp_path / "mine/patches/mini-voice/app.toml"
+    file.write_text("mine\n")
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
+
+    assert told.returncode == 2
+    assert 'the catalogue has "mini-voice" already' in told.stderr
+    assert file.read_text() == "mine\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_catalogue_that_cannot_be_written_asks_for_a_folder(face: Face, tmp_path: Path) -> None:
+    into = tmp_path / "mine"
+    for part in ("profiles", "patches"):
+        (into / part).mkdir(parents=True)
+    (into / "patches").chmod(0o500)
+
+    told = face("new-app", URL, "--into", str(into))
+
+    assert told.returncode == 2
+    assert "the catalogue in use cannot be written to" in told.stderr
+
+
+def test_folder_with_something_else_is_refused(face: Face, tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"")
+
+    told = face("new-app", URL, "--into", str(tmp_path))
+
+    assert told.returncode == 2
+    assert "that folder holds something else than a catalogue" in told.stderr
+
+
+def test_the_shipped_sets_are_those_that_are_called_for_by_name() -> None:
+    assert {*CALLS} <= {path.stem for path in (ROOT / "patches/shared").glob("*.toml")}
