@@ -9,7 +9,7 @@ from pathlib import Path
 from conftest import ROOT
 
 from patchlock import catalogue, machine_tables, selection
-from patchlock.devices import Known, Unknown, identify
+from patchlock.devices import Known, Unknown, identify, shown_name
 from patchlock.diagnosis import diagnose
 from patchlock.errors import NoProfileFitsError
 from patchlock.fits import Outline
@@ -69,19 +69,19 @@ def _device(found: Known | Unknown) -> str:
     match found:
         case Known(card=card, arch=arch):
             place = "part of the processor" if card.is_integrated else "a card"
-            known = ", ".join((card.name, card.chip, arch or "no arch", card.family, place, *filter(None, apart)))
+            known = ", ".join(
+                (shown_name(found), card.chip, arch or "no arch", card.family, place, *filter(None, apart))
+            )
         case Unknown(arch=arch):
             known = ", ".join(("unknown", *filter(None, (arch, *apart))))
     return f"{seen} → {known}"
 
 
 def _choice(told: Recording) -> list[str]:
-    if not any(isinstance(one, Accepted) for one in _ranking(told)):
-        return []
     try:
         choice = selection.choose(outlines(), told.host, cards())
     except NoProfileFitsError as error:
-        return [f"none: {error}"]
+        return [f"none: {error.what}; {error.remedy}"]
     return [
         f"{choice.chosen.profile.name}: {choice.why}",
         *(f"asks: {doubt}" for doubt in choice.doubts),

@@ -336,6 +336,7 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
         arch=table.text("arch", ""),
         back_end=_back_end(table),
         fits=fit_tables.fits(root),
+        trials=fit_tables.fits(root, "trial"),
         successor=fit_tables.successor(root),
         indexes=used,
         from_pypi=table.each("from-pypi", distribution),

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from patchlock.devices import FAMILIES, VENDORS, Card
+from patchlock.devices import FAMILIES, VENDORS, Card, plain_name
 from patchlock.errors import nearest
 from patchlock.fit_tables import ARCH
 from patchlock.tables import Table
@@ -89,8 +89,8 @@ def without_ambiguous_names(cards: Iterable[Card]) -> tuple[Card, ...]:
     archs: dict[str, set[tuple[str, str]]] = {}
     for card in rows:
         for name in card.names:
-            archs.setdefault(name.lower(), set()).add((card.vendor, card.arch))
+            archs.setdefault(plain_name(name), set()).add((card.vendor, card.arch))
     return tuple(
-        dataclasses.replace(card, names=tuple(name for name in card.names if len(archs[name.lower()]) == 1))
+        dataclasses.replace(card, names=tuple(name for name in card.names if len(archs[plain_name(name)]) == 1))
         for card in rows
     )

@@ -6,6 +6,7 @@ The table is `profiles/devices/*.toml`. A card that it does not have is an answe
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 
 from patchlock.hosts import Device
@@ -43,6 +44,11 @@ FAMILIES: Mapping[str, str] = {
     "arc": "Intel Arc",
 }
 """Kinds of cards as profiles speak of them → which those are."""
+NOT_WORTH_IT = ("polaris", "vega-integrated", "rdna2-integrated", "intel-integrated")
+"""Kinds that no build of torch has code for, or that are no faster than the processor beside them: where no profile is
+for such a card the CPU is the right choice, and nobody is asked.
+Source: https://github.com/ROCm/TheRock/blob/main/SUPPORTED_GPUS.md;
+https://github.com/pytorch/pytorch/blob/main/.ci/docker/manywheel/build.sh"""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +62,7 @@ class Card:
     revisions: tuple[str, ...] = ()
     """PCI revisions, two digits each, where they decide; empty: every other one."""
     names: tuple[str, ...] = ()
-    """What drivers call it, where that is all that is known (no PCI id reaches WSL); compared without case, whole."""
+    """What drivers call it, where that is all that is known (no PCI id reaches WSL); compared by `plain_name`."""
     name: str
     """For people: `Radeon RX 9070 XT`."""
     chip: str
@@ -91,12 +97,39 @@ class Unknown:
 
 def identify(device: Device, cards: Iterable[Card]) -> Known | Unknown:
     """Find a device in the table: by its ids and revision, by its ids, then by the name that its driver gives it."""
-    rows = list(cards)
-    same = [card for card in rows if card.vendor == device.vendor and device.device in card.devices]
+    rows = [card for card in cards if card.vendor == device.vendor]
+    same = [card for card in rows if device.device in card.devices]
     by_revision = [card for card in same if device.revision in card.revisions]
     others = [card for card in same if not card.revisions]
-    named = [card for card in rows if not device.device and device.name.lower() in map(str.lower, card.names)]
-    found = next(iter((*by_revision, *others, *named)), None)
+    found = next(iter((*by_revision, *others)), None) or (None if device.device else _named(device.name, rows))
     if found is None:
         return Unknown(device=device, arch=device.arch)
     return Known(device=device, card=found, arch=device.arch or found.arch)
+
+
+def _named(name: str, rows: Iterable[Card]) -> Card | None:
+    """Find the card of a name, with all chips that are sold under it: nobody knows which of them it is."""
+    plain = plain_name(name)
+    same = [card for card in rows if any(plain == plain_name(one) for one in card.names)] if plain else []
+    if not same:
+        return None
+    chips = dict.fromkeys(card.chip for card in same)
+    return dataclasses.replace(same[0], chip=" or ".join(chips)) if len(chips) > 1 else same[0]
+
+
+def plain_name(name: str) -> str:
+    """Write a card's name as all drivers would: `AMD Radeon(TM) RX 580 Series` is `radeon rx 580`.
+
+    Source: https://gitlab.freedesktop.org/mesa/libdrm/-/blob/main/data/amdgpu.ids (names with and without "Series")
+    """
+    words = re.sub(r"\((?:tm|r|c)\)|[\u2122\u00ae]", " ", name.lower()).split()
+    return " ".join(words[words[:1] in (["amd"], ["nvidia"], ["intel"]) :]).removesuffix(" series")
+
+
+def shown_name(one: Known | Unknown) -> str:
+    """Name a device for people; by what its driver says where several models share an id; "" where nothing is known."""
+    own = one.device.name
+    if isinstance(one, Unknown):
+        return own
+    is_model = "/" in one.card.name and "/" not in own and re.search(r"\d", own) is not None
+    return re.sub(r"^(?:AMD|NVIDIA) |\((?:TM|R)\)", "", own) if is_model else one.card.name

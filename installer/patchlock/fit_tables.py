@@ -1,4 +1,4 @@
-"""Turn the `[[fit]]` and `[successor]` tables of a profile into values, noting every mistake; reads no file."""
+"""Turn `[[fit]]`, `[[trial]]` and `[successor]` of a profile into values, noting every mistake; reads no file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def outline(root: Table, name: str) -> Outline:
         platforms=tuple(PLATFORMS[platform] for platform in platforms if platform in PLATFORMS),
         specificity=table.integer("specificity"),
         fits=fits(root),
+        trials=fits(root, "trial"),
         successor=successor(root),
     )
 
 
-def fits(root: Table) -> tuple[Fit, ...]:
-    """Read the `[[fit]]` tables of a profile's file."""
-    return tuple(_fit(table) for table in root.tables("fit"))
+def fits(root: Table, key: str = "fit") -> tuple[Fit, ...]:
+    """Read the `[[fit]]` or `[[trial]]` tables of a profile's file."""
+    return tuple(_fit(table) for table in root.tables(key))
 
 
 def _fit(table: Table) -> Fit:

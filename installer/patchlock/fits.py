@@ -81,6 +81,8 @@ class Outline:
     specificity: int
     fits: tuple[Fit, ...] = ()
     """Empty: every machine of its platforms."""
+    trials: tuple[Fit, ...] = ()
+    """Machines that it may run on, though nobody has tried: never chosen for them, but offered by name."""
     successor: Successor | None = None
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock.devices import VENDORS, Known, Unknown
+from patchlock.devices import VENDORS, Known, Unknown, shown_name
 from patchlock.fits import Fit
 from patchlock.hosts import Host
 
-_SHOWN = 6
+_SHOWN = 12
 """Of a list in a sentence."""
 
 
@@ -60,11 +61,21 @@ def is_integrated(one: Known | Unknown) -> bool:
 def called(one: Known | Unknown) -> str:
     """Name a device in a sentence, with its arch."""
     device = one.device
-    vendor = VENDORS.get(device.vendor, device.vendor)
-    ids = f"{device.vendor}:{device.device}" if device.device else ""
-    name = one.card.name if isinstance(one, Known) else device.name or f"{vendor} card".strip()
-    beside = [text for text in (one.arch, "" if isinstance(one, Known) else ids) if text]
+    ids = f"{device.vendor}:{device.device}" if device.device and isinstance(one, Unknown) else ""
+    maker = VENDORS.get(device.vendor)
+    name = shown_name(one) or (f"a card of {maker}'s" if maker else "a card")
+    beside = [text for text in (one.arch, ids) if text]
     return f"{name} ({', '.join(beside)})" if beside else name
+
+
+def counted(names: Iterable[str]) -> list[str]:
+    """Write each name once, with its number where there are several: `4 × Instinct MI100 (gfx908)`."""
+    return [f"{number} × {name}" if number > 1 else name for name, number in Counter(names).items()]
+
+
+def hidden_by(host: Host, vendor: str) -> str:
+    """Name the variables by which cards of a vendor are hidden; "" where none is set."""
+    return " and ".join(variable for variable in host.variables if variable in HIDING.get(vendor, ()))
 
 
 def _is_meant(fit: Fit, one: Known | Unknown) -> bool:
@@ -77,7 +88,11 @@ def missing(fits: tuple[Fit, ...], seen: Iterable[Known | Unknown]) -> str:
     """Say which devices are meant by any of some fits of one vendor, and what is there instead."""
     vendor = fits[0].vendor
     wanted = list(dict.fromkeys(name for fit in fits for name in fit.archs or fit.families))
-    there = [called(one) for one in seen if one.device.vendor == vendor]
+    there = counted(
+        called(one) + (", which is hidden" if one.device.is_hidden else "")
+        for one in seen
+        if one.device.vendor == vendor
+    )
     maker = VENDORS[vendor]
     instead = f"this machine has {_listed(there)}" if there else f"no card of {maker}'s was seen"
     return f"it is for {maker}'s {_listed(wanted)}; {instead}"
@@ -95,8 +110,8 @@ def _of_device(fit: Fit, host: Host, one: Known | Unknown) -> tuple[str, ...]:
 def _device_reasons(fit: Fit, host: Host, one: Known | Unknown) -> Iterator[str]:
     name = called(one)
     if one.device.is_hidden:
-        hiding = [variable for variable in host.variables if variable in HIDING.get(fit.vendor, ())]
-        yield f"{name} is hidden" + (f" by {' and '.join(hiding)}" if hiding else "")
+        hiding = hidden_by(host, fit.vendor)
+        yield f"{name} is hidden" + (f" by {hiding}" if hiding else "")
     if one.device.trouble:
         yield f"{name} does not work ({one.device.trouble})"
     own = one.device.driver if host.os == "linux" else ""

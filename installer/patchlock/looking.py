@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from patchlock import device_choice, hosts, machine_tables, selection
+from patchlock import device_choice, hosts, machine_tables, missed, selection
 from patchlock.device_choice import Selected
-from patchlock.devices import Known, Unknown, identify
+from patchlock.devices import Known, Unknown, identify, shown_name
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.fits import Accepted, Rejected
 from patchlock.pretended import Observed
@@ -77,7 +77,7 @@ def look(root: Path, observed: Observed) -> Look:
     try:
         choice = selection.choose(outlines, host, cards)
     except NoProfileFitsError as error:
-        refusal = str(error)
+        refusal = f"{error.what}; {error.remedy}"
     return Look(
         observed=observed,
         devices=tuple(identify(device, cards) for device in host.devices),
@@ -107,9 +107,9 @@ def data(look: Look) -> dict[str, Any]:
 
 def _device(one: Known | Unknown) -> dict[str, Any]:
     if isinstance(one, Unknown):
-        return {"name": one.device.name, "known": False, "arch": one.arch, "send": selection.what_to_send(one)}
+        return {"name": one.device.name, "known": False, "arch": one.arch, "send": missed.what_to_send(one)}
     card = one.card
-    return {"name": card.name, "known": True, "chip": card.chip, "arch": one.arch, "family": card.family}
+    return {"name": shown_name(one), "known": True, "chip": card.chip, "arch": one.arch, "family": card.family}
 
 
 def _profile(one: Accepted | Rejected) -> dict[str, Any]:

@@ -233,6 +233,8 @@ class Profile:
     """What the accelerator's compiled code is for: `sm_110`, `gfx1201`; "" where no wheel has to have any."""
     fits: tuple[Fit, ...] = ()
     """What it demands of a machine, one of them; empty: every machine of its platforms."""
+    trials: tuple[Fit, ...] = ()
+    """Machines that it may run on, though nobody has tried."""
     successor: Successor | None = None
     """A profile that is better on the same machines."""
     back_end: str = "cpu"

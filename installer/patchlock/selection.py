@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from patchlock.devices import VENDORS, Card, Known, Unknown, identify
+from patchlock import missed
+from patchlock.devices import Card, Known, Unknown, identify
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.fits import Accepted, Outline, Rejected
-from patchlock.fitting import Attempt, attempt, called, is_integrated, leading_version, missing
+from patchlock.fitting import Attempt, attempt, called, counted, leading_version, missing
 from patchlock.hosts import Host
 from patchlock.platforms import GLIBC_FLOOR, platform_of
 
@@ -58,16 +59,9 @@ def judge(profile: Outline | Profile, host: Host, cards: Sequence[Card] = ()) ->
 
 def _judge(profile: Outline | Profile, host: Host, seen: tuple[Known | Unknown, ...]) -> Accepted | Rejected:
     platform = platform_of(host)
-    reasons: list[str] = []
-    if platform is None:
-        reasons.append(f"no lock can be made for {host.os} on {host.machine}")
-    elif platform not in profile.platforms:
-        reasons.append(f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
-    if host.os == "linux" and host.libc.startswith("musl"):
-        reasons.append("the wheels need glibc; this system has musl")
-    elif (glibc := leading_version(host.libc.removeprefix("glibc "))) is not None and glibc.release < GLIBC_FLOOR:
-        needed = ".".join(map(str, GLIBC_FLOOR))
-        reasons.append(f"the wheels need glibc {needed} or later; this system has {host.libc}")
+    reasons = list(_of_system(host))
+    if platform is not None and platform not in profile.platforms:
+        reasons.insert(0, f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
     best = _best(profile, host, seen)
     if platform is None or reasons:
         return Rejected(profile=profile, reasons=(*reasons, *(best.reasons if best.device is None else ())))
@@ -81,6 +75,17 @@ def _judge(profile: Outline | Profile, host: Host, seen: tuple[Known | Unknown, 
         why=best.why,
         selects=best.fit.selects if best.fit else "",
     )
+
+
+def _of_system(host: Host) -> Iterable[str]:
+    """Say what makes every profile impossible."""
+    if platform_of(host) is None:
+        yield f"no lock can be made for {host.os} on {host.machine}"
+    if host.os == "linux" and host.libc.startswith("musl"):
+        yield "the wheels need glibc; this system has musl"
+    elif (glibc := leading_version(host.libc.removeprefix("glibc "))) is not None and glibc.release < GLIBC_FLOOR:
+        needed = ".".join(map(str, GLIBC_FLOOR))
+        yield f"the wheels need glibc {needed} or later; this system has {host.libc}"
 
 
 def _best(profile: Outline | Profile, host: Host, seen: tuple[Known | Unknown, ...]) -> Attempt:
@@ -123,13 +128,12 @@ def choose(
     """
     ranking = rank(profiles, host, cards)
     if name is not None:
-        return _named(name, ranking)
+        return _named(name, ranking, host, cards)
     turned_down = [one for one in ranking if isinstance(one, Accepted) and one.profile.name in refused]
     ranking = tuple(_refuse(one, refused) for one in ranking)
     fitting = [one for one in ranking if isinstance(one, Accepted)]
     if not fitting:
-        why = "; ".join(f"{r.profile.name}: {' and '.join(r.reasons)}" for r in ranking if isinstance(r, Rejected))
-        raise NoProfileFitsError(f"no profile fits this machine ({why})", remedy="see `patchlock list`")
+        raise _none_fits(host, [one for one in ranking if isinstance(one, Rejected)])
     best, *others = fitting
     ties = [best.profile.name, *(a.profile.name for a in others if a.specificity == best.specificity)]
     if len(ties) > 1:
@@ -141,7 +145,7 @@ def choose(
     return Choice(
         chosen=best,
         why=best.why if best.device else _without_device(seen, is_refused=bool(turned_down)),
-        doubts=tuple(_doubts(best, ranking, seen)),
+        doubts=tuple(missed.doubts(best, ranking, host, seen, turned_down)),
         notes=(
             *(
                 f"{one.profile.name} fits this machine better, but {refused[one.profile.name]}"
@@ -153,6 +157,20 @@ def choose(
     )
 
 
+def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
+    """Say what is common to all profiles, else each profile's reasons."""
+    common = tuple(_of_system(host))
+    platform = platform_of(host)
+    if not common and platform is not None and all(platform not in one.profile.platforms for one in ranking):
+        common = (f"none is for {platform.name}",)
+    if common:
+        has_cure = platform is not None and host.libc
+        remedy = "what can be done: `patchlock doctor`" if has_cure else "which there are: `patchlock list`"
+        return NoProfileFitsError(f"no profile fits this machine: {', and '.join(common)}", remedy=remedy)
+    each = tuple(f"{one.profile.name}: {'; '.join(one.reasons)}" for one in ranking)
+    return NoProfileFitsError("no profile fits this machine", remedy="which there are: `patchlock list`", evidence=each)
+
+
 def _refuse(one: Accepted | Rejected, refused: Mapping[str, str]) -> Accepted | Rejected:
     why = refused.get(one.profile.name)
     if why is None:
@@ -161,19 +179,23 @@ def _refuse(one: Accepted | Rejected, refused: Mapping[str, str]) -> Accepted | 
     return Rejected(profile=one.profile, reasons=(*reasons, why), platform=one.platform)
 
 
-def _named(name: str, ranking: tuple[Accepted | Rejected, ...]) -> Choice:
+def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, cards: Sequence[Card]) -> Choice:
     judged = {one.profile.name: one for one in ranking}
     if name not in judged:
         raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
     found = judged[name]
     if isinstance(found, Accepted):
         return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking)))
-    said = "; ".join(found.reasons)
     if found.platform is None:
-        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {said}')
+        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(found.reasons)}')
     profile = found.profile
     taken = Accepted(profile=profile, platform=found.platform, specificity=profile.specificity, why="it was named")
-    note = f"{name} is taken, though as far as can be seen this machine is none of its kind: {said}"
+    note = f"{name} is taken, though as far as can be seen this machine is none of its kind: {'; '.join(found.reasons)}"
+    seen = tuple(identify(device, cards) for device in host.devices)
+    if (trial := missed.trial(found, host, seen)) is not None and trial.device and trial.fit:
+        taken = dataclasses.replace(taken, device=trial.device, selects=trial.fit.selects)
+        lacks = f"; what it lacks: {' and '.join(trial.reasons)}" if trial.reasons else ""
+        note = f"nobody has tried {name} on {called(trial.device)}; {trial.fit.why}{lacks}"
     return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking)))
 
 
@@ -182,35 +204,9 @@ def _without_device(seen: tuple[Known | Unknown, ...], *, is_refused: bool) -> s
         return "what fits this machine better cannot be used"
     if not seen:
         return "no accelerator was seen"
-    there = [called(one) for one in seen]
+    there = counted(called(one) for one in seen)
     few = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
     return f"no other profile fits with {few}"
-
-
-def _doubts(
-    best: Accepted, ranking: tuple[Accepted | Rejected, ...], seen: tuple[Known | Unknown, ...]
-) -> Iterable[str]:
-    """Say which better profiles were missed by a hair, and which devices nobody knows."""
-    possible = [one for one in ranking if isinstance(one, Rejected) and one.platform is not None]
-    for one in possible:
-        if one.device is not None and one.profile.specificity > best.specificity:
-            yield f"{one.profile.name} would be for {called(one.device)}, but {' and '.join(one.reasons)}"
-    if best.device is not None and not is_integrated(best.device):
-        return
-    profiles = [*(one.profile for one in possible), best.profile]
-    vendors = {fit.vendor for profile in profiles for fit in profile.fits}
-    for device in seen:
-        if isinstance(device, Unknown) and not device.arch and device.device.vendor in vendors:
-            yield f"{called(device)} is unknown to this patchlock; {what_to_send(device)}"
-
-
-def what_to_send(device: Unknown) -> str:
-    """Say what helps us to know a device that is not in the table."""
-    vendor = VENDORS.get(device.device.vendor, device.device.vendor)
-    return (
-        "please open an issue with what `patchlock detect --json` prints (it has no names of you or of this computer), "
-        f'titled "unknown {vendor} card {device.device.vendor}:{device.device.device}"'
-    )
 
 
 def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...]) -> Iterable[str]:

@@ -69,6 +69,16 @@ def _glibc(table: Table, key: str) -> Iterator[Test]:
     yield _bounded("glibc", wanted, lambda host: host.libc.removeprefix("glibc ") if host.libc[:5] == "glibc" else "")
 
 
+def _libc(table: Table, key: str) -> Iterator[Test]:
+    pattern = _regex(table, key, table.text(key))
+    if pattern is not None:
+        yield (
+            lambda facts: (
+                f"the C library is {libc}" if pattern.fullmatch(libc := facts.recording.host.libc) and libc else None
+            )
+        )
+
+
 def _python(table: Table, key: str) -> Iterator[Test]:
     yield _bounded("Python", table.parse(key, specifiers, SpecifierSet()), lambda host: host.python)
 
@@ -290,6 +300,7 @@ CLAUSES: Mapping[str, Callable[[Table, str], Iterator[Test]]] = {
     "jetson": _jetson,
     "release": _release,
     "glibc": _glibc,
+    "libc": _libc,
     "python": _python,
     "python-maker": _maker,
     "versions": _versions,

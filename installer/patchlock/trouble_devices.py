@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from patchlock.devices import Known, Unknown
+from patchlock.devices import Known, Unknown, shown_name
 from patchlock.tables import Table
 from patchlock.troubles import Facts, Test
 
@@ -76,12 +76,10 @@ def _shown(wanted: _Wanted, facts: Facts) -> str | None:
 
 def named(one: Known | Unknown) -> str:
     """Name a device as the table has it, else as its driver does, else by its ids or its maker."""
-    if isinstance(one, Known):
-        return one.card.name
     device = one.device
-    return device.name or (
+    return shown_name(one) or (
         f"{device.vendor}:{device.device}" if device.device else _MAKERS.get(device.vendor, "a card")
     )
 
 
-_MAKERS = {"1002": "a card of AMD", "10de": "a card of NVIDIA", "8086": "a card of Intel"}
+_MAKERS = {"1002": "a card of AMD's", "10de": "a card of NVIDIA's", "8086": "a card of Intel's"}

@@ -125,11 +125,56 @@ def every_card_hidden(facts: Facts) -> str | None:
 
 _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
+
+def arch_list_misses_card(facts: Facts) -> str | None:
+    """Hold where `TORCH_CUDA_ARCH_LIST` names code that no NVIDIA card of this machine runs.
+
+    Code for 8.0 runs on 8.6, and with `+PTX` on all later ones; a name (`Ampere`), or a number that is not understood,
+    proves nothing. What is built for one card of several is meant so.
+
+    Source: https://docs.pytorch.org/docs/stable/cpp_extension.html;
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#binary-compatibility
+    """
+    value = facts.recording.host.variables.get("TORCH_CUDA_ARCH_LIST", "")
+    wanted = [_CAPABILITY.fullmatch(text) for text in re.split(r"[\s;,]+", value) if text]
+    cards = [(one, found) for one in facts.devices if (found := re.fullmatch(r"sm_(\d+)(\d)", one.arch))]
+    if not wanted or not cards or None in wanted:
+        return None
+    for _, card in cards:
+        own = int(card[1]), int(card[2])
+        if any(_runs(own, code) for code in wanted if code is not None):
+            return None
+    return f"TORCH_CUDA_ARCH_LIST={value} has no code for {named(cards[0][0])} ({cards[0][0].arch})"
+
+
+_CAPABILITY = re.compile(r"(?P<major>\d+)\.(?P<minor>\d)(?P<exact>[af])?(?P<ptx>\+PTX)?")
+_JETSON = ((5, 3), (6, 2), (7, 2), (8, 7), (11, 0))
+"""They run no code for other chips of their major number. Source: the CUDA programming guide, binary compatibility."""
+
+
+def _runs(card: tuple[int, int], code: re.Match[str]) -> bool:
+    made = int(code["major"]), int(code["minor"])
+    if made == card or (code["ptx"] is not None and made <= card):
+        return True
+    return not code["exact"] and card not in _JETSON and made[0] == card[0] and made <= card
+
+
+def three_gfx_archs(facts: Facts) -> str | None:
+    """Hold where programs see AMD's cards of three archs or more.
+
+    Source: https://github.com/ROCm/legacy-rocm-build/issues/2874
+    """
+    archs = {one.arch for one in facts.devices if one.arch.startswith("gfx") and not one.device.is_hidden}
+    return f"cards of {', '.join(sorted(archs))}" if len(archs) > 2 else None
+
+
 RULES: Mapping[str, Test] = {
     "adapter-ram-lies": adapter_ram_lies,
+    "arch-list-misses-card": arch_list_misses_card,
     "every-card-hidden": every_card_hidden,
     "family-differs": family_differs,
     "override-names-own-arch": override_names_own_arch,
     "rocm-before-environment": rocm_before_environment,
+    "three-gfx-archs": three_gfx_archs,
     "two-onnxruntimes": two_onnxruntimes,
 }

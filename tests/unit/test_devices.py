@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from patchlock.devices import Card, Known, Unknown, identify
+from patchlock.devices import Card, Known, Unknown, identify, shown_name
 from patchlock.hosts import Device
 
 
@@ -55,3 +57,48 @@ def test_unknown_device_is_not_taken_for_another(device: Device) -> None:
 def test_driver_knows_its_arch_better_than_the_table() -> None:
     found = identify(Device(vendor="1002", device="15d8", revision="c2", arch="gfx909"), CARDS)
     assert found.arch == "gfx909"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Radeon RX 580 Series",
+        "AMD Radeon RX 580",
+        "AMD Radeon(TM) RX 580",
+        "radeon  rx 580",
+        "Radeon\u2122 RX 580 Series",
+    ],
+)
+def test_drivers_write_one_name_in_many_ways(name: str) -> None:
+    card = _card("Radeon RX 580", names=("Radeon RX 580 Series",))
+    assert identify(Device(vendor="1002", name=name), (card,)) == Known(
+        device=Device(vendor="1002", name=name), card=card, arch="gfx902"
+    )
+
+
+def test_name_of_several_chips_names_them_all() -> None:
+    rows = tuple(
+        dataclasses.replace(_card("RTX", vendor="10de", names=("RTX",)), chip=chip) for chip in ("AD104", "AD106")
+    )
+    found = identify(Device(vendor="10de", name="NVIDIA RTX"), rows)
+    assert isinstance(found, Known)
+    assert found.card.chip == "AD104 or AD106"
+
+
+def test_no_name_is_no_card() -> None:
+    assert isinstance(identify(Device(vendor="1002"), (_card("c", names=("AMD",)),)), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("table", "driver", "shown"),
+    [
+        pytest.param("RX 6800/6800 XT / 6900 XT", "AMD Radeon RX 6800", "Radeon RX 6800", id="which of several models"),
+        pytest.param("Graphics / 8060S", "AMD Radeon(TM) 8060S Graphics", "Radeon 8060S Graphics", id="trade marks"),
+        pytest.param("Graphics / 8060S", "AMD Radeon(TM) Graphics", "Graphics / 8060S", id="driver says less"),
+        pytest.param("RX 6800/6900", "Navi 21 [RX 6800/6900]", "RX 6800/6900", id="driver says as much"),
+        pytest.param("Vega 8", "AMD Radeon(TM) Vega 8 Graphics", "Vega 8", id="one model"),
+    ],
+)
+def test_person_reads_the_model(table: str, driver: str, shown: str) -> None:
+    device = Device(vendor="1002", device="15d8", name=driver)
+    assert shown_name(identify(device, (_card(table),))) == shown

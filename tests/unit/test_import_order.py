@@ -52,7 +52,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("fit_tables", "device_tables", "fitting", "device_choice"), 1),
     **dict.fromkeys(("toml_files", "machine_tables", "pretended", "kept_choice"), 2),
     **dict.fromkeys(("choosing", "looking"), 3),
-    **dict.fromkeys(("selection", "planning", "lockfile", "compatibility", "launch_scripts"), 1),
+    **dict.fromkeys(("selection", "missed", "planning", "lockfile", "compatibility", "launch_scripts"), 1),
     **dict.fromkeys(("lock_diff", "exports", "pairing", "index_pages", "index_tables", "records"), 1),
     **dict.fromkeys(("conflicts", "conflict_search", "conflict_versions", "askers", "corrections", "reasons"), 1),
     **dict.fromkeys(("asking", "explaining", "alternatives"), 2),

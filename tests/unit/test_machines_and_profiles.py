@@ -138,15 +138,9 @@ def chosen(host: Host) -> Choice:
             id="NVIDIA in WSL2, where no PCI id is seen",
         ),
         pytest.param(
-            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
-            "cpu",
-            "no other profile fits with GeForce RTX 5090 (sm_120)",
-            id="Blackwell, for which the locked torch has no code",
-        ),
-        pytest.param(
             linux(Device(vendor="10de", device="ffff", arch="sm_86"), nodes=(NVIDIA,)),
             "cuda-linux",
-            "this machine has NVIDIA card (sm_86, 10de:ffff), and the locked torch has code for it",
+            "this machine has a card of NVIDIA's (sm_86, 10de:ffff), and the locked torch has code for it",
             id="unknown id whose driver says the arch",
         ),
         pytest.param(
@@ -155,12 +149,10 @@ def chosen(host: Host) -> Choice:
             "this machine has Jetson AGX Thor (sm_110), and the locked torch has code for sm_110",
             id="Thor",
         ),
-        pytest.param(ORIN, "cpu", "no other profile fits with Jetson Orin (sm_87)", id="Orin on the same JetPack"),
-        pytest.param(GB10, "cpu", "no other profile fits with GB10 (sm_121)", id="DGX Spark"),
         pytest.param(
             linux(Device(vendor="8086", device="a780"), VMWARE),
             "cpu",
-            "no other profile fits with UHD Graphics 770, 15ad card (15ad:0405)",
+            "no other profile fits with UHD Graphics 770, a card (15ad:0405)",
             id="no card of a vendor that any profile is for",
         ),
     ],
@@ -170,6 +162,10 @@ def test_machine_gets_its_profile_without_a_doubt(host: Host, profile: str, why:
     assert (found.chosen.profile.name, found.why, found.doubts) == (profile, why, ())
 
 
+OTHER = (
+    "if that will do, name it (--profile cpu), and ask for one in an issue with what `patchlock detect --json` prints"
+)
+DIRECTML = "directml-vega may run there, as DirectML runs on every card with DirectX 12, but nobody has tried: --profile directml-vega"
 SEND = (
     "is unknown to this patchlock; please open an issue with what `patchlock detect --json` prints (it has no names of "
     "you or of this computer), titled"
@@ -207,8 +203,7 @@ SEND = (
                 nodes=(NVIDIA,),
                 variables={"CUDA_VISIBLE_DEVICES": ""},
             ),
-            "cuda-linux would be for GeForce RTX 4090 (sm_89), but GeForce RTX 4090 (sm_89) is hidden by "
-            "CUDA_VISIBLE_DEVICES",
+            "cuda-linux would be for GeForce RTX 4090 (sm_89), but it is hidden by CUDA_VISIBLE_DEVICES",
             id="hidden by an empty variable",
         ),
         pytest.param(
@@ -218,14 +213,78 @@ SEND = (
         ),
         pytest.param(
             windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
-            "zluda-rdna4 would be for Radeon RX 9060 XT (gfx1200), but Radeon RX 9060 XT (gfx1200) does not work "
-            "(ConfigManagerErrorCode 43)",
+            "zluda-rdna4 would be for Radeon RX 9060 XT (gfx1200), but it does not work (ConfigManagerErrorCode 43)",
             id="stopped by Windows",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="9999")),
-            f'AMD card (1002:9999) {SEND} "unknown AMD card 1002:9999"',
+            f'a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"',
             id="unknown card",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", name="AMD Radeon(TM) Graphics")),
+            f'AMD Radeon(TM) Graphics {SEND} "unknown AMD card AMD Radeon(TM) Graphics"',
+            id="a name that many cards have, and no id",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de")), f'a card of NVIDIA\'s {SEND} "unknown NVIDIA card"', id="nothing known"
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", is_hidden=True), nodes=(NVIDIA,), variables={"CUDA_VISIBLE_DEVICES": ""}),
+            "a card of NVIDIA's is hidden by CUDA_VISIBLE_DEVICES, and cpu leaves it unused; take the variable away, or name "
+            "--profile cpu",
+            id="hidden, and nothing known",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
+            f"no profile is for GeForce RTX 5090 (sm_120) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            id="Blackwell, for which the locked torch has no code",
+        ),
+        pytest.param(
+            ORIN,
+            f"no profile is for Jetson Orin (sm_87) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            id="Orin on Thor's JetPack",
+        ),
+        pytest.param(
+            GB10,
+            f"no profile is for GB10 (sm_121) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            id="DGX Spark",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="1586", name="Radeon 8060S"), nodes=(KFD,)),
+            f"no profile is for Radeon 8060S (gfx1151) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            id="Strix Halo",
+        ),
+        pytest.param(
+            windows(RTX_4090, RTX_4090),
+            f"no profile is for GeForce RTX 4090 (sm_89) on windows-amd64, and cpu leaves it unused; {DIRECTML}",
+            id="NVIDIA on Windows, two alike",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="74a1"), Device(vendor="1002", device="74a1"), nodes=(KFD,)),
+            "no profile is for Instinct MI300X (gfx942) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
+            "as its torch has code for this card, but nobody has tried: --profile rocm-linux",
+            id="Instinct, which torch has code for",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="738c"), container="docker"),
+            "no profile is for Instinct MI100 (gfx908) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
+            "as its torch has code for this card, but nobody has tried: --profile rocm-linux (what it lacks: /dev/kfd is "
+            "not there)",
+            id="Instinct that nobody may open",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
+            "no profile is for Radeon RX 6700 XT (gfx1031) on linux-x86_64, and cpu leaves it unused; rocm-linux may run "
+            "there, as its code for gfx1030 runs on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has "
+            "tried: --profile rocm-linux",
+            id="brother of a chip that torch has code for",
+        ),
+        pytest.param(
+            windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
+            "GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 Laptop GPU (sm_86) does not "
+            "work (ConfigManagerErrorCode 43), and cpu leaves it unused",
+            id="stopped by Windows, and nothing is for it",
         ),
     ],
 )
@@ -238,6 +297,47 @@ def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
     found = chosen(windows(VEGA_8, Device(vendor="1002", device="9999", name="Radeon RX 9999")))
     assert found.chosen.profile.name == "directml-vega"
     assert found.doubts == (f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999"',)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(linux(Device(vendor="1002", device="67df"), nodes=(KFD,)), id="Polaris on Linux"),
+        pytest.param(windows(Device(vendor="8086", device="a780")), id="graphics of an Intel processor"),
+        pytest.param(linux(Device(vendor="1002", device="1636", is_hidden=True)), id="hidden graphics of a processor"),
+        pytest.param(linux(Device(vendor="1002", device="1636", trouble="t")), id="broken graphics of a processor"),
+        pytest.param(
+            linux(Device(vendor="1002", device="1636"), Device(vendor="1002", is_hidden=True)), id="one chosen"
+        ),
+    ],
+)
+def test_card_that_nothing_computes_on_is_no_doubt(host: Host) -> None:
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
+
+
+def test_card_is_no_doubt_where_another_is_used() -> None:
+    other = Device(vendor="1002", device="74a1")
+    assert chosen(linux(RTX_4090, other, nodes=(NVIDIA, KFD))).doubts == ()
+
+
+def test_card_of_a_profile_that_the_app_refuses_is_no_doubt() -> None:
+    found = choose(
+        OUTLINES.values(), linux(XT, nodes=(KFD,)), CARDS, refused={"rocm-linux": "the app has no lock for it"}
+    )
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
+    assert found.notes == ("rocm-linux fits this machine better, but the app has no lock for it",)
+
+
+def test_named_profile_takes_a_card_on_which_nobody_has_tried_it() -> None:
+    cards = (RAPHAEL, Device(vendor="1002", device="73df", number="1"))
+    host = linux(*cards, nodes=(Node(path="/dev/kfd", is_usable=False),))
+    found = choose(OUTLINES.values(), host, CARDS, "rocm-linux")
+    assert " ".join(found.notes) == (
+        "nobody has tried rocm-linux on Radeon RX 6700/6700 XT/6750 XT / 6800M/6850M XT (gfx1031); its code for gfx1030 runs "
+        "on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set; what it lacks: this user may not open /dev/kfd"
+    )
+    assert device_choice.select(found.chosen, host, CARDS).variables == {"HIP_VISIBLE_DEVICES": "1"}
 
 
 def test_module_of_amds_own_makes_an_old_kernel_do() -> None:
@@ -255,7 +355,7 @@ def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:
     assert found.notes == (
         (
             "cuda-linux is taken, though as far as can be seen this machine is none of its kind: it is for NVIDIA's sm_50, "
-            "sm_52, sm_60, sm_61, sm_70, sm_75 and 4 more; no card of NVIDIA's was seen"
+            "sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen"
         ),
     )
 

@@ -107,8 +107,7 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             MAC,
             None,
             NoProfileFitsError,
-            "no profile fits this machine (cuda: it is for linux-x86_64, windows-amd64; this is macos-arm64; "
-            "rocm: it is for linux-x86_64; this is macos-arm64); see `patchlock list`",
+            "no profile fits this machine: none is for macos-arm64; which there are: `patchlock list`",
             id="none",
         ),
         pytest.param(
@@ -116,17 +115,26 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             Host(os="linux", machine="aarch64", libc="musl"),
             None,
             NoProfileFitsError,
-            "no profile fits this machine (cuda: it is for linux-x86_64, windows-amd64; this is linux-aarch64 and "
-            "the wheels need glibc; this system has musl); see `patchlock list`",
-            id="none-for-two-reasons",
+            "no profile fits this machine: the wheels need glibc; this system has musl; what can be done: `patchlock doctor`",
+            id="none-for-a-reason-that-all-have",
         ),
         pytest.param(
-            (NEEDY,),
+            (NEEDY, _profile("cuda", 10, ("windows-amd64",))),
             LINUX,
             None,
             NoProfileFitsError,
-            "no profile fits this machine (needy: it is for AMD's gfx1201; no card of AMD's was seen); see `patchlock list`",
+            "no profile fits this machine; which there are: `patchlock list`\n"
+            "  cuda: it is for windows-amd64; this is linux-x86_64\n"
+            "  needy: it is for AMD's gfx1201; no card of AMD's was seen",
             id="none-but-one-on-request",
+        ),
+        pytest.param(
+            (CPU, CUDA),
+            RISCV,
+            None,
+            NoProfileFitsError,
+            "no profile fits this machine: no lock can be made for linux on riscv64; which there are: `patchlock list`",
+            id="none-for-no-such-machine",
         ),
         pytest.param(
             (CPU, CUDA),

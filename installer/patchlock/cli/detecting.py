@@ -40,7 +40,7 @@ def detect_command(why_not: str | None, catalogue: Path | None, as_json: bool) -
         if as_json:
             output.succeed("detect", {"profile": why_not, "reasons": list(reasons)})
         else:
-            click.echo(f"{why_not}\n" + "\n".join(f"  {reason}" for reason in reasons))
+            click.echo(f"{why_not}\n{output.sentences(reasons)}")
     elif as_json:
         output.succeed("detect", looking.data(look))
     else:
@@ -61,7 +61,7 @@ def _text(look: Look) -> str:
         parts.append("Not seen\n" + output.rows([(failure.probe, failure.why) for failure in host.failures]))
     notes = (*look.notes, *look.doubts)
     if notes:
-        parts.append("Notes\n" + "\n".join(f"  {note}" for note in notes))
+        parts.append("Notes\n" + output.sentences(notes))
     return "\n\n".join(parts)
 
 
@@ -84,10 +84,10 @@ def _machine(host: Host) -> list[tuple[str, str]]:
 
 
 def _device(one: Known | Unknown) -> tuple[str, ...]:
-    from patchlock.devices import VENDORS, Known
+    from patchlock.devices import VENDORS, Known, shown_name
 
     device = one.device
-    name = one.card.name if isinstance(one, Known) else device.name
+    name = shown_name(one)
     ids = ":".join(filter(None, [device.vendor, device.device])) + (
         f" rev {device.revision}" if device.revision else ""
     )

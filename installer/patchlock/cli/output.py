@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -186,12 +186,32 @@ def progress(as_json: bool) -> Silent | Plain | Live:
 
 
 def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> str:
-    """Lay out names and values in two columns; a value of several lines stays in its column."""
+    """Lay out names and values in two columns; a value of several lines, or long on a terminal, stays in its column."""
     pairs = list(pairs.items()) if isinstance(pairs, Mapping) else pairs
     width = max((len(name) for name, _ in pairs), default=0)
     lines = []
     for name, value in pairs:
-        first, *others = value.split("\n")
+        first, *others = [part for line in value.split("\n") for part in _wrapped(line, indent + width + 2)]
         lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
         lines += [f"{' ' * (indent + width)}  {other}".rstrip() for other in others]
     return "\n".join(lines)
+
+
+def sentences(lines: Iterable[str], indent: int = 2) -> str:
+    """Lay out sentences, each in lines of its own; on a terminal those after its first stand further in."""
+    each = (f"\n{' ' * (indent + 2)}".join(_wrapped(line, indent + 2)) for line in lines)
+    return "\n".join(f"{' ' * indent}{text}" for text in each)
+
+
+def _wrapped(line: str, beside: int) -> list[str]:
+    """Break a line between words, where a terminal would break it anywhere; a command to be pasted stays whole."""
+    if line.startswith("$ ") or not is_terminal(sys.stdout):
+        return [line]
+    import shutil
+    import textwrap
+
+    room = shutil.get_terminal_size().columns - beside
+    narrow = 30
+    if room < narrow:
+        return [line]
+    return textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
