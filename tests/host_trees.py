@@ -176,7 +176,8 @@ TREES: Mapping[str, Mapping[str, str]] = {
 
 
 def write(root: Path, tree: Tree) -> Path:
-    """Write a tree; give its root."""
+    """Write a tree, of a system whose kernel tells of its buses; give its root."""
+    (root / "sys" / "bus").mkdir(parents=True, exist_ok=True)
     for path, content in tree.items():
         at = root / path
         at.parent.mkdir(parents=True, exist_ok=True)

@@ -30,9 +30,10 @@ class Look:
 
     @property
     def others(self) -> tuple[tuple[Accepted | Rejected, tuple[str, ...]], ...]:
-        """Name the profiles that are not chosen, with every reason."""
+        """Name the profiles that are not chosen, with every reason; those for other systems last."""
         chosen = self.choice.chosen.profile.name if self.choice else ""
-        return tuple((one, self.why_not(one.profile.name)) for one in self.ranking if one.profile.name != chosen)
+        near = sorted(self.ranking, key=lambda one: one.platform is None)
+        return tuple((one, self.why_not(one.profile.name)) for one in near if one.profile.name != chosen)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ Profile
 
 Others
   cpu                  it fits, but rocm-linux is narrower
-  cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75 and 4 more; no card of NVIDIA's was seen
+  cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen
   cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
   directml-vega        it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
   zluda-rdna4          it is for windows-amd64; this is linux-x86_64
@@ -144,8 +144,9 @@ def test_detect_says_what_fits_nowhere_and_goes_on(face: Face, pretend: Callable
     done = face("detect", "--catalogue", str(ROOT))
     assert done.returncode == 0
     assert (
-        "Profile\n  none  no profile fits this machine (cpu: no lock can be made for linux on riscv64;" in done.stdout
-    )
+        "Profile\n  none  no profile fits this machine: no lock can be made for linux on riscv64; which there are: "
+        "`patchlock list`\n"
+    ) in done.stdout
 
 
 def test_thousand_devices_are_shown(face: Face, pretend: Callable[[Host], Path]) -> None:
@@ -159,8 +160,8 @@ def test_thousand_devices_are_shown(face: Face, pretend: Callable[[Host], Path])
     )
     done = face("detect", "--catalogue", str(ROOT))
     assert done.returncode == 0
-    assert "this machine has AMD card (1002:0000), AMD card (1002:0001)," in done.stdout
-    assert "and 994 more" in done.stdout
+    assert "this machine has a card of AMD's (1002:0000), a card of AMD's (1002:0001)," in done.stdout
+    assert "and 988 more" in done.stdout
 
 
 # --- plan and install -------------------------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     assert done.returncode == 0
     assert done.stderr.splitlines()[:2] == [
         f"pretended machine: PATCHLOCK_HOST={path}",
-        "profile tiny: no other profile fits with AMD card (gfx1201, 1002:7550)",
+        "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
     ]
     assert locked.app.is_file()
 
@@ -214,12 +215,12 @@ def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
     done = face("install", "mini")
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        "profile tiny: no other profile fits with AMD card (gfx1201, 1002:7550)",
+        "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
         (
             "error[uncertain-choice]: tiny fits this machine, but a better profile may have been missed; if tiny is meant, name "
             "it: --profile tiny"
         ),
-        "  needy would be for AMD card (gfx1201, 1002:7550), but this user may not open /dev/kfd, only the group render may",
+        "  needy would be for a card of AMD's (gfx1201, 1002:7550), but this user may not open /dev/kfd, only the group render may",
     ]
     told = json.loads(face("install", "mini", "--json").stdout)
     assert told["error"]["code"] == "uncertain-choice"
@@ -290,7 +291,7 @@ def test_installed_app_keeps_its_profile_and_its_device(
     assert face("lock", "mini", "--profile", "needy").returncode == 0
     done = face("install", "mini")
     assert done.returncode == 0, done.stderr
-    assert "profile needy: this machine has AMD card (gfx1201, 1002:7550), as the tests want it" in done.stderr
+    assert "profile needy: this machine has a card of AMD's (gfx1201, 1002:7550), as the tests want it" in done.stderr
     folder = tmp_path / "installed" / "mini@needy"
     assert json.loads((folder / "choice.json").read_text(encoding="utf-8"))["device"] == {"HIP_VISIBLE_DEVICES": "1"}
 
@@ -353,7 +354,7 @@ def test_person_at_a_terminal_is_asked(
         os.close(theirs)
         said = _read_all(ours)
         code = started.wait(timeout=120)
-    assert "note: needy would be for AMD card (gfx1201, 1002:7550), but /dev/kfd is not there" in said
+    assert "note: needy would be for a card of AMD's (gfx1201, 1002:7550), but /dev/kfd is not there" in said
     assert "install on tiny all the same? [y/N]" in said
     assert error in said
     assert code == 1

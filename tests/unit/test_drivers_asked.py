@@ -166,6 +166,7 @@ def test_nvml_answers_without_nvidia_smi(tmp_path: Path) -> None:
 def test_libraries_are_left_alone_where_the_kernel_has_no_driver(tmp_path: Path) -> None:
     """NVIDIA's make device nodes that lead nowhere."""
     init = f'fclose(fopen("{tmp_path}/made", "w")); return 0;'
+    write(tmp_path, {})
     _compile(NVML, tmp_path / "usr/lib/libnvidia-ml.so.1", INIT=init, MEMORY="0")
     _compile(CUDA, tmp_path / "usr/lib/libcuda.so.1", INIT=init)
     host = look(tmp_path, PATH=_smi(tmp_path, f"touch {tmp_path}/made"))

@@ -104,3 +104,9 @@ name = "later"
         '27: successor.why: the key "why" is missing; write why = a text',
         '27: successor.source: the key "source" is missing; write source = a text',
     ]
+
+
+def test_trials_have_the_keys_of_fits_and_are_none() -> None:
+    found, problems = _read(HEAD + '[[trial]]\nvendor = "10de"\narchs = ["sm_89"]\nwhy = "w"\nsource = "s"\nzzz = 1\n')
+    assert (found.fits, [fit.archs for fit in found.trials]) == ((), [("sm_89",)])
+    assert [problem.partition(";")[0] for problem in problems] == ['10: trial[0].zzz: the key "zzz" is unknown']

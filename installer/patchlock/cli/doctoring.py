@@ -143,7 +143,11 @@ _SHELLS = {"sh": "terminal", "powershell": "PowerShell on Windows"}
 
 
 def _text(finding: Finding, app: str, python: str) -> str:
-    rows = [("why", finding.why.strip()), ("seen", "\n".join(finding.evidence))]
+    why = finding.why.strip()
+    rows = [
+        ("why", " ".join(why.split()) if output.is_terminal(sys.stdout) else why),
+        ("seen", "\n".join(finding.evidence)),
+    ]
     for remedy in finding.remedies:
         rows += _remedy(remedy, app, python)
     rows.append(("source", "\n".join(finding.sources)))
@@ -166,7 +170,8 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
     if findings:
         sure = sum(finding.confidence == "certain" for finding in findings)
         others = len(findings) - sure
-        return f"{sure} certain, {others} less so; run `patchlock doctor{named}` again after each cure"
+        numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
+        return f"{numbers}; run `patchlock doctor{named}` again after each cure"
     send = f"patchlock doctor{named} --says-file LOG --json > doctor.json"
     return (
         "none of the known troubles matches; nothing is guessed.\n"
