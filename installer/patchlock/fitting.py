@@ -89,9 +89,7 @@ def missing(fits: tuple[Fit, ...], seen: Iterable[Known | Unknown]) -> str:
     vendor = fits[0].vendor
     wanted = list(dict.fromkeys(name for fit in fits for name in fit.archs or fit.families))
     there = counted(
-        called(one) + (", which is hidden" if one.device.is_hidden else "")
-        for one in seen
-        if one.device.vendor == vendor
+        called(one) + (" that is hidden" if one.device.is_hidden else "") for one in seen if one.device.vendor == vendor
     )
     maker = VENDORS[vendor]
     instead = f"this machine has {_listed(there)}" if there else f"no card of {maker}'s was seen"

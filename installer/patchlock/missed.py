@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from patchlock.devices import NOT_WORTH_IT, VENDORS, Known, Unknown
 from patchlock.fits import Accepted, Rejected
@@ -15,6 +15,7 @@ def doubts(
     ranking: Sequence[Accepted | Rejected],
     host: Host,
     seen: Sequence[Known | Unknown],
+    refused: Container[str] = (),
     turned_down: Sequence[Accepted] = (),
 ) -> Iterator[str]:
     """Say which better profiles were missed by a hair, and which devices nobody knows or nothing is for; sentences.
@@ -24,7 +25,8 @@ def doubts(
         ranking: every profile, judged.
         host: the machine.
         seen: its devices.
-        turned_down: profiles that fit, but cannot be what is asked for; of their devices others speak.
+        refused: names of profiles that cannot be what is asked for.
+        turned_down: those of them that fit; of their devices others speak.
     """
     possible = [one for one in ranking if isinstance(one, Rejected) and one.platform is not None]
     near = [one for one in possible if one.device is not None and one.profile.specificity > best.specificity]
@@ -41,26 +43,30 @@ def doubts(
         name = called(device)
         if device.device.is_hidden and device.device.vendor in shown:
             continue  # a variable that leaves another one is a choice between them
-        if name not in told and (said := _unused(device, best, possible, host)):
+        if name not in told and (said := _unused(device, best, possible, host, refused)):
             told.append(name)
             yield said
 
 
-def _unused(device: Known | Unknown, best: Accepted, possible: Sequence[Rejected], host: Host) -> str:
+def _unused(
+    device: Known | Unknown, best: Accepted, possible: Sequence[Rejected], host: Host, refused: Container[str]
+) -> str:
     """Say that nothing is for a device, and what can be done; "" where that is as it should be."""
     name, cpu = called(device), best.profile.name
     is_weak = isinstance(device, Known) and device.card.family in NOT_WORTH_IT
-    if device.device.vendor not in VENDORS:
+    own = [one.profile for one in possible if any(fit.vendor == device.device.vendor for fit in one.profile.fits)]
+    if device.device.vendor not in VENDORS or (own and all(profile.name in refused for profile in own)):
         return ""
     if device.device.trouble:
-        return "" if is_weak else f"{name} does not work ({device.device.trouble}), and {cpu} leaves it unused"
+        because = f"{name} does not work ({device.device.trouble}), and {cpu} leaves it unused"
+        return "" if is_weak else f"{because}; ask `patchlock doctor`"
     if device.device.is_hidden:
         if is_weak:
             return ""
         by = hidden_by(host, device.device.vendor) or "a variable"
         return f"{name} is hidden by {by}, and {cpu} leaves it unused; take the variable away, or name --profile {cpu}"
     for one in possible:
-        found = trial(one, host, (device,))
+        found = None if one.profile.name in refused else trial(one, host, (device,))
         if found is not None and found.fit is not None:
             other = one.profile.name
             lacks = f" (what it lacks: {' and '.join(found.reasons)})" if found.reasons else ""

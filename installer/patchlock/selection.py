@@ -145,7 +145,7 @@ def choose(
     return Choice(
         chosen=best,
         why=best.why if best.device else _without_device(seen, is_refused=bool(turned_down)),
-        doubts=tuple(missed.doubts(best, ranking, host, seen, turned_down)),
+        doubts=tuple(missed.doubts(best, ranking, host, seen, refused, turned_down)),
         notes=(
             *(
                 f"{one.profile.name} fits this machine better, but {refused[one.profile.name]}"

@@ -283,7 +283,7 @@ SEND = (
         pytest.param(
             windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
             "GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 Laptop GPU (sm_86) does not "
-            "work (ConfigManagerErrorCode 43), and cpu leaves it unused",
+            "work (ConfigManagerErrorCode 43), and cpu leaves it unused; ask `patchlock doctor`",
             id="stopped by Windows, and nothing is for it",
         ),
     ],
@@ -317,8 +317,7 @@ def test_card_that_nothing_computes_on_is_no_doubt(host: Host) -> None:
 
 
 def test_card_is_no_doubt_where_another_is_used() -> None:
-    other = Device(vendor="1002", device="74a1")
-    assert chosen(linux(RTX_4090, other, nodes=(NVIDIA, KFD))).doubts == ()
+    assert chosen(linux(RTX_4090, MI300X, nodes=(NVIDIA, KFD))).doubts == ()
 
 
 def test_card_of_a_profile_that_the_app_refuses_is_no_doubt() -> None:
@@ -327,6 +326,20 @@ def test_card_of_a_profile_that_the_app_refuses_is_no_doubt() -> None:
     )
     assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
     assert found.notes == ("rocm-linux fits this machine better, but the app has no lock for it",)
+
+
+MI300X = Device(vendor="1002", device="74a1")
+
+
+def test_card_is_no_doubt_where_the_app_refuses_all_profiles_of_its_maker() -> None:
+    host = linux(MI300X, nodes=(KFD,))
+    assert choose(OUTLINES.values(), host, CARDS, refused={"rocm-linux": "r"}).doubts == ()
+    assert len(choose(OUTLINES.values(), host, CARDS, refused={"cuda-linux": "r"}).doubts) == 1
+
+
+def test_trial_that_the_app_refuses_is_not_offered() -> None:
+    [doubt] = choose(OUTLINES.values(), windows(RTX_4090), CARDS, refused={"directml-vega": "r"}).doubts
+    assert doubt == f"no profile is for GeForce RTX 4090 (sm_89) on windows-amd64, and cpu leaves it unused; {OTHER}"
 
 
 def test_named_profile_takes_a_card_on_which_nobody_has_tried_it() -> None:
