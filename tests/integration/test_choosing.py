@@ -367,3 +367,12 @@ def _read_all(terminal: int) -> str:
             said += part
     os.close(terminal)
     return said.decode(errors="replace")
+
+
+def test_list_names_the_better_profile_of_the_same_machine(face: Face) -> None:
+    titles = {
+        one["name"]: one
+        for one in json.loads(face("list", "--json", "--catalogue", str(ROOT)).stdout)["data"]["profiles"]
+    }
+    assert (titles["zluda-rdna4"]["successor"], titles["cpu"]["successor"]) == ("rocm-windows", "")
+    assert "ZLUDA (better on the same machine: rocm-windows)" in face("list", "--catalogue", str(ROOT)).stdout

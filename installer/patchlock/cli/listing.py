@@ -113,8 +113,8 @@ def _missing(found: tuple[Standing, ...]) -> list[str]:
 
 def _title(profile: Profile) -> str:
     """Say what a machine is, and which profile does better on it, where the profile knows one."""
-    successor = getattr(profile, "successor", "")
-    return f"{profile.title} (better on the same machine: {successor})" if successor else profile.title
+    after = profile.successor
+    return f"{profile.title} (better on the same machine: {after.name})" if after else profile.title
 
 
 def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]]]:
@@ -135,7 +135,12 @@ def _data(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[Sta
     return {
         "apps": [_app_data(app, profiles) for app in apps],
         "profiles": [
-            {"name": p.name, "title": p.title, "python": str(p.python), "successor": getattr(p, "successor", "")}
+            {
+                "name": p.name,
+                "title": p.title,
+                "python": str(p.python),
+                "successor": p.successor.name if p.successor else "",
+            }
             for p in profiles
         ],
         "pairs": [
