@@ -5,12 +5,18 @@ from __future__ import annotations
 import datetime
 from urllib.parse import quote
 
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 
 from patchlock import declarations
 from patchlock.errors import nearest
-from patchlock.model import Keep, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import Keep, RecordedIndex, RecordedSdist, RecordedWheel, Sha256
 from patchlock.platforms import PLATFORMS
 from patchlock.tables import Table, requirement, sha256
 
@@ -47,7 +53,27 @@ def index(root: Table, name: str) -> RecordedIndex:
             row.problem("filename", f'"{filename}" is there already', "keep the one that the index has now")
         seen.add(filename)
         row.finish()
-    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep)
+    sdists = tuple(_sdist(row, url) for row in root.tables("sdist"))
+    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep, sdists=sdists)
+
+
+def _sdist(row: Table, url: str) -> RecordedSdist:
+    filename = row.text("filename")
+    try:
+        name, number = parse_sdist_filename(filename)
+    except InvalidSdistFilename:
+        row.problem("filename", f'"{filename}" is not the name of an sdist')
+        name, number = canonicalize_name("nothing"), Version("0")
+    sdist = RecordedSdist(
+        name=name,
+        version=number,
+        filename=filename,
+        url=row.text("url", f"{url}/{quote(filename)}"),
+        sha256=row.parse("sha256", sha256, Sha256("")),
+        source=row.text("source"),
+    )
+    row.finish()
+    return sdist
 
 
 def _keep(table: Table) -> Keep:

@@ -38,7 +38,7 @@ from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
 from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedSdist, RecordedWheel, Sha256
 from patchlock.recipes import InTree, fits
 from patchlock.requirement_files import RequirementLine
 from patchlock.sources import Undecodable, decode
@@ -190,8 +190,8 @@ def prepare(order: Order, folder: Path) -> tuple[str, ...]:
     for file, lines in given.items():
         (folder / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     fitting = {index.name: _fitting(index, order) for index in order.indexes}
-    for index, wheels in fitting.items():
-        _write_index(folder / "indexes" / index, wheels)
+    for index, files in fitting.items():
+        _write_index(folder / "indexes" / index, files)
     (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
     arguments = [
         *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
@@ -205,41 +205,42 @@ def prepare(order: Order, folder: Path) -> tuple[str, ...]:
     return tuple(arguments)
 
 
-def _fitting(index: RecordedIndex, order: Order) -> tuple[RecordedWheel, ...]:
-    return tuple(w for w in index.wheels if compatibility.best_wheel([w.filename], order.platform, order.profile))
+def _fitting(index: RecordedIndex, order: Order) -> tuple[RecordedWheel | RecordedSdist, ...]:
+    wheels = (w for w in index.wheels if compatibility.best_wheel([w.filename], order.platform, order.profile))
+    return (*wheels, *(sdist for sdist in index.sdists if sdist.name in order.rules.source_builds))
 
 
-def _write_index(folder: Path, wheels: tuple[RecordedWheel, ...]) -> None:
+def _write_index(folder: Path, files: tuple[RecordedWheel | RecordedSdist, ...]) -> None:
     """Write a PEP 503 index whose links lead to the vendor, so that uv locks the real address without asking it."""
-    for name in {wheel.name for wheel in wheels}:
+    for name in {file.name for file in files}:
         rows = "".join(
-            f'<a href="{html.escape(wheel.url)}#sha256={wheel.sha256}"{_time(wheel)}>{html.escape(wheel.filename)}</a>'
+            f'<a href="{html.escape(file.url)}#sha256={file.sha256}"{_time(file)}>{html.escape(file.filename)}</a>'
             "<br>\n"
-            for wheel in wheels
-            if wheel.name == name
+            for file in files
+            if file.name == name
         )
         (folder / name).mkdir(parents=True)
         (folder / name / "index.html").write_text(f"<!DOCTYPE html>\n{rows}", encoding="utf-8")
 
 
-def _time(wheel: RecordedWheel) -> str:
-    return f' data-upload-time="{wheel.uploaded}"' if wheel.uploaded else ""
+def _time(file: RecordedWheel | RecordedSdist) -> str:
+    return f' data-upload-time="{file.uploaded}"' if isinstance(file, RecordedWheel) and file.uploaded else ""
 
 
-def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel, ...]], folder: Path) -> str:
+def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel | RecordedSdist, ...]], folder: Path) -> str:
     lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
     # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
-    untimed = {wheel.name: "" for wheels in fitting.values() for wheel in wheels if not wheel.uploaded}
+    untimed = {file.name: "" for files in fitting.values() for file in files if not _time(file)}
     cut_offs = dict(order.cut_offs) | untimed
     if order.as_of and cut_offs:
         pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
         lines.append(f"exclude-newer-package = {{ {pairs} }}")
-    for index, wheels in fitting.items():
-        if wheels:
+    for index, files in fitting.items():
+        if files:
             url = (folder / "indexes" / index).as_uri()
             lines += ["", "[[index]]", f"name = {json.dumps(index)}", f"url = {json.dumps(url)}"]
     metadata: dict[tuple[NormalizedName, Version], RecordedWheel] = {}
-    for wheel in (wheel for wheels in fitting.values() for wheel in wheels):
+    for wheel in (one for files in fitting.values() for one in files if isinstance(one, RecordedWheel)):
         fullest = metadata.setdefault((wheel.name, wheel.version), wheel)
         if len(str(wheel.requires)) > len(str(fullest.requires)):  # the one that kept its specifiers
             metadata[wheel.name, wheel.version] = wheel
@@ -353,7 +354,8 @@ def _locked(order: Order, package: Package, reasons: list[str]) -> LockedPackage
             remedy="pin another version with a patch, or allow the build with a [[build]] table",
         )
     url = artifact.url or ""
-    recorded = {wheel.url: wheel for index in order.indexes for wheel in index.wheels}
+    recorded = {wheel.url for index in order.indexes for wheel in index.wheels}
+    recorded |= {sdist.url for index in order.indexes for sdist in index.sdists}
     if "sha256" not in artifact.hashes or package.version is None:
         raise PolicyError(f"the index gives no sha256 for {_filename(url)}", where=order.app.name)
     return LockedPackage(

@@ -196,6 +196,18 @@ class RecordedWheel:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedSdist:
+    """One sdist that only this index has; what it requires stands in a [[metadata]] table."""
+
+    name: NormalizedName
+    version: Version
+    filename: str
+    url: str
+    sha256: Sha256
+    source: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Keep:
     """Which wheels of an index are recorded."""
 
@@ -216,6 +228,7 @@ class RecordedIndex:
     origin: Origin
     keep: Keep | None = None
     """None where nobody has said; then the index cannot be refreshed."""
+    sdists: tuple[RecordedSdist, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

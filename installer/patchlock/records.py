@@ -179,7 +179,7 @@ def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) 
     """Write a recorded index as text: sorted, so that the same wheels give the same text.
 
     Args:
-        index: whose head is written.
+        index: whose head and sdists are written.
         wheels: what it holds.
         comment: the lines above its head, each with `#`.
     """
@@ -198,6 +198,11 @@ def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) 
         lines.append(f"source = {_toml(wheel.source)}")
         if wheel.url != f"{index.url}/{quote(wheel.filename)}":
             lines.append(f"url = {_toml(wheel.url)}")
+    for sdist in index.sdists:
+        lines += ["", "[[sdist]]", f"filename = {_toml(sdist.filename)}", f"sha256 = {_toml(sdist.sha256)}"]
+        lines.append(f"source = {_toml(sdist.source)}")
+        if sdist.url != f"{index.url}/{quote(sdist.filename)}":
+            lines.append(f"url = {_toml(sdist.url)}")
     return "\n".join(lines) + "\n"
 
 
