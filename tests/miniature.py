@@ -70,7 +70,7 @@ def index(folder: Path, wheels: list[Path]) -> str:
 PROFILE = f"""\
 [profile]
 title = "A machine for tests"
-source = "tests"
+source = "https://example.com/why"
 python = "{PYTHON}"
 platforms = ["linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64"]
 specificity = 0
@@ -80,7 +80,7 @@ APP = """\
 [app]
 title = "A miniature for tests"
 license = "MIT"
-source = "tests"
+source = "https://example.com/why"
 python = ">=3.10"
 requirements = ["requirements.txt"]
 
@@ -96,7 +96,7 @@ command = ["python", "app.py"]
 [[patch]]
 id = "alpha-that-exists"
 why = "alpha 9 was deleted from the index"
-source = "tests"
+source = "https://example.com/why"
 op = "set-requirement"
 paths = ["requirements.txt"]
 name = "alpha"
@@ -110,7 +110,7 @@ specifier = "==1.0"
 [[patch]]
 id = "on-the-cpu"
 why = "there is no CUDA here"
-source = "tests"
+source = "https://example.com/why"
 op = "replace-expression"
 paths = ["**/*.py"]
 literal = ["cuda"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from patchlock import gathering, lockfile, optional_patches, patching, planning, relocking, trying
+from patchlock import fact_sources, gathering, lockfile, optional_patches, patching, planning, relocking, trying
 from patchlock.errors import PatchlockError
 from patchlock.gathering import Request
 from patchlock.lockfile import Lock, LockedPackage
@@ -24,6 +25,28 @@ class Finding:
     says: str
     problems: tuple[str, ...] = ()
     """Clauses; empty where it holds."""
+
+
+def sources(root: Path) -> Finding:
+    """Look whether a reader can open the sources of all facts.
+
+    Args:
+        root: the catalogue.
+    """
+    patches = (path for path in (root / "patches").glob("**/*.toml") if not _EXAMPLES & set(path.parts))
+    files = sorted([*(root / "profiles").glob("**/*.toml"), *patches])
+    problems = [
+        str(one)
+        for path in files
+        for one in fact_sources.unsourced(
+            path.relative_to(root).as_posix(), path.read_text("utf-8"), lambda place: (root / place).exists()
+        )
+    ]
+    return Finding(what="sources", says=f"of the facts in {len(files)} files", problems=tuple(problems))
+
+
+_EXAMPLES = {"cases", "upstream"}
+"""Folders of an app whose files are others', or as others write them."""
 
 
 def cases(app: App, wanted: Wanted) -> Finding:

@@ -22,12 +22,24 @@ def test_catalogue_that_holds(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").returncode == 0
     done = patchlock("check")
     assert done.returncode == 0, done.stdout
-    lines = [line.split() for line in done.stdout.splitlines()]
+    head, sources, *rest = done.stdout.splitlines()
+    assert (head, sources.split()) == ("the catalogue", ["sources", "of", "the", "facts", "in", "2", "files"])
+    lines = [line.split() for line in rest]
     assert lines[0] == ["mini"]
     assert lines[1] == ["cases", "0", "cases,", "for", "0", "of", "2", "patches"]
     assert lines[2][0] == "tiny"
     assert lines[2][3:] == ["2", "patches,", "2", "files"]
     assert [line[1] for line in lines[3:]] == ["fresh"] * 4
+
+
+def test_fact_without_a_source_that_can_be_opened_is_named(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    text = world.profile.read_text()
+    world.profile.write_text(text.replace("https://example.com/why", "everybody knows", 1))
+    done = patchlock("check", "--json")
+    assert done.returncode == 1
+    (problem,) = json.loads(done.stdout)["data"]["facts"]["problems"]
+    assert problem.startswith('profiles/tiny.toml:3: nobody can open the source "everybody knows"')
 
 
 def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchlock) -> None:

@@ -17,6 +17,7 @@ STOREYS: dict[str, int] = {
             "hosts",
             "host_words",
             "devices",
+            "fact_sources",
             "fits",
             "identities",
             "errors",

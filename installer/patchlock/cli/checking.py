@@ -35,17 +35,20 @@ def check_command(
     opened = options.open_catalogue(catalogue)
     opened.read_all()
     progress = output.progress(as_json)
+    from patchlock import holding
+
+    facts = holding.sources(opened.root)
     found: dict[str, list[Finding]] = {}
     for name in apps or opened.app_names():
         with progress.stage(name):
             found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
             progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
-    holds = not any(one.problems for findings in found.values() for one in findings)
+    holds = not any(one.problems for findings in (*found.values(), [facts]) for one in findings)
     if as_json:
         listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
-        output.succeed("check", {"apps": listed}, ok=holds)
+        output.succeed("check", {"apps": listed, "facts": dataclasses.asdict(facts)}, ok=holds)
     else:
-        for name, findings in found.items():
+        for name, findings in {"the catalogue": [facts], **found}.items():
             lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
             click.echo(f"{name}\n{output.rows(lines)}")
     return 0 if holds else 1
