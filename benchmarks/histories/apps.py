@@ -82,6 +82,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "inflect-required": _added("inflect", "", _ROOT),
         "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus"),
         "times-in-the-model-s-type": _lacks(r".*\.half\(\)", within="sample_block_cache"),
+        "device-of-the-helper": _lacks(r"torch\.cuda\.is_available\(\)", r"inference\.py"),
     },
     "amphion": {
         "torch-for-cpu": _pinned("torch", "==2.7.0", _AMPHION),
@@ -90,18 +91,26 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "ipython-required": _added("ipython", "", _MASKGCT),
         "peft-required": _added("peft", "<0.13", _MASKGCT),
         "langid-required": _added("langid", "", _MASKGCT),
+        "hydra-core-required": _added("hydra-core", "", _MASKGCT),
+        "descript-audiotools-required": _added("descript-audiotools", ">=0.7.2", _MASKGCT),
+        "cached-path-required": _added("cached-path", "", _MASKGCT),
+        "easydict-required": _added("easydict", "", _MASKGCT),
+        "fairseq-optional": (ImportsWithout(package="fairseq"), _PYTHON),
         "pyopenjtalk-with-wheels": _renamed("pyopenjtalk", "pyopenjtalk-plus", _AMPHION),
         "cpu-is-a-device": _lacks(r"torch\.device\(.*'CPU'\)"),
         "monotonic-align-builds": (LacksImport(module="distutils"), r"modules/monotonic_align/setup\.py"),
     },
     "tts-service": {
         "engine-asks-a-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/tts_engine\.py"),
+        "engine-says-where-it-computes": _lacks(r"'GPU' if self\.use_cuda else 'CPU'", r"src/tts_engine\.py"),
         "health-asks-the-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/routes\.py"),
+        "health-without-a-voice": _lacks(r"HealthResponse\(status='healthy',.*\)", r"src/routes\.py"),
     },
 }
 
 
 UNJUDGED: Mapping[str, frozenset[str]] = {
+    "diffrhythm2": frozenset({"device-helper", "device-helper-imported"}),
     "xtts-webui": frozenset(
         {
             "deepspeed-installer-says-so",
