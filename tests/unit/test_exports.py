@@ -284,6 +284,22 @@ def test_dockerfile_says_which_base_is_a_name_that_moves() -> None:
     assert f"FROM --platform=linux/amd64 rocm:7@sha256:{A}\n" in fixed
 
 
+def test_dockerfile_has_cudnn_from_the_lock_and_says_so() -> None:
+    app, profile = CATALOGUE.app("tts-service"), CATALOGUE.profile("cuda-linux")
+    cudnn = LockedPackage(
+        name=NormalizedName("nvidia-cudnn-cu12"),
+        version=Version("9.19.0.56"),
+        url="",
+        sha256=D,
+        why="via onnxruntime-gpu",
+    )
+    lock = dataclasses.replace(LOCK, packages=(*LOCK.packages, cudnn))
+    text = dockerfile.document(app, profile, LINUX, lock, file="l", sha256=A)
+    assert "# CUDA and cuDNN 9.19.0.56 are those of the lock" in text
+    assert re.findall(r"^FROM \S+ (\S+)", text, re.MULTILINE)[1:] == ["python:3.11-slim"] * 2
+    assert "cuDNN" not in _dockerfile("tts-service")
+
+
 def test_image_for_windows_is_refused() -> None:
     with pytest.raises(RefusedError, match="an image holds Linux, and the lock is for windows-amd64"):
         _dockerfile("demo", "windows-amd64")

@@ -70,6 +70,12 @@ def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str)
     ]
     if "@sha256:" not in base:
         lines.append(f"# {base} is a name that moves; for the same bytes every time, give it with its digest: --base.")
+    cudnn = next((package for package in lock.packages if package.name.startswith("nvidia-cudnn-")), None)
+    if cudnn:
+        lines += [
+            f"# CUDA and cuDNN {cudnn.version} are those of the lock: the base image needs none. The machine gives",
+            "# its driver: docker run --gpus all.",
+        ]
     return "\n".join(lines) + "\n"
 
 
