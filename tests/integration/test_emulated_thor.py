@@ -87,7 +87,8 @@ def inside() -> Iterator[Path]:
 def test_amphion_for_thor_is_installed_from_wheels_and_the_named_builds() -> None:
     command = (
         f"cd /tmp/thor && export UV_CACHE_DIR=/tmp/thor/uv PYTHONPATH=installer && uv venv -q -p {PYTHON} own && "
-        f"uv pip install -q -p own/bin/python {DEPENDENCIES} uv=={uv.version()} && own/bin/python install.py {PYTHON}"
+        f"uv pip install -q -p own/bin/python {DEPENDENCIES} uv=={uv.version()} && "
+        f"PATH={Path(PYTHON).parent}:$PATH own/bin/python install.py {PYTHON}"
     )
     done = subprocess.run([str(EMULATED / "enter"), command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
