@@ -10,6 +10,7 @@ import importlib.metadata
 import io
 import os
 import runpy
+import shutil
 import sys
 import types
 from collections.abc import Callable
@@ -176,6 +177,10 @@ def enhancing_takes_the_chosen_device() -> Verdict:
 
 def voice_conversion_asks_no_card() -> Verdict:
     """Voice conversion asks for no `cuda:0`."""
+    for folder, name in (("bin", "python"), ("Scripts", "python.exe")):
+        python = Path("venv/rvc_venv", folder, name)
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.touch()
     voice = importlib.import_module("scripts.voice2voice")
     voice.infer_rvc(0, 0.5, 0.3, "rmvpe", "index", "model", "in.wav", "out.wav")
     voice.infer_openvoice("in.wav", "reference.wav", "out.wav")
@@ -183,6 +188,35 @@ def voice_conversion_asks_no_card() -> Verdict:
     voice.infer_rvc_batch("name", 0, 0.5, 0.3, "rmvpe", "index", "model", [], "nowhere/out.wav")
     asked = [word for command in Record.processes for word in command if word.startswith("cuda")]
     return f"{len(Record.processes)} commands, {asked}" if asked or len(Record.processes) != 3 else ""
+
+
+def voice_conversion_says_what_it_needs() -> Verdict:
+    """Without their environment, RVC and OpenVoice say what they need, and start nothing."""
+    shutil.rmtree("venv", ignore_errors=True)
+    voice = importlib.import_module("scripts.voice2voice")
+    for call in (
+        lambda: voice.infer_rvc(0, 0.5, 0.3, "rmvpe", "index", "model", "in.wav", "out.wav"),
+        lambda: voice.infer_rvc_batch("name", 0, 0.5, 0.3, "rmvpe", "index", "model", [], "nowhere/out.wav"),
+        lambda: voice.infer_openvoice("in.wav", "reference.wav", "out.wav"),
+    ):
+        try:
+            call()
+        except heavy.PageError as error:
+            if "venv/rvc_venv" not in str(error):
+                return str(error)
+        else:
+            return f"nothing is said; {Record.processes} were started"
+    return ""
+
+
+def whisper_asks_what_knows_the_card() -> Verdict:
+    """Whisper for training leaves a card alone that CTranslate2 does not know."""
+    os.environ["DEVICE"] = "cuda"
+    Record.has_cuda = True
+    formatter = importlib.import_module("scripts.utils.formatter")
+    with contextlib.suppress(TypeError, AttributeError):  # what is behind it works on data frames
+        formatter.format_audio_list([], out_path="out")
+    return "" if Record.whisper == [("cpu", "int8")] else str(Record.whisper)
 
 
 def training_loads_whisper_on_a_processor() -> Verdict:

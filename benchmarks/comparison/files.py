@@ -11,11 +11,15 @@ import tempfile
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from comparison.checks import Verdict
 
-REPAIRED = {"transformers", "faster-whisper", "torch", "torchaudio"}
+REPAIRED = {"transformers", "faster-whisper", "torch", "torchaudio", "coqui-tts"}
+COQUI_WANTS = {"0.24.2": ">=4.42,<4.43", "0.25.3": ">=4.43,<4.47"}
+"""Of transformers. Source: dependencies in the pyproject.toml of idiap/coqui-ai-TTS at these tags."""
+TRANSFORMERS = ("4.36.2", "4.41.2", "4.42.4", "4.43.0", "4.46.2", "4.47.0")
 
 
 def requirements_keep_their_bytes(tree: Path, upstream: Path) -> Verdict:
@@ -31,8 +35,11 @@ def requirements_keep_their_bytes(tree: Path, upstream: Path) -> Verdict:
 def transformers_fit_coqui(tree: Path, upstream: Path) -> Verdict:
     """The pin of transformers is one that coqui-tts takes."""
     specifier = _requirement(tree, "transformers").specifier
-    fits = specifier.contains("4.42.4") and not specifier.contains("4.41.2") and not specifier.contains("4.43.0")
-    return "" if fits else f"transformers{specifier} and coqui-tts 0.24.2 wants >=4.42,<4.43"
+    coqui = str(_requirement(tree, "coqui-tts").specifier).removeprefix("==")
+    wanted = SpecifierSet(COQUI_WANTS[coqui])
+    allowed = [version for version in TRANSFORMERS if specifier.contains(version)]
+    fits = allowed and all(wanted.contains(version) for version in allowed)
+    return "" if fits else f"transformers{specifier} and coqui-tts {coqui} wants {COQUI_WANTS[coqui]}"
 
 
 def whisper_leaves_tokenizers_alone(tree: Path, upstream: Path) -> Verdict:

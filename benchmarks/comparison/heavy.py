@@ -1,4 +1,4 @@
-"""Small stand-ins for the heavy packages of xtts-webui, which behave where a check looks and bear everything else.
+"""Small stand-ins for the heavy packages of an app, which behave where a check looks and bear everything else.
 
 `install` puts them before whatever is installed, blocks deepspeed, and lets nothing start a process or reach a network.
 """
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-OWN = frozenset({"app", "i18n", "modules", "packaging", "parts", "scripts", "xtts_webui", "_distutils_hack"})
-"""Top-level modules that are no stand-ins: those of the tree, and one package that computes."""
+OWN = {"packaging", "_distutils_hack"}
+"""Top-level modules that are no stand-ins: a package that computes and, once `install` knows the tree, those of it."""
 
 
 class Record:
@@ -49,6 +49,9 @@ class _Meta(type):
 
     def __getitem__(cls, item: object) -> Any:
         return cls
+
+    def __int__(cls) -> int:
+        return 0
 
     __or__ = __ror__ = __add__ = __mul__ = __rmul__ = __truediv__ = __getitem__
 
@@ -88,6 +91,7 @@ class Anything(metaclass=_Meta):
     def __len__(self) -> int:
         return 0
 
+    __int__ = __len__
     __add__ = __mul__ = __truediv__ = __sub__ = __getitem__
 
 
@@ -166,6 +170,10 @@ class WhisperModel:
             raise ValueError("Requested float16 compute type, but the target device does not support it")
 
 
+class PageError(Exception):
+    """What gradio shows a person on the page."""
+
+
 def _quantize(model: Any, *args: Any, **kwargs: Any) -> Any:
     Record.quantized += 1
     return model
@@ -199,6 +207,7 @@ CONTENTS = {
     "faster_whisper": lambda: {"WhisperModel": WhisperModel},
     "TTS.tts.models.xtts": lambda: {"Xtts": Xtts},
     "loguru": lambda: {"logger": _Logger()},
+    "gradio": lambda: {"Error": PageError},
     "deepspeed": lambda: {"init_distributed": _initialize},
 }
 
@@ -239,6 +248,11 @@ def _started(*args: Any, **kwargs: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(command, 0, "", "")
 
 
+def _asked(*args: Any, **kwargs: Any) -> str | bytes:
+    _started(*args, **kwargs)
+    return "" if kwargs.get("text") or kwargs.get("universal_newlines") else b""
+
+
 def _forbid(event: str, arguments: tuple[Any, ...]) -> None:
     if event in {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen"}:
         Record.processes.append([event, str(arguments[0])])
@@ -252,6 +266,8 @@ def install(tree: Path) -> None:
     sys.dont_write_bytecode = True
     sys.addaudithook(_forbid)
     sys.path.insert(0, str(tree))
+    OWN.update(path.stem for path in tree.iterdir())
     sys.meta_path.insert(0, _Finder())
-    for name in ("run", "call", "check_call", "check_output"):
+    for name in ("run", "call", "check_call"):
         setattr(subprocess, name, _started)
+    subprocess.check_output = _asked  # type: ignore[assignment]

@@ -70,6 +70,8 @@ ROWS = (
         checks.device_of_the_command_line_counts,
         checks.enhancing_takes_the_chosen_device,
         checks.voice_conversion_asks_no_card,
+        checks.voice_conversion_says_what_it_needs,
+        checks.whisper_asks_what_knows_the_card,
         checks.training_loads_whisper_on_a_processor,
         checks.page_offers_what_the_processor_can,
     ),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from histories.judge_calls import Lacks, LacksImport, NoRunTimeInstall
 from histories.judge_imports import ImportsWithout
 from histories.judge_requirements import Dropped, Pinned
+from histories.judge_statements import LacksStatement, LeavesFirst
 from histories.states import Judge, Row
 from patchlock import patching
 from patchlock.catalogue import Catalogue
@@ -63,7 +64,18 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "no-deepspeed-at-start": _lacks(r"install_deepspeed_based_on_python_version\(\)"),
         "no-second-environment": _lacks(r"subprocess\.\w+\(.*install_rvc_venv.*\)"),
         "whisper-computes-int8": _lacks(r"gr\.Radio\(.*value='float16'.*"),
-        "training-whisper-computes-int8": _lacks(r"WhisperModel\(.*compute_type='float16'\)", r"scripts/utils/.*"),
+        "whisper-offers-int8": _lacks(r"gr\.Radio\(choices=\['float16'\].*\)", r"modules/.*\.py"),
+        "whisper-chooses-the-processor": _lacks(r"gr\.Radio\(.*choices=\['cuda', 'cpu'\].*\)", r"parts/.*\.py"),
+        "training-whisper-as-the-machine-can": _lacks(
+            r"WhisperModel\(.*compute_type='float16'\)", r"scripts/utils/.*\.py"
+        ),
+        "model-asks-for-the-device": _lacks(
+            r"self\.cuda if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/tts_funcs\.py"
+        ),
+        "enhancing-asks-for-the-device": _lacks(
+            r"'cuda' if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/funcs\.py", "resemble_enhance_audio"
+        ),
+        "side-environment-of-this-system": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
     },
     "advanced-rvc-inference": {
         "torch-for-cpu": _pinned("torch", "==2.7.0"),
@@ -74,8 +86,18 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "onnxconverter-common-required": _added("onnxconverter-common", "", _ROOT),
         "pywin32-required": _added("pywin32", "", _ROOT),
         "rocm-is-not-zluda": (
-            Lacks(pattern=r"(?!.*hip).*torch\.version\.cuda is None.*", within="_detect_zluda", is_test=True),
+            LeavesFirst(
+                function="_detect_zluda", condition=r"torch\.version\.cuda is None", asks="torch.version, 'hip'"
+            ),
             _PYTHON,
+        ),
+        "separation-has-a-provider": (
+            LacksStatement(pattern=r"self\.onnx_execution_provider = None"),
+            r".*/separator\.py",
+        ),
+        "separation-knows-zluda": (
+            Lacks(pattern=r"'CUDAExecutionProvider' in ort_providers", within="configure_cuda", is_test=True),
+            r".*/separator\.py",
         ),
     },
     "diffrhythm2": {
@@ -114,14 +136,26 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
     "xtts-webui": frozenset(
         {
             "deepspeed-installer-says-so",
-            "enhancing-asks-for-the-device",
+            "machine-helper",
+            "machine-helper-imported",
             "no-environment-beside-the-lock",
+            "openvoice-says-what-it-needs",
+            "rvc-batch-says-what-it-needs",
+            "rvc-says-what-it-needs",
             "second-environment-says-so",
+            "start-script-without-installer",
             "start-scripts-without-deepspeed",
             "stream2sentence-upgrade-says-so",
-            "training-asks-for-the-device",
+            "training-imports-the-helper",
             "tts-upgrade-says-so",
-            "whisper-offers-int8",
+        }
+    ),
+    "advanced-rvc-inference": frozenset(
+        {
+            "gradio-of-the-index",
+            "no-torchcodec-in-the-project",
+            "zluda-is-an-overlay",
+            "zluda-starts-with-patchlock",
         }
     ),
 }

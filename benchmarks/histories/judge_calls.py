@@ -47,7 +47,7 @@ class NoRunTimeInstall:
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
-        return _lost_definitions(before, after)
+        return lost_definitions(before, after)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class NoDeviceLiteral:
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
-        return _lost_definitions(before, after)
+        return lost_definitions(before, after)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class Lacks:
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
-        return _lost_definitions(before, after)
+        return lost_definitions(before, after)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class LacksImport:
 
     def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
         """Say whether a function or class is gone, or the file no longer parses."""
-        return _lost_definitions(before, after)
+        return lost_definitions(before, after)
 
 
 def _unasked(tree: ast.Module) -> Iterator[ast.AST]:
@@ -228,7 +228,8 @@ def _strings(call: ast.Call, values: _Values) -> Iterator[str]:
             queue[:0] = list(ast.iter_child_nodes(node))
 
 
-def _lost_definitions(before: bytes, after: bytes) -> tuple[str, ...]:
+def lost_definitions(before: bytes, after: bytes) -> tuple[str, ...]:
+    """Say whether a function or class is gone, or the file no longer parses."""
     if before == after:
         return ()
     old, new = tree_of(before), tree_of(after)

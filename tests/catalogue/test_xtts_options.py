@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 
 import pytest
@@ -23,8 +24,10 @@ def _written(patch: str) -> types.ModuleType:
 
 def test_what_can_be_chosen_is_for_machines_that_need_it() -> None:
     assert [one.name for one in optional_patches.of_profile(APP, "cpu")] == ["int8"]
-    assert [one.name for one in optional_patches.of_profile(APP, "zluda-rdna4")] == ["latents-on-cpu"]
-    assert [one.name for one in optional_patches.recommend(["stft"], APP, "directml-vega")] == ["latents-on-cpu"]
+    assert [one.name for one in optional_patches.of_profile(APP, "zluda-rdna4")] == ["int8", "latents-on-cpu"]
+    assert [one.name for one in optional_patches.of_profile(APP, "directml-vega")] == ["int8"]
+    assert [one.name for one in optional_patches.recommend(["stft"], APP, "zluda-rdna4")] == ["latents-on-cpu"]
+    assert optional_patches.recommend(["stft"], APP, "directml-vega") == (), "there the processor computes anyway"
     assert [one.name for one in optional_patches.recommend(["stft"], APP)] == ["latents-on-cpu"]
     assert optional_patches.recommend(["stft"], APP, "cpu") == ()
     assert optional_patches.of_profile(APP, "cuda-linux") == ()
@@ -63,6 +66,48 @@ def test_int8_changes_every_linear_layer_and_hardly_the_result() -> None:
     after = model(x).detach()
     assert not torch.equal(after, before)
     assert float((after - before).norm() / before.norm()) < 0.05
+
+
+def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_knows: int) -> types.ModuleType:
+    """Give the helper on a machine; `torch_knows` is the name of the card, "" for none."""
+    cuda = types.SimpleNamespace(is_available=lambda: bool(torch_knows), get_device_name=lambda: torch_knows)
+    others = {
+        "torch": types.SimpleNamespace(cuda=cuda),
+        "ctranslate2": types.SimpleNamespace(get_cuda_device_count=lambda: ctranslate2_knows),
+        "loguru": types.SimpleNamespace(logger=types.SimpleNamespace(info=SAID.append)),
+    }
+    for name, module in others.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    SAID.clear()
+    return _written("machine-helper")
+
+
+SAID: list[str] = []
+ON_CARD = {"device": "cuda", "compute_type": "float16"}
+ON_PROCESSOR = {"device": "cpu", "compute_type": "int8"}
+
+
+@pytest.mark.parametrize(
+    ("card", "known", "asked", "device", "whisper"),
+    [
+        ("NVIDIA GeForce RTX 4070", 1, "cuda", "cuda", ON_CARD),
+        ("NVIDIA GeForce RTX 4070", 1, "cuda:1", "cuda:1", ON_CARD),
+        ("NVIDIA GeForce RTX 4070", 1, "cpu", "cpu", ON_PROCESSOR),
+        ("", 0, "cuda", "cpu", ON_PROCESSOR),
+        ("AMD Radeon RX 9070 XT", 0, "cuda", "cuda", ON_PROCESSOR),
+        ("AMD Radeon RX 9070 XT [ZLUDA]", 1, "cuda", "cuda", ON_PROCESSOR),
+    ],
+    ids=["nvidia", "second-card", "asked-for-cpu", "no-card", "rocm", "zluda"],
+)
+def test_device_is_the_one_that_is_asked_for_where_it_is_there(
+    monkeypatch: pytest.MonkeyPatch, card: str, known: int, asked: str, device: str, whisper: dict[str, str]
+) -> None:
+    monkeypatch.setenv("DEVICE", asked)
+    helper = _machine(monkeypatch, torch_knows=card, ctranslate2_knows=known)
+    assert (helper.device(), helper.whisper()) == (device, whisper)
+    assert helper.device("cpu") == "cpu"
+    assert any(asked in text for text in SAID), "the log says which device computes, and why"
+    assert len(SAID) == len(set(SAID))
 
 
 class _Model:
