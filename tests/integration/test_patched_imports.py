@@ -29,7 +29,7 @@ PAIRS = [
 
 
 @pytest.mark.upstream
-@pytest.mark.parametrize(("name", "profile"), PAIRS, ids="-".join)
+@pytest.mark.parametrize(("name", "profile"), PAIRS, ids=["-".join(pair) for pair in PAIRS])
 def test_patched_tree_imports_all_that_a_machine_with_deepspeed_could(tmp_path: Path, name: str, profile: str) -> None:
     app = CATALOGUE.app(name)
     contents = _upstream(name)
