@@ -8,7 +8,7 @@ import datetime
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,13 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
         else:
             commit = _take(app, repository, source, revision, lock)
     return Snapshot(repository=repository, commit=commit, date=_date(repository, commit), directory=app.directory)
+
+
+@contextlib.contextmanager
+def held(repository: Path) -> Iterator[None]:
+    """Keep others from one of our repositories while it is written: they would take our locks for a dead git's."""
+    with mutex.hold(repository.with_suffix(".lock"), wait=600):
+        yield
 
 
 def _init(repository: Path, lock: int) -> None:

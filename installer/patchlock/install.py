@@ -144,9 +144,10 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     snapshot = upstream.snapshot
     files = {snapshot.directory / change.path: change.after for change in upstream.patched.changes}
     scripts = [snapshot.directory / change.path for change in upstream.patched.changes if change.is_executable]
-    applied = trees.commit_files(
-        snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
-    )
+    with checkout.held(snapshot.repository):
+        applied = trees.commit_files(
+            snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
+        )
     return _Job(
         request=request,
         upstream=upstream,

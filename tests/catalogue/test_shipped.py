@@ -52,7 +52,10 @@ def test_pair_has_a_fresh_lock(app: App, profile: Profile, platform: Platform, t
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_lock_names_no_index_and_belongs_to_a_pair(path: object) -> None:
     text = path.read_text()
-    assert "://" not in text.replace("https://download.pytorch.org/", "")
+    for vendor in ("https://download.pytorch.org/", "https://repo.radeon.com/"):
+        text = text.replace(vendor, "")
+    assert "://" not in text
+    text = path.read_text()
     assert lockfile.render(lockfile.parse(text, path.name)) == text
     assert path in {CATALOGUE.lock_path(*pair.values) for pair in PAIRS}
 
@@ -80,7 +83,7 @@ def test_every_patch_of_an_embedded_upstream_is_needed(app: App, profile: Profil
 @pytest.mark.parametrize("name", CATALOGUE.index_names())
 def test_recorded_index_names_each_file_once(name: str) -> None:
     index = CATALOGUE.index(name)
-    assert len(index.wheels) > 10
+    assert len(index.wheels) > 3
     assert len({wheel.filename for wheel in index.wheels}) == len(index.wheels)
     assert all(wheel.url.startswith("https://") and wheel.source for wheel in index.wheels)
 

@@ -186,8 +186,14 @@ def test_unreachable_upstream(locked: World, patchlock: Patchlock, tmp_path: Pat
 def test_source_without_the_commit(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "cache")
     _as_git_upstream(locked, "http://127.0.0.1:9/nobody/there.git")
-    subprocess.run(["git", "init", "-q", str(tmp_path / "other")], check=True)
-    done = patchlock("install", "mini", "--source", str(tmp_path / "other"))
+    other = str(tmp_path / "other")
+    subprocess.run(["git", "init", "-q", other], check=True)
+    done = patchlock("install", "mini", "--source", other)
+    assert done.returncode == 1
+    assert "has no commits" in done.stderr
+    who = ("-c", "user.name=x", "-c", "user.email=x@localhost")
+    subprocess.run(["git", *who, "-C", other, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    done = patchlock("install", "mini", "--source", other)
     assert done.returncode == 1
     assert "give a clone that has it, or say which commit to take instead: --commit HEAD" in done.stderr
 
