@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from patchlock import hosts
-from patchlock.errors import UsageError
+from patchlock.errors import UsageError, nearest
 from patchlock.fit_tables import ARCH
 from patchlock.hosts import Device, Host, Node, Recording
 
@@ -19,11 +20,21 @@ OVERRIDES: Mapping[str, str] = {
     "PATCHLOCK_OVERRIDE_DRIVER": "NVIDIA's driver has this version, such as 580.65",
     "PATCHLOCK_OVERRIDE_KERNEL": "the kernel has this version, such as 6.14",
     "PATCHLOCK_OVERRIDE_TEGRA": "this is a Jetson with this release of Jetson Linux, such as 38.4; empty: none",
-    "PATCHLOCK_OVERRIDE_WSL": "1: Linux runs inside Windows (WSL2); empty: it does not",
+    "PATCHLOCK_OVERRIDE_WSL": "1: Linux runs inside Windows (WSL2); 0 or empty: it does not",
 }
 """Variable → what is pretended. In the spirit of conda's CONDA_OVERRIDE_CUDA.
 
 Source: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html"""
+_PREFIX = "PATCHLOCK_OVERRIDE_"
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*([-+~_.][0-9A-Za-z-+~_.]*)?")
+_VALUES = {
+    "ARCH": (ARCH, "no arch such as gfx1201 or sm_89"),
+    "DRIVER": (_VERSION, "no version such as 580.65"),
+    "KERNEL": (_VERSION, "no version such as 6.14"),
+    "TEGRA": (_VERSION, "no release such as 38.4"),
+    "WSL": (re.compile("[01]"), "neither 1 nor 0"),
+}
+"""What follows the prefix → how a value looks that is not empty, and what another one is not."""
 _LARGEST = 4 << 20
 """Bytes of a recording; a thousand devices are half a megabyte."""
 _NODES = {"gfx": ("/dev/kfd",), "sm_": ("/dev/nvidiactl",)}
@@ -51,8 +62,9 @@ def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) 
         environ: variables of the environment.
 
     Raises:
-        UsageError: what is pretended cannot be read.
+        UsageError: what is pretended cannot be read, or is not what its variable takes.
     """
+    _demand_known(environ)
     named = environ.get(VARIABLE, "")
     recording = _read(Path(named).expanduser()) if named else Recording(host=probe())
     told = [f"{VARIABLE}={named}"] if named else []
@@ -78,10 +90,21 @@ def _read(path: Path) -> Recording:
     return hosts.from_json(data, str(path))
 
 
+def _demand_known(environ: Mapping[str, str]) -> None:
+    """A misspelt variable would pretend nothing, and a value that is none would leave rules without what they judge."""
+    for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
+        if variable not in OVERRIDES:
+            raise UsageError(f"no variable {variable} is known", remedy=nearest(variable, OVERRIDES))
+        pattern, mistake = _VALUES[variable.removeprefix(_PREFIX)]
+        value = environ[variable]
+        if value and not pattern.fullmatch(value):
+            raise UsageError(f'{variable} is {mistake}: "{value}"', remedy=f"unset {variable}")
+
+
 def _override(host: Host, variable: str, value: str) -> Host:
-    match variable.removeprefix("PATCHLOCK_OVERRIDE_"):
+    match variable.removeprefix(_PREFIX):
         case "ARCH":
-            return _with_arch(host, variable, value)
+            return _with_arch(host, value)
         case "DRIVER":
             versions = {key: text for key, text in host.versions.items() if key != "nvidia-driver"}
             return dataclasses.replace(host, versions=versions | ({"nvidia-driver": value} if value else {}))
@@ -91,15 +114,14 @@ def _override(host: Host, variable: str, value: str) -> Host:
             return dataclasses.replace(host, tegra=value)
         case _:
             nodes = tuple(node for node in host.nodes if node.path != "/dev/dxg")
-            there = (Node(path="/dev/dxg", is_usable=True),) if value else ()
-            return dataclasses.replace(host, is_wsl=bool(value), nodes=(*nodes, *there))
+            is_wsl = value == "1"
+            there = (Node(path="/dev/dxg", is_usable=True),) if is_wsl else ()
+            return dataclasses.replace(host, is_wsl=is_wsl, nodes=(*nodes, *there))
 
 
-def _with_arch(host: Host, variable: str, arch: str) -> Host:
+def _with_arch(host: Host, arch: str) -> Host:
     if not arch:
         return dataclasses.replace(host, devices=())
-    if not ARCH.fullmatch(arch):
-        raise UsageError(f'{variable} is no arch such as gfx1201 or sm_89: "{arch}"', remedy=f"unset {variable}")
     vendor = "1002" if arch.startswith("gfx") else "10de"
     pretended = Device(vendor=vendor, arch=arch)
     wanted = _NODES[arch[:3]] if host.os == "linux" else ()

@@ -105,6 +105,8 @@ def test_file_that_cannot_be_read_is_refused(name: str, tmp_path: Path) -> None:
         ("TEGRA", "38.4", {"tegra": "38.4"}),
         ("WSL", "1", {"is_wsl": True, "nodes": (Node(path="/dev/dxg", is_usable=True),)}),
         ("WSL", "", {"is_wsl": False}),
+        ("WSL", "0", {"is_wsl": False, "nodes": ()}),
+        ("KERNEL", "6.8.12-tegra", {"release": "6.8.12-tegra"}),
     ],
 )
 def test_variable_pretends_one_thing(variable: str, value: str, expected: dict[str, object]) -> None:
@@ -114,12 +116,37 @@ def test_variable_pretends_one_thing(variable: str, value: str, expected: dict[s
     assert (seen.host.libc, seen.pretended) == (HERE.libc, (f"{name}={value}",))
 
 
-def test_arch_that_is_none_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "sentence"),
+    [
+        (
+            "ARCH",
+            "rdna4",
+            'PATCHLOCK_OVERRIDE_ARCH is no arch such as gfx1201 or sm_89: "rdna4"; unset PATCHLOCK_OVERRIDE_ARCH',
+        ),
+        (
+            "DRIVER",
+            "new",
+            'PATCHLOCK_OVERRIDE_DRIVER is no version such as 580.65: "new"; unset PATCHLOCK_OVERRIDE_DRIVER',
+        ),
+        (
+            "KERNEL",
+            "v6.14",
+            'PATCHLOCK_OVERRIDE_KERNEL is no version such as 6.14: "v6.14"; unset PATCHLOCK_OVERRIDE_KERNEL',
+        ),
+        (
+            "TEGRA",
+            "R38.4",
+            'PATCHLOCK_OVERRIDE_TEGRA is no release such as 38.4: "R38.4"; unset PATCHLOCK_OVERRIDE_TEGRA',
+        ),
+        ("WSL", "yes", 'PATCHLOCK_OVERRIDE_WSL is neither 1 nor 0: "yes"; unset PATCHLOCK_OVERRIDE_WSL'),
+        ("ARHC", "sm_89", 'no variable PATCHLOCK_OVERRIDE_ARHC is known; did you mean "PATCHLOCK_OVERRIDE_ARCH"?'),
+    ],
+)
+def test_override_that_pretends_nothing_is_refused(variable: str, value: str, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
-        pretended.observe(_probe, {"PATCHLOCK_OVERRIDE_ARCH": "rdna4"})
-    assert str(caught.value) == (
-        'PATCHLOCK_OVERRIDE_ARCH is no arch such as gfx1201 or sm_89: "rdna4"; unset PATCHLOCK_OVERRIDE_ARCH'
-    )
+        pretended.observe(_never, {f"PATCHLOCK_OVERRIDE_{variable}": value})
+    assert str(caught.value) == sentence
 
 
 def test_every_override_is_documented() -> None:
