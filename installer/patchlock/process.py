@@ -355,6 +355,10 @@ def failure(argv: Sequence[str], completed: Completed) -> PatchlockError:
             where=last[-1].strip(),
             remedy="free some room and run the same command again",
         )
-    return CommandFailedError(
-        f"{name} failed with exit code {completed.returncode}", where=shlex.join(argv), evidence=last
-    )
+    return CommandFailedError(f"{name} {_ending(completed.returncode)}", where=shlex.join(argv), evidence=last)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"failed with exit code {code}"
+    return "was ended by " + next((one.name for one in signal.Signals if one == -code), f"signal {-code}")

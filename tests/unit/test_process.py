@@ -281,6 +281,12 @@ def test_failure_of_a_command_is_one_error() -> None:
     assert str(error) == "x failed with exit code 7 (/usr/bin/x 'a b')"
 
 
+@pytest.mark.parametrize(("code", "end"), [(-11, "SIGSEGV"), (-9, "SIGKILL"), (-99, "signal 99")])
+def test_failure_of_a_command_that_a_signal_ended_names_it(code: int, end: str) -> None:
+    error: PatchlockError = process.failure(["x"], process.Completed(returncode=code, stdout=b"", stderr=""))
+    assert str(error) == f"x was ended by {end} (x)"
+
+
 def _watch(code: str, tell: Callable[[str], None], folder: Path) -> None:
     process.watch(PYTHON, "-c", code, env=process.environment(), cwd=folder, tell=tell)
 
