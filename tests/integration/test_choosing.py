@@ -73,7 +73,9 @@ Others
   cpu                  it fits, but rocm-linux is narrower
   cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen
   cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
+  directml-onnx        it is for windows-amd64; this is linux-x86_64
   directml-vega        it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
+  rocm-windows         it is for windows-amd64; this is linux-x86_64
   zluda-rdna4          it is for windows-amd64; this is linux-x86_64
 
 Not seen

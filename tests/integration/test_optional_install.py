@@ -19,7 +19,7 @@ optional = "loud"
 gives = "it says it louder"
 helps = ["stft"]
 why = "a person may want that"
-source = "tests"
+source = "https://example.org/loud"
 op = "replace-text"
 paths = ["app.py"]
 old = '"computed on"'
@@ -38,6 +38,7 @@ IN_REQUIREMENTS = (
 
 def _lock(world: World, face: Face, more: str, *, everywhere: bool = False) -> None:
     text = world.app.read_text().replace('prints = "computed on cpu"', 'prints = "omputed on cpu"')
+    text = text.replace('source = "tests"', 'source = "https://example.org/mini"')  # `check` wants what can be opened
     world.app.write_text(text.replace("\n[[check]]", f"{more}\n[[check]]", 1))
     platform = platforms.platform_of(probes.probe())
     assert platform is not None
@@ -87,7 +88,7 @@ def test_check_tries_optional_patches_and_keeps_them_from_the_lock(locked: World
 SET = """\
 [set]
 title = "nothing is said"
-source = "tests"
+source = "https://example.org/loud"
 """
 
 
