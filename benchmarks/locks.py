@@ -22,10 +22,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from patchlock import gathering, locking, relocking, uv
+from patchlock import gathering, locking, patched_requirements, relocking, uv
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
-from patchlock.model import GitUpstream
+from patchlock.model import App, GitUpstream
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = 3
@@ -37,23 +37,14 @@ HEAD = (
 )
 
 
-def clones(catalogue: Catalogue) -> dict[str, str]:
-    """Tell git to take each upstream from a local clone, by variables of the environment."""
+def clone(app: App) -> str | None:
+    """Give the local clone of an app, if there is one: the cache is filled from it before anything is timed."""
     folder = os.environ.get("PATCHLOCK_UPSTREAMS")
-    found: list[tuple[str, str]] = []
-    for name in catalogue.app_names():
-        upstream = catalogue.app(name).upstream
-        if folder and isinstance(upstream, GitUpstream):
-            owner, short = upstream.url.removesuffix(".git").split("/")[-2:]
-            for candidate in (f"{owner}+{short}/repo", f"{owner}+{short}", short):
-                if (Path(folder) / candidate).is_dir():
-                    found.append((upstream.url, (Path(folder) / candidate).as_uri()))
-                    break
-    variables = {"GIT_CONFIG_COUNT": str(len(found))}
-    for number, (url, clone) in enumerate(found):
-        variables[f"GIT_CONFIG_KEY_{number}"] = f"url.{clone}.insteadOf"
-        variables[f"GIT_CONFIG_VALUE_{number}"] = url
-    return variables
+    if not folder or not isinstance(app.upstream, GitUpstream):
+        return None
+    owner, short = app.upstream.url.removesuffix(".git").split("/")[-2:]
+    places = (Path(folder) / one for one in (f"{owner}+{short}/repo", f"{owner}+{short}", short))
+    return next((str(place) for place in places if place.is_dir()), None)
 
 
 def requests(catalogue: Catalogue, apps: Sequence[str], cache: Path) -> list[Request]:
@@ -63,11 +54,23 @@ def requests(catalogue: Catalogue, apps: Sequence[str], cache: Path) -> list[Req
         for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
             for platform in profile.platforms:
                 request = Request(
-                    app=app, profile=profile, platform=platform, catalogue=catalogue, home=cache, cache=cache
+                    app=app,
+                    profile=profile,
+                    platform=platform,
+                    catalogue=catalogue,
+                    home=cache,
+                    cache=cache,
+                    source=clone(app),
                 )
                 if relocking.current(request) is not None:
                     found.append(request)
     return found
+
+
+def as_fetched(cache: Path) -> None:
+    """Let what was taken from local clones stand where the cache has what was fetched from upstream's own address."""
+    for repository in (cache / "upstreams").glob("*-????????????.git"):
+        repository.replace(repository.with_name(f"{repository.stem[:-13]}.git"))
 
 
 def prepare(request: Request, folder: Path) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def prepare(request: Request, folder: Path) -> tuple[str, ...]:
     lock = relocking.current(request)
     assert lock is not None
     made = lock.provenance
-    order = gathering.order(request, gathering.read_upstream(request), made.as_of, made.newer)
+    order = gathering.order(request, patched_requirements.read(request), made.as_of, made.newer)
     folder.mkdir(parents=True)
     return (*locking.prepare(order, folder), "--python", sys.executable, *FORMAT)
 
@@ -113,7 +116,6 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
     for part in ("profiles", "patches", "lockfiles"):
         shutil.copytree(ROOT / part, folder / "catalogue" / part)
     catalogue = Catalogue(root=folder / "catalogue")
-    os.environ.update(clones(catalogue))
     env = {**os.environ, "PATCHLOCK_CATALOGUE": str(catalogue.root), "PATCHLOCK_CACHE_DIR": str(folder / "cache")}
     env |= {"PYTHONPATH": str(ROOT / "installer"), "NO_COLOR": "1", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # a person's patchlock is compiled once
@@ -121,9 +123,11 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
     pairs = requests(catalogue, apps, folder / "cache")
     lines = [HEAD, "|---|---|---|---|---|---|---|---|"]
     bare: dict[str, float] = {"": 0.0, "1": 0.0}
-    for number, request in enumerate(pairs):
-        place = folder / "bare" / str(number)
-        arguments = (str(uv.find()), "pip", "compile", *prepare(request, place))
+    places = [folder / "bare" / str(number) for number in range(len(pairs))]
+    asked = [prepare(request, place) for request, place in zip(pairs, places, strict=True)]
+    as_fetched(folder / "cache")
+    for request, place, question in zip(pairs, places, asked, strict=True):
+        arguments = (str(uv.find()), "pip", "compile", *question)
         lock = relocking.current(request)
         assert lock is not None
         row = f"| {request.app.name} × {request.profile.name} × {request.platform.name} | {len(lock.packages)} "

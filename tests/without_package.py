@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patchlock.model import Located
-from patchlock.ops.python import OptionalImport
+from patchlock.ops.optional_import import OptionalImport
 from patchlock.sources import SourceText, decode, encode, splice
 
 DEEPSPEED = OptionalImport(package="deepspeed")

@@ -6,13 +6,13 @@ import dataclasses
 import functools
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from patchlock import (
     build_constraints,
     codemods,
     declarations,
     distribution_tables,
-    expectations,
     freshness,
     index_tables,
     machine_tables,
@@ -20,7 +20,6 @@ from patchlock import (
     policy_tables,
     shared_sets,
     toml_files,
-    trouble_tables,
 )
 from patchlock.backends import BACK_ENDS
 from patchlock.devices import Card
@@ -34,13 +33,15 @@ from patchlock.errors import (
     UsageError,
     nearest,
 )
-from patchlock.expectations import Expectation
 from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Platform, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
 from patchlock.policy.values import Rules
 from patchlock.tables import Table
-from patchlock.troubles import Trouble
+
+if TYPE_CHECKING:
+    from patchlock.expectations import Expectation
+    from patchlock.troubles import Trouble
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,6 +180,8 @@ class Catalogue:
         Raises:
             CatalogueError: files have mistakes; carries all of all files.
         """
+        from patchlock import trouble_tables  # most commands ask for none
+
         found: list[Trouble] = []
         problems: list[Problem] = []
         for name in sorted(path.stem for path in self.root.glob("profiles/troubles/*.toml")):
@@ -198,6 +201,8 @@ class Catalogue:
         Raises:
             CatalogueError: the file has mistakes; carries all of them.
         """
+        from patchlock import expectations  # as above
+
         file = f"profiles/expectations/{back_end}.toml"
         return toml_files.read(self.root, file, expectations.expectations) if (self.root / file).is_file() else ()
 

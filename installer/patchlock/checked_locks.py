@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import packaging
 
-from patchlock import __version__
+from patchlock import __version__, own_code
 
 _FOLDERS = ("lockfiles", "patches", "profiles")
 _FILE = "checked-locks.json"
@@ -28,36 +26,14 @@ def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
     Returns:
         64 hexadecimal digits; None where something cannot be read as a plain file, so that only a check can tell.
     """
-    made = hashlib.sha256()
     words = (__version__, sys.version, packaging.__version__, *asked)
-    package = str(Path(__file__).parent)
     try:
         parts: list[tuple[str, bytes]] = [("", word.encode(errors="surrogateescape")) for word in words]
-        for folder in (package, *(str(catalogue / name) for name in _FOLDERS)):
-            parts += [("", folder.encode(errors="surrogateescape")), *_contents(folder)]
+        for folder in (own_code.FOLDER, *(str(catalogue / name) for name in _FOLDERS)):
+            parts += [("", folder.encode(errors="surrogateescape")), *own_code.contents(folder)]
     except OSError:
         return None
-    for name, data in parts:  # with their lengths, so that nothing can move between two of them
-        path = name.encode(errors="surrogateescape")
-        made.update(b"%d %d " % (len(path), len(data)) + path)
-        made.update(data)
-    return made.hexdigest()
-
-
-def _contents(folder: str) -> Iterator[tuple[str, bytes]]:
-    """Give each file below a folder, sorted, with its bytes; its path from the root of the machine."""
-    with os.scandir(folder) as listed:
-        entries = sorted(listed, key=lambda entry: entry.name)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name != "__pycache__":
-                yield entry.path, b""
-                yield from _contents(entry.path)
-        elif entry.is_file():
-            with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - 500 files in the time of an eyelid
-                yield entry.path, file.read()
-        else:  # a link to a folder may lead in a circle, or out
-            raise OSError(f"{entry.path} is no plain file")
+    return own_code.digest_of(parts)
 
 
 def recall(cache: Path, digest: str) -> Sequence[tuple[str, ...]] | None:

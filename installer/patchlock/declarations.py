@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -259,7 +260,7 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
 
 def _ensure(table: Table) -> Ensure | SmokeImport | None:
     name = table.text("check")
-    known: Mapping[str, type[Ensure | SmokeImport]] = {**ENSURES, **EXECUTED}
+    known = ChainMap[str, type[Ensure | SmokeImport]](EXECUTED, ENSURES)  # type: ignore[arg-type]
     ensure = _named(table, "check", name, known)
     if ensure is not None or name in known:
         table.finish()

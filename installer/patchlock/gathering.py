@@ -85,8 +85,50 @@ class Upstream:
     patched: Patched
 
 
-def read_upstream(request: Request) -> Upstream:
-    """Fetch the wanted commit, if need be, and apply the patches to its files in memory.
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What upstream asks for: all that a lock needs of it."""
+
+    snapshot: checkout.Snapshot
+    requirements: Mapping[PurePosixPath, bytes]
+    """The patched requirement files and all that they include, by path from the app's folder."""
+    raw: Mapping[PurePosixPath, bytes]
+    """The same files before patching."""
+    patched_by: Mapping[NormalizedName, tuple[str, ...]]
+    """Distribution → patches that edited its requirement."""
+
+
+def asked(request: Request, upstream: Upstream) -> Asked:
+    """Take from upstream's files what a lock needs."""
+    return Asked(
+        snapshot=upstream.snapshot,
+        requirements=upstream.requirements,
+        raw=upstream.raw,
+        patched_by=planning.patched_by(request.app.patches, upstream.patched),
+    )
+
+
+def fetch(request: Request) -> checkout.Snapshot:
+    """Fetch the wanted commit of upstream, if need be.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+    """
+    return checkout.fetch(
+        request.app,
+        catalogue=request.catalogue.root,
+        cache=request.cache,
+        source=request.source,
+        revision=request.revision,
+    )
+
+
+def read_upstream(request: Request, fetched: checkout.Snapshot | None = None) -> Upstream:
+    """Apply the patches to the files of the wanted commit in memory.
+
+    Args:
+        request: the pair.
+        fetched: the commit, where `fetch` was called already.
 
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
@@ -94,13 +136,7 @@ def read_upstream(request: Request) -> Upstream:
         CatalogueError: an optional patch changes a requirement file.
     """
     app = request.app
-    snapshot = checkout.fetch(
-        app,
-        catalogue=request.catalogue.root,
-        cache=request.cache,
-        source=request.source,
-        revision=request.revision,
-    )
+    snapshot = fetched or fetch(request)
     wanted = patching.for_profile(app.patches, request.profile.name, request.chosen)
     listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
@@ -206,8 +242,13 @@ def _lock_command(request: Request) -> str:
     return f"patchlock lock {request.app.name} --profile {request.profile.name}"
 
 
-def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256]:
-    """Digest the files that a lock depends on; upstream's only where they can be read without a network."""
+def lock_inputs(request: Request, raw: Mapping[PurePosixPath, bytes] | None) -> dict[str, Sha256]:
+    """Digest the files that a lock depends on.
+
+    Args:
+        request: the pair.
+        raw: upstream's requirement files before patching; None: only what can be read without a network.
+    """
     root = request.catalogue.root
     app, profile = request.app, request.profile
     files = [app.origin.file, *(one.origin.file for one in app.shared), profile.origin.file]
@@ -217,8 +258,8 @@ def lock_inputs(request: Request, upstream: Upstream | None) -> dict[str, Sha256
     inputs |= {f"patches/{app.name}/{file}": planning.sha256(code.encode()) for file, code in codes.items()}
     for rule in rules_of(request).distributions:
         inputs |= _distribution_inputs(request.catalogue, rule.name)
-    if upstream is not None:
-        inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in upstream.raw.items()}
+    if raw is not None:
+        inputs |= {f"upstream:{path}": planning.sha256(data) for path, data in raw.items()}
     elif isinstance(app.upstream, EmbeddedUpstream):
         folder = root / app.upstream.folder / app.directory
         for path in app.requirement_files:
@@ -262,13 +303,13 @@ def indexes_of(request: Request) -> tuple[RecordedIndex, ...]:
 
 
 def order(
-    request: Request, upstream: Upstream, as_of: str, newer: Mapping[NormalizedName, str] | None = None
+    request: Request, wanted: Asked, as_of: str, newer: Mapping[NormalizedName, str] | None = None
 ) -> locking.Order:
     """Gather what a lock is resolved from.
 
     Args:
         request: the pair.
-        upstream: its patched files.
+        wanted: what upstream asks for.
         as_of: see `locking.Order`.
         newer: distributions that may be younger, until when; see `locking.Order`.
     """
@@ -279,12 +320,12 @@ def order(
         profile=request.profile,
         platform=request.platform,
         indexes=indexes_of(request),
-        commit=upstream.snapshot.commit,
+        commit=wanted.snapshot.commit,
         as_of=as_of,
         newer=newer or {},
-        patched_by=planning.patched_by(request.app.patches, upstream.patched),
-        requirements=upstream.requirements,
-        inputs=lock_inputs(request, upstream),
+        patched_by=wanted.patched_by,
+        requirements=wanted.requirements,
+        inputs=lock_inputs(request, wanted.raw),
         catalogue=request.catalogue,
         cache=request.cache,
     )
@@ -326,13 +367,16 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
         lock,
         commit=upstream.snapshot.commit,
         python=str(request.profile.python),
-        inputs=lock_inputs(request, upstream),
+        inputs=lock_inputs(request, upstream.raw),
     )
     if not reasons:
         return
     from patchlock import locking
 
-    if not objections and locking.question(order(request, upstream, made.as_of, made.newer)) == made.resolver_input:
+    if (
+        not objections
+        and locking.question(order(request, asked(request, upstream), made.as_of, made.newer)) == made.resolver_input
+    ):
         return
     why = "; ".join(reasons)
     raise LockStaleError(

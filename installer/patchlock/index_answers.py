@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from packaging.utils import NormalizedName, canonicalize_name
 
@@ -51,6 +50,8 @@ def read(name: NormalizedName, index: str = "") -> tuple[IndexFile, ...]:
     page = f"{index or address()}/{name}/"
     parts = urlsplit(page)
     if parts.scheme == "file":
+        from urllib.request import url2pathname  # it brings all of HTTP along
+
         path = Path(url2pathname(parts.path)) / "index.html"
         return parse(path.read_text(encoding="utf-8", errors="replace"), str(path)) if path.is_file() else ()
     answer = ranges.get(page, accept=_WANTED)

@@ -14,7 +14,6 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -166,6 +165,8 @@ def requires(data: bytes, name: NormalizedName, version: Version, address: str) 
     Raises:
         IndexAnswerError: it is no METADATA, or that of another wheel.
     """
+    from packaging.metadata import parse_email  # it brings the standard library's e-mail along
+
     raw, _ = parse_email(data)
     try:
         is_right = canonicalize_name(raw["name"]) == name and Version(raw["version"]).public == version.public

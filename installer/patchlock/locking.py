@@ -5,11 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import datetime
-import hashlib
 import html
 import json
 import re
-import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping
@@ -29,6 +27,7 @@ from patchlock import (
     judging,
     lockable,
     patching,
+    questions,
     requirement_sources,
     shared_sets,
     uv,
@@ -45,8 +44,6 @@ from patchlock.sources import Undecodable, decode
 
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
-
-_AS_PYLOCK = ("--format", "pylock.toml", "--no-header")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,8 +91,12 @@ class Order:
         return lockable.pins(self.requirements)
 
 
-def resolve(order: Order) -> Lock:
+def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
     """Resolve an order into a lock.
+
+    Args:
+        order: what it is made from.
+        ahead: questions that uv was asked before; it takes and keeps this one.
 
     Raises:
         UnsatisfiableError: no set of packages satisfies it.
@@ -111,17 +112,16 @@ def resolve(order: Order) -> Lock:
     ):
         folder = Path(name)
         builds = building.ahead(order.rules, order.in_tree, _target(order), pool)
-        # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
-        asked = (*prepare(order, folder), "--python", sys.executable, *_AS_PYLOCK, "-v", "-o", "pylock.toml")
+        prepare(order, folder)
         try:
-            done = uv.run("pip", "compile", *asked, cwd=folder, installing=False)
+            found = ahead.ask(_pair(order), folder) if ahead else questions.ask(folder)
         except UnsatisfiableError as error:
             raise _not_there(order, error) from error
-        answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
-        digest = _digest(folder)
-        idle = _idle_exclusions(order, folder, asked)
+        answer = Pylock.from_dict(tomllib.loads(found.pylock))
+        digest = questions.digest(folder)
+        idle = _idle_exclusions(order, folder)
     archives.require_stated(answer, order.rules)
-    packages = _chosen(order, answer, _askers(done.stderr, answer))
+    packages = _chosen(order, answer, _askers(found.log, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = building.build_constraints_of(packages, order.rules, order.in_tree, _target(order), command, builds)
@@ -146,6 +146,10 @@ def resolve(order: Order) -> Lock:
     )
 
 
+def _pair(order: Order) -> str:
+    return f"{order.app.name}/{order.profile.name}.{order.platform.name}"
+
+
 def _not_there(order: Order, error: UnsatisfiableError) -> UnsatisfiableError:
     """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
     words = " ".join(error.evidence)
@@ -166,7 +170,7 @@ def question(order: Order) -> Sha256:
     """Digest what uv would be asked, without asking: equal digests mean an equal question."""
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         prepare(order, Path(name))
-        return _digest(Path(name))
+        return questions.digest(Path(name))
 
 
 # --- the question -----------------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def prepare(order: Order, folder: Path) -> tuple[str, ...]:
         *("--only-binary", ":all:"),
         *(option for name in rules.source_builds for option in ("--no-binary", name)),
     ]
-    (folder / "arguments.json").write_text(json.dumps(arguments), encoding="utf-8")
+    (folder / questions.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
     return tuple(arguments)
 
 
@@ -258,16 +262,6 @@ def _config(order: Order, fitting: Mapping[str, tuple[RecordedWheel | RecordedSd
 def _toml(value: str | bool | list[str]) -> str:
     """Write a value as TOML, which is as JSON for these."""
     return json.dumps(value)
-
-
-def _digest(folder: Path) -> Sha256:
-    """Digest all that uv was given; the temporary folder's own name is left out."""
-    digest = hashlib.sha256()
-    given = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != "pylock.toml")
-    for path in given:
-        data = path.read_bytes().replace(folder.as_uri().encode(), b"")
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
-    return Sha256(digest.hexdigest())
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -391,7 +385,7 @@ def _places(order: Order) -> dict[NormalizedName, list[str]]:
     return places
 
 
-def _idle_exclusions(order: Order, folder: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
+def _idle_exclusions(order: Order, folder: Path) -> tuple[str, ...]:
     """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
     own = order.app.origin.file
     wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
@@ -399,10 +393,9 @@ def _idle_exclusions(order: Order, folder: Path, asked: tuple[str, ...]) -> tupl
         return ()
     (folder / "excludes.txt").write_text("", encoding="utf-8")
     try:
-        uv.run("pip", "compile", *asked[:-1], "pylock.everything.toml", cwd=folder, installing=False)
+        everything = questions.ask(folder).pylock
     except UnsatisfiableError:
         return ()
-    everything = (folder / "pylock.everything.toml").read_text(encoding="utf-8")
     idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))
     return tuple(f"nobody asks for {name}, which is excluded; remove that" for name in idle)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from patchlock import json_places
 from patchlock.json_places import Node, Text
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
-from patchlock.ops import PYTHON_OPS
+from patchlock.ops import OPS, PYTHON_OPS
 from patchlock.sources import Edit, SourceText, splice
 
 SUFFIX = ".ipynb"
@@ -60,7 +60,7 @@ class Notebook:
 
 def locate(op: Op, source: SourceText) -> Located:
     """Let an op look at a file; an op for Python looks at the code of a notebook instead of its JSON."""
-    if source.path.suffix != SUFFIX or not isinstance(op, PYTHON_OPS):
+    if source.path.suffix != SUFFIX or OPS.word_of(type(op)) not in PYTHON_OPS:
         return op.locate(source)
     notebook = read(source)
     if isinstance(notebook, Refusal):

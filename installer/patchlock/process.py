@@ -269,7 +269,7 @@ def replace(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
 
 
 def start(
-    *argv: str, env: Mapping[str, str], cwd: Path, log: Path, with_input: bool = False
+    *argv: str, env: Mapping[str, str], cwd: Path, log: Path, with_input: bool = False, with_output: bool = True
 ) -> subprocess.Popen[bytes]:
     """Start a service whose output goes to a file; the caller ends it, with `kill`.
 
@@ -279,6 +279,7 @@ def start(
         cwd: its working folder.
         log: the file for what it prints.
         with_input: it is given a pipe as its standard input, which is closed otherwise.
+        with_output: its standard output goes into the file too, and is dropped otherwise.
 
     Raises:
         ProgramMissingError: the program is not installed.
@@ -292,8 +293,8 @@ def start(
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            stdout=output if with_output else subprocess.DEVNULL,
+            stderr=output,
             start_new_session=True,
         )
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import gathering, judging, lockable, lockfile, locking, patching, planning
+from patchlock import gathering, judging, lockable, lockfile, locking, patched_requirements, planning
 from patchlock.catalogue import Catalogue
 from patchlock.errors import (
     LockFormatError,
@@ -25,6 +25,7 @@ from patchlock.gathering import Request
 from patchlock.lockfile import Lock
 from patchlock.model import CommitId
 from patchlock.policy import Rules
+from patchlock.questions import Ahead
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +58,13 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def resolve(request: Request, cut_off: CutOff) -> Lock:
+def resolve(request: Request, cut_off: CutOff, ahead: Ahead | None = None) -> Lock:
     """Resolve the lock of a pair; writes nothing but caches.
+
+    Args:
+        request: the pair.
+        cut_off: until when files may have been uploaded.
+        ahead: see `locking.resolve`.
 
     Raises:
         RefusedError: the catalogue says that the pair cannot be.
@@ -71,7 +77,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     """
     wanted = order(request, cut_off)[0]
     try:
-        lock = locking.resolve(wanted)
+        lock = locking.resolve(wanted, ahead)
     except MetadataMissingError as error:
         from patchlock import stating  # it speaks HTTP, of which `lock --check` has no use
 
@@ -95,10 +101,9 @@ def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[Pur
         PatchlockError: as `resolve`, but for what only uv can say.
     """
     planning.require_possible(request.app, request.profile, request.platform)
-    upstream = gathering.read_upstream(request)
-    patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
-    as_of, newer = _bounds(current(request), upstream.snapshot.commit, upstream.snapshot.date, cut_off)
-    return gathering.order(request, upstream, as_of, newer), upstream.raw
+    asked = patched_requirements.read(request)
+    as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
+    return gathering.order(request, asked, as_of, newer), asked.raw
 
 
 def current(request: Request) -> Lock | None:

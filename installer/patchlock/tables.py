@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -262,8 +263,9 @@ def _kind(value: object) -> str:
     return names.get(type(value), "something else")
 
 
+@functools.lru_cache(maxsize=4096)
 def requirement(text: str) -> Requirement:
-    """Parse a requirement (PEP 508).
+    """Parse a requirement (PEP 508); once for all places that have the same, as the wheels of a release do.
 
     Raises:
         ValueError: it is none, in one clause.

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from patchlock import process
@@ -22,6 +23,9 @@ from patchlock.errors import (
     ProgramMissingError,
     UnsatisfiableError,
 )
+
+if TYPE_CHECKING:
+    import subprocess
 
 _OF_THE_MACHINE = (
     *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_NATIVE_TLS"),
@@ -110,6 +114,19 @@ def run(
         )
     except CommandFailedError as error:
         raise named(error) from error
+
+
+def start(*arguments: str, cwd: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start uv as `run` does for a question of resolving, and wait for nothing; the caller ends it.
+
+    Args:
+        arguments: as on uv's command line.
+        cwd: a folder without a project.
+        log: the file for what it says on standard error; its standard output is dropped.
+    """
+    return process.start(
+        str(find()), *arguments, env=_environment(installing=False), cwd=cwd, log=log, with_output=False
+    )
 
 
 def is_online() -> bool:

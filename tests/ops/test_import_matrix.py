@@ -12,7 +12,7 @@ import pytest
 
 from patchlock.ensures.python import ImportsWithout
 from patchlock.model import Located
-from patchlock.ops.python import OptionalImport
+from patchlock.ops.optional_import import OptionalImport
 from patchlock.sources import SourceText, Undecodable, decode, encode, splice
 
 OP = OptionalImport(package="deepspeed")

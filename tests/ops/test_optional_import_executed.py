@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from without_package import fails_unpatched, no_deepspeed, patched, run
 
-from patchlock.ops.python import OptionalImport
+from patchlock.ops.optional_import import OptionalImport
 
 __all__ = ["no_deepspeed"]
 

@@ -13,7 +13,7 @@ from without_package import fails_unpatched, locate, no_deepspeed, patched, read
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops.guarding import is_only_guarded
-from patchlock.ops.python import OptionalImport
+from patchlock.ops.optional_import import OptionalImport
 from patchlock.ops.syntax import Module, parse
 from patchlock.sources import Edit
 

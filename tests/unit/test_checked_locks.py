@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patchlock import checked_locks
+from patchlock import checked_locks, own_code
 from patchlock.cli import lock_checks
 from patchlock.cli.lock_checks import Line
 
@@ -116,7 +116,7 @@ def test_our_own_code_is_part_of_the_question(catalogue: Path, tmp_path: Path, m
     code = tmp_path / "package"
     code.mkdir()
     (code / "rules.py").write_text("strict = True\n")
-    monkeypatch.setattr(checked_locks, "__file__", str(code / "checked_locks.py"))
+    monkeypatch.setattr(own_code, "FOLDER", str(code))
     before = checked_locks.digest(catalogue, [])
     (code / "rules.py").write_text("strict = False\n")
     assert len({before, checked_locks.digest(catalogue, []), None}) == 3

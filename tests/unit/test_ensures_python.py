@@ -9,7 +9,8 @@ import pytest
 
 from patchlock.ensures.python import Calls, ImportsWithout, NoCall, NoString
 from patchlock.model import Ensure, Op
-from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression
+from patchlock.ops.optional_import import OptionalImport
+from patchlock.ops.python import NeutraliseCall, ReplaceExpression
 from patchlock.sources import Edit, SourceText, decode, encode, splice
 
 PATH = PurePosixPath("a.py")

@@ -17,7 +17,8 @@ from patchlock import json_places, notebooks, patching
 from patchlock.ensures.python import ImportsWithout, NoString
 from patchlock.ensures.run_time_pip import NoRunTimePip
 from patchlock.model import Expect, Located, Op, OutcomeKind, Patch, Refusal
-from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression
+from patchlock.ops.optional_import import OptionalImport
+from patchlock.ops.python import NeutraliseCall, ReplaceExpression
 from patchlock.ops.run_time_pip import RunTimePip
 from patchlock.ops.text import ReplaceText
 from patchlock.places import Origin
@@ -216,7 +217,7 @@ def test_edits_that_cannot_be_brought_back_are_refused(
 ) -> None:
     from patchlock.sources import Edit
 
-    monkeypatch.setattr(notebooks, "PYTHON_OPS", (Fixed,))
+    monkeypatch.setattr(notebooks, "PYTHON_OPS", {None})  # an op that the catalogue has no word for
     op = Fixed((Edit(start=start, end=end, text="z"),))
     located = notebooks.locate(op, read(text_of(book(cell("!ls\nx"), cell("y"))).encode()))
     assert not located.edits

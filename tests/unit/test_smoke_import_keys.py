@@ -9,7 +9,7 @@ import pytest
 from patchlock import planning
 from patchlock.check_kinds import SmokeImport
 from patchlock.model import Expect, Outcome, OutcomeKind, Patch
-from patchlock.ops.python import OptionalImport
+from patchlock.ops.optional_import import OptionalImport
 from patchlock.places import Origin
 
 MISTAKES = [

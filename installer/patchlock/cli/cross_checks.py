@@ -71,7 +71,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
 
 
 def _ask(request: Request, host: Host) -> _Line:
-    from patchlock import cross_check, gathering, lockfile, patching, planning
+    from patchlock import cross_check, gathering, lockfile, patched_requirements, planning
 
     pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
     try:
@@ -79,9 +79,8 @@ def _ask(request: Request, host: Host) -> _Line:
             return _Line(pair=pair, not_asked=reason)
         planning.require_possible(request.app, request.profile, request.platform)
         lock, _ = gathering.read_lock(request)
-        upstream = gathering.read_upstream(request)
-        patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
-        order = gathering.order(request, upstream, lock.provenance.as_of, lock.provenance.newer)
+        asked = patched_requirements.read(request)
+        order = gathering.order(request, asked, lock.provenance.as_of, lock.provenance.newer)
         file = request.catalogue.lock_path(request.app, request.profile, request.platform)
         skipped = cross_check.no_counterpart(order)
         with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:

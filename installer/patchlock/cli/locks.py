@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
+    from patchlock.questions import Ahead
     from patchlock.relocking import CutOff
 
 
@@ -91,23 +92,25 @@ def lock_command(
             catalogue, asked, lambda: lock_checks.every(*_opened(catalogue, apps, profile, platform, source), whole)
         )
         return _tell(lines, {}, check=check, as_json=as_json)
-    cut_off = _cut_off(upgrade, packages, as_of)
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     _require_wheels(accept)
-    opened, requests = _opened(catalogue, apps, profile, platform, source)
-    code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
-    if code is not None:
-        return code
-    if check:
-        return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
-    from patchlock import uv
+    from patchlock import questions
 
-    uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-    progress = output.progress(as_json)
-    lines = _lock_all(requests, cut_off, progress, accept)
+    ahead = questions.Ahead(options.cache())
+    as_before = not (check or upgrade or packages or as_of or mode.is_any)
+    with ahead.asked_again(apps, profile, platform) if as_before else contextlib.nullcontext():
+        cut_off = _cut_off(upgrade, packages, as_of)
+        opened, requests = _opened(catalogue, apps, profile, platform, source)
+        code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
+        if code is not None:
+            return code
+        if check:
+            return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
+        progress = output.progress(as_json)
+        lines = _lock_all(requests, cut_off, ahead, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
-    told = conflicts.tell(stuck, cut_off, explain, progress) if explain else {}
+    told = conflicts.tell(stuck, cut_off, explain, progress) if stuck and explain else {}
     return _tell(lines, told, check=check, as_json=as_json)
 
 
@@ -224,23 +227,21 @@ def _opened(
     return catalogue, requests
 
 
-def _at_once() -> int:
-    """Give the number of pairs that are locked together: most of the time each waits for the index."""
-    return 2 * (os.cpu_count() or 1)
-
-
 def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
+    ahead: Ahead,
     progress: output.Silent | output.Plain | output.Live,
     accept: tuple[str, ...],
 ) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
-    from patchlock import uv
+    from patchlock import questions, uv
 
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=_at_once()) as pool:
-        waiting = {pool.submit(_lock, request, cut_off, accept): lock_checks.names(request)[0] for request in requests}
+    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=questions.at_once()) as pool:
+        waiting = {
+            pool.submit(_lock, request, cut_off, ahead, accept): lock_checks.names(request)[0] for request in requests
+        }
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
             progress.say(f"{done} of {len(requests)} pairs" + (f", {', '.join(running)}" if running else ""))
@@ -248,13 +249,13 @@ def _lock_all(
         return [future.result() for future in waiting]
 
 
-def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
+def _lock(request: Request, cut_off: CutOff, ahead: Ahead, accept: tuple[str, ...]) -> Line:
     from patchlock import relocking
 
     pair, file = lock_checks.names(request)
     started = time.monotonic()
     try:
-        lock = relocking.resolve(request, cut_off)
+        lock = relocking.resolve(request, cut_off, ahead)
         warnings = relocking.require_known_bytes(request, lock, accept)
         _, state = relocking.write(request, lock)
     except PatchlockError as error:

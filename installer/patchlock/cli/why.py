@@ -105,11 +105,11 @@ def _lock_name(request: Request) -> str:
 
 
 def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[[str], None]) -> Newer:
-    from patchlock import alternatives, gathering
+    from patchlock import alternatives, gathering, patched_requirements
 
-    upstream = gathering.read_upstream(request)
-    order = gathering.order(request, upstream, lock.provenance.as_of, lock.provenance.newer)
-    return alternatives.newer(order, upstream.raw, package.name, package.upstream.version, tell=tell)
+    asked = patched_requirements.read(request)
+    order = gathering.order(request, asked, lock.provenance.as_of, lock.provenance.newer)
+    return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
 
 
 def _index(request: Request, package: LockedPackage) -> str:

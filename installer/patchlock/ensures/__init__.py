@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from patchlock.ensures import behaviour, device, files, python, requirements, run_time_pip, structured, text
 from patchlock.model import Ensure
+from patchlock.vocabulary import Vocabulary
 
-ENSURES: Mapping[str, type[Ensure]] = {
-    # requirements.py
-    "requirement": requirements.HasRequirement,
-    "no-requirement": requirements.NoRequirement,
-    # structured.py
-    "key": structured.HasKey,
-    "no-key": structured.NoKey,
-    # python.py
-    "imports-without": python.ImportsWithout,
-    "no-call": python.NoCall,
-    "calls": python.Calls,
-    "no-string": python.NoString,
-    # behaviour.py
-    "argument": behaviour.Argument,
-    "disabled": behaviour.Disabled,
-    "guarded": behaviour.Guarded,
-    "has-statement": behaviour.HasStatement,
-    # run_time_pip.py
-    "no-run-time-pip": run_time_pip.NoRunTimePip,
-    # device.py
-    "without-cuda": device.WithoutCuda,
-    # text.py
-    "contains": text.Contains,
-    "lacks": text.Lacks,
-    # files.py
-    "file-is": files.FileIs,
-}
+ENSURES: Vocabulary[Ensure] = Vocabulary(
+    __name__,
+    {
+        "requirements": {"requirement": "HasRequirement", "no-requirement": "NoRequirement"},
+        "structured": {"key": "HasKey", "no-key": "NoKey"},
+        "python": {"imports-without": "ImportsWithout", "no-call": "NoCall", "calls": "Calls", "no-string": "NoString"},
+        "behaviour": {
+            "argument": "Argument",
+            "disabled": "Disabled",
+            "guarded": "Guarded",
+            "has-statement": "HasStatement",
+        },
+        "run_time_pip": {"no-run-time-pip": "NoRunTimePip"},
+        "device": {"without-cuda": "WithoutCuda"},
+        "text": {"contains": "Contains", "lacks": "Lacks"},
+        "files": {"file-is": "FileIs"},
+    },
+)
 """Name in the catalogue → dataclass whose fields are the check's keys."""

@@ -8,11 +8,8 @@ import dataclasses
 from patchlock.model import Located
 from patchlock.ops import pattern as patterns
 from patchlock.ops.expressions import Rule, is_telling, locate
-from patchlock.ops.optional_import import OptionalImport
 from patchlock.ops.syntax import same
 from patchlock.sources import SourceText
-
-__all__ = ["NeutraliseCall", "OptionalImport", "ReplaceExpression"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

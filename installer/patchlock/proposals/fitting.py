@@ -15,7 +15,6 @@ from patchlock.proposals.findings import Files, Section, SetChoice
 
 _AFTER = re.compile(r'write after = \["([a-z0-9-]+)"\](?: in ([a-z0-9-]+))?')
 _ROUNDS = 30
-_CALLED = {ensure: name for name, ensure in ENSURES.items()}
 _SHOWN = 4
 
 
@@ -157,5 +156,5 @@ def _narrowed(patch: Patch, trouble: _Trouble, files: Files) -> Section | None:
     said += [f"After {name}, which changes the same place." for name in trouble.after]
     after = tuple(dict.fromkeys((*patch.after, *trouble.after)))
     made = dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after)
-    ensures = tuple((_CALLED[type(ensure)], ensure) for ensure in patch.ensures)
+    ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in patch.ensures)
     return Section(comment="\n".join(said), written=Written(patch=made, ensures=ensures))

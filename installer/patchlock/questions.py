@@ -1,0 +1,186 @@
+"""Ask uv what a lock is resolved from; and ask ahead, while the catalogue is read, what was asked last time.
+
+Most of the time that `lock` takes is the index's: uv waits for it, while reading the catalogue and applying the patches
+wait for the processor. What was asked for a pair last time is therefore kept, and asked again at once. When it is known
+what has to be asked, the answer counts only if that is the same, byte for byte; a question that failed is asked again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import glob
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from patchlock import process, uv, whole_files
+from patchlock.identities import Sha256
+
+if TYPE_CHECKING:
+    import subprocess
+
+ARGUMENTS = "arguments.json"
+"""The file of a question that holds uv's arguments, so that they count as a part of it."""
+_ANSWER = "pylock.toml"
+_LOG = "uv.log"
+_HERE = "\0"
+"""Stands in a kept question where its folder's address was; no text that uv reads can have it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What uv found."""
+
+    pylock: str
+    """Text of the pylock.toml (PEP 751)."""
+    log: str
+    """What uv said with `-v`."""
+
+
+def ask(folder: Path) -> Answer:
+    """Ask uv the question that stands in a folder.
+
+    Raises:
+        PatchlockError: as `uv.run`.
+    """
+    done = uv.run(*_command(folder), cwd=folder, installing=False)
+    return Answer(pylock=(folder / _ANSWER).read_text(encoding="utf-8"), log=done.stderr)
+
+
+def _command(folder: Path) -> tuple[str, ...]:
+    # `--python` only spares uv the search for one, which takes seconds where PATH is full of shims.
+    how = ("--python", sys.executable, "--format", "pylock.toml", "--no-header", "-v", "-o", _ANSWER)
+    return ("pip", "compile", *json.loads((folder / ARGUMENTS).read_text(encoding="utf-8")), *how)
+
+
+def digest(folder: Path) -> Sha256:
+    """Digest a question, wherever its folder is."""
+    made = hashlib.sha256()
+    for path, text in _texts(folder).items():
+        data = text.replace(_HERE, "").encode("utf-8", errors="surrogateescape")
+        made.update(f"{path}\0{len(data)}\0".encode() + data)
+    return Sha256(made.hexdigest())
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """Give the files of a question by their path, sorted, with a mark where the folder's own address is."""
+    given = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in {_ANSWER, _LOG})
+    address = folder.as_uri()
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        .decode("utf-8", errors="surrogateescape")
+        .replace(address, _HERE)
+        for path in given
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Started:
+    """A question that uv is working at."""
+
+    folder: Path
+    digest: Sha256
+    child: subprocess.Popen[bytes]
+
+
+class Ahead:
+    """The questions of earlier runs, and those of them that were asked again before anybody knew what to ask."""
+
+    def __init__(self, cache: Path) -> None:
+        """Know where they are kept.
+
+        Args:
+            cache: folder of patchlock's cache.
+        """
+        self._kept = cache / "questions"
+        self._started: dict[str, _Started] = {}
+
+    @contextlib.contextmanager
+    def asked_again(self, apps: Sequence[str], profile: str | None, platform: str | None) -> Iterator[None]:
+        """Ask again what was asked last time, as many questions at once as the machine can serve; end those left.
+
+        Args:
+            apps: names of the apps that may be locked; all, if empty.
+            profile: the only profile, if there is one.
+            platform: the only platform, if there is one.
+        """
+        ends = f"{profile or '*'}.{platform or '*'}.json"
+        wanted = [
+            name
+            for app in apps or ("*",)
+            for name in sorted(self._kept.glob(f"{glob.escape(app) if apps else app}/{ends}"))
+        ]
+        with contextlib.ExitStack() as stack:
+            for kept in wanted[: at_once()]:
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # only a cache
+                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="patchlock-lock-")))
+                    _lay_out(json.loads(kept.read_text(encoding="utf-8")), folder)
+                    child = uv.start(*_command(folder), cwd=folder, log=folder / _LOG)
+                    stack.callback(_end, child)
+                    self._started[kept.relative_to(self._kept).with_suffix("").as_posix()] = _Started(
+                        folder=folder, digest=digest(folder), child=child
+                    )
+            yield
+
+    @property
+    def started(self) -> tuple[Path, ...]:
+        """The folders of the questions that are being asked."""
+        return tuple(one.folder for one in self._started.values())
+
+    def ask(self, pair: str, folder: Path) -> Answer:
+        """Take the answer that uv was asked for ahead, if the question is the same, or ask; keep the question.
+
+        Args:
+            pair: `app/profile.platform`.
+            folder: where the question stands.
+
+        Raises:
+            PatchlockError: as `uv.run`.
+        """
+        started = self._started.get(pair)
+        same = started is not None and started.digest == digest(folder)
+        if started is not None and same and started.child.wait() == 0:
+            return Answer(
+                pylock=(started.folder / _ANSWER).read_text(encoding="utf-8"),
+                log=(started.folder / _LOG).read_text(encoding="utf-8", errors="replace"),
+            )
+        answer = ask(folder)
+        if not same:
+            text = json.dumps(_texts(folder), indent=0)
+            with contextlib.suppress(OSError):  # where the cache cannot be written, the next run takes as long as this
+                (self._kept / pair).parent.mkdir(parents=True, exist_ok=True)
+                whole_files.write(self._kept / f"{pair}.json", text)
+        return answer
+
+
+def at_once() -> int:
+    """Give the number of pairs that are locked together: most of the time each waits for the index."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def _lay_out(question: Mapping[str, str], folder: Path) -> None:
+    """Write a kept question into an empty folder.
+
+    Raises:
+        ValueError: it would leave the folder.
+    """
+    address = folder.as_uri()
+    for path, text in question.items():
+        parts = PurePosixPath(path).parts
+        if ".." in parts or parts[:1] == ("/",):
+            raise ValueError(path)
+        target = folder.joinpath(*parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.replace(_HERE, address).encode("utf-8", errors="surrogateescape"))
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    if child.poll() is None:
+        process.kill(child.pid)
+    child.wait()
