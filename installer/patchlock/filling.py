@@ -11,17 +11,12 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 
 from patchlock import (
-    addresses,
     disk_room,
     download,
     environments,
-    fetching,
-    indexes,
     inspection,
-    originals,
     providing,
     settling,
-    sizes,
     source_builds,
     uv,
     uv_cache,
@@ -31,19 +26,14 @@ from patchlock.disk_room import Need
 from patchlock.errors import (
     CommandFailedError,
     DiskFullError,
-    DownloadError,
     HashMismatchError,
     NetworkError,
     PatchlockError,
     UnsatisfiableError,
 )
-from patchlock.exports.pylock import Located
-from patchlock.fetching import Wanted
 from patchlock.gathering import Request, rules_of
 from patchlock.inspection import Contents, Deviation
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import Sha256
-from patchlock.originals import Unknown
 from patchlock.wheelhouse import LocalWheel, LocalWheels
 
 if TYPE_CHECKING:
@@ -84,6 +74,19 @@ class _Filling:
         )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Filled:
+    """What was found in an environment right after it was filled."""
+
+    folder: Path
+    contents: Contents
+    seen: Mapping[str, os.stat_result]
+
+    def settle(self) -> None:
+        """Begin the ledger of the environment, as `settling.settle` does."""
+        settling.settle(self.folder, self.contents, self.seen)
+
+
 def fill(
     request: Request,
     lock: Lock,
@@ -93,8 +96,10 @@ def fill(
     *,
     kept: Path | None = None,
     afresh: frozenset[NormalizedName] = frozenset(),
-) -> None:
+) -> Filled:
     """Fill an empty environment with exactly what a lock names.
+
+    Its ledger is still to be begun: with `settle` of what this gives.
 
     Where uv's cache and the wheelhouse have all of it, nobody is asked anything. Otherwise what is missing is fetched
     into the wheelhouse, once there is room for it; what is built from an sdist, and what only uv gets, is left to uv.
@@ -144,7 +149,8 @@ def fill(
         _fill(dataclasses.replace(job, afresh=afresh | spoilt))
         contents = inspection.read(folder)
         seen = inspection.look(contents)
-    settling.settle(folder, contents, seen)
+    settling.require_inside(contents, folder)
+    return Filled(folder=folder, contents=contents, seen=seen)
 
 
 def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:
@@ -154,9 +160,11 @@ def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result
         suspects.setdefault(deviation.distribution.name, []).append(deviation)
     found = set()
     for name, deviations in suspects.items():
+        from patchlock import originals  # it may have to ask the index
+
         paths = [deviation.path for deviation in deviations]
         answer = originals.members(job.folder, job.lock, job.request.platform, name, paths, cache=job.request.cache)
-        if isinstance(answer, Unknown):
+        if isinstance(answer, originals.Unknown):
             job.progress.note(f"whether uv's cache has changed files of {name} is not known: {answer.why}")
         elif any(answer.get(deviation.path, deviation.sha256) != deviation.sha256 for deviation in deviations):
             found.add(name)
@@ -208,18 +216,10 @@ def _from_here(job: _Filling, local: LocalWheels) -> None:
 
 
 def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
-    wheels = [p for p in job.lock.packages if p.name not in local and not _is_sdist(p)]
-    has_sdists = any(_is_sdist(p) for p in job.lock.packages if p.name not in local)
-    job.say("asking where they lie")
-    places, unknown = _locate(job, wheels)
-    asked = [package for package in wheels if package.name in places]
-    missing = uv_cache.uncached(asked, job.folder, environments.interpreter(job.folder)) if asked else frozenset()
-    missing |= job.afresh
-    files = _wanted([package for package in asked if package.name in missing], places, job.request.cache)
-    _require_room(job, files, local)
-    fetched = fetching.fetch(files, job.request.cache, job.say) if files else fetching.Fetched(paths={}, refused={})
-    refused = {**fetched.refused, **({package.name: unknown for package in wheels} if unknown else {})}
-    refused = {name: error for name, error in refused.items() if name not in fetched.paths}
+    from patchlock import missing_wheels  # it speaks HTTP, which nobody needs where everything is here
+
+    has_sdists = any(missing_wheels.is_sdist(p) for p in job.lock.packages if p.name not in local)
+    refused = missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say)
     for error in dict.fromkeys(refused.values()):
         names = ", ".join(sorted(name for name, one in refused.items() if one is error))
         job.progress.note(f"left to uv, without a word on how far it is: {names}; {error.what}")
@@ -233,76 +233,19 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
         raise
 
 
-def _is_sdist(package: LockedPackage) -> bool:
-    return package.why.endswith("sdist")
-
-
-def _locate(
-    job: _Filling, packages: list[LockedPackage]
-) -> tuple[Mapping[NormalizedName, Located], DownloadError | None]:
-    """Ask for the addresses of wheels; the error is about those of the index, where it does not have all of them."""
-    by_address = [package for package in packages if package.url]
-    platform = job.request.platform
-    try:
-        return addresses.locate(_only(job.lock, packages), platform, installing=True), None
-    except DownloadError as error:
-        return addresses.locate(_only(job.lock, by_address), platform, installing=True), error
-
-
-def _only(lock: Lock, packages: list[LockedPackage]) -> Lock:
-    return dataclasses.replace(lock, packages=tuple(packages))
-
-
-def _wanted(packages: list[LockedPackage], places: Mapping[NormalizedName, Located], cache: Path) -> tuple[Wanted, ...]:
-    located = {
-        package.sha256: dataclasses.replace(places[package.name], url=indexes.with_password(places[package.name].url))
-        for package in packages
-    }
-    known: Mapping[Sha256, int] = sizes.gather(located, cache)
-    return tuple(
-        Wanted(
-            name=package.name,
-            filename=located[package.sha256].filename,
-            url=located[package.sha256].url,
-            sha256=package.sha256,
-            size=known.get(package.sha256),
-        )
-        for package in packages
-    )
-
-
-# --- room -------------------------------------------------------------------------------------------------------------
-
-
-def _require_room(job: _Filling, files: tuple[Wanted, ...], local: LocalWheels) -> None:
-    """Make sure that there is room for what is to be fetched and unpacked; files of unknown size are not counted."""
-    cache, home, cached = job.request.cache, job.folder, uv_cache.folder(job.folder)
-    coming = sum((file.size or 0) - fetching.begun(file, cache) for file in files)
-    unpacked = sum(sizes.unpacked(file.sha256, file.size, cache) for file in files if file.size)
-    copied = unpacked + _unpacked_here(local) if _is_copied(home, cached) else 0
-    disk_room.require(
-        [
-            Need(what="wheels to download", folder=cache, size=coming, variable="PATCHLOCK_CACHE_DIR"),
-            Need(what="unpacked packages in uv's cache", folder=cached, size=unpacked, variable="UV_CACHE_DIR"),
-            Need(what="copies of them in the environment", folder=home, size=copied, variable="PATCHLOCK_HOME"),
-        ]
-    )
-
-
 def _require_room_for_copies(job: _Filling, local: LocalWheels) -> None:
     """Make sure that there is room for copies, where uv's cache is on another disk and cannot be linked to."""
-    if local and _is_copied(job.folder, uv_cache.folder(job.folder)):
+    if local and uv_cache.is_copied(job.folder, uv_cache.folder(job.folder)):
+        from patchlock import sizes  # rarely needed, and it brings HTTP along
+
         what = "copies of packages in the environment"
-        need = Need(what=what, folder=job.folder, size=_unpacked_here(local), variable="PATCHLOCK_HOME")
+        need = Need(
+            what=what,
+            folder=job.folder,
+            size=sum(sizes.unpacked_here(wheel.path) for wheel in local.values()),
+            variable="PATCHLOCK_HOME",
+        )
         disk_room.require([need])
-
-
-def _is_copied(home: Path, cached: Path) -> bool:
-    return disk_room.look(home).device != disk_room.look(cached).device or uv.copies()
-
-
-def _unpacked_here(local: LocalWheels) -> int:
-    return sum(sizes.unpacked_here(wheel.path) for wheel in local.values())
 
 
 def _of_uv(say: Callable[[str], None]) -> Callable[[str], None]:

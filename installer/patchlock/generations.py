@@ -128,7 +128,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     Raises:
         OSError: the disk did not take all of it.
     """
-    _reach_the_disk(folder)
+    reach_the_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
@@ -218,8 +218,12 @@ def clear(installation: Installation) -> None:
             remove_tree(folder)
 
 
-def _reach_the_disk(folder: Path) -> None:
-    """Wait until the disk has what was written on a file system; not on Windows, where only an administrator may."""
+def reach_the_disk(folder: Path) -> None:
+    """Wait until the disk has what was written on a file system; not on Windows, where only an administrator may.
+
+    Raises:
+        OSError: it did not take all of it.
+    """
     if sys.platform == "linux":
         import ctypes  # `os.sync` would wait for every other disk too
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import datetime
 import os
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from patchlock import (
     generations,
     in_tree,
     kept_choice,
+    meanwhile,
     moving,
     mutex,
     overlaying,
@@ -169,26 +170,30 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     name = _name(request, planning.generation_id(job.lock_digest, job.applied, job.inputs))
     folder = generations.generation(installation, name)
     receipt = generations.read_receipt(folder)
-    with progress.stage("environment"), _cloning(job):
+    filled = None
+    source = job.request.installation.source
+    cloning = meanwhile.cloning(source, job.request.app, job.upstream.snapshot, job.ref, job.applied, job.held)
+    with progress.stage("environment"), cloning as cloned:
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
             environments.create(folder, job.python, lock=job.held)
-            filling.fill(request, job.lock, folder, progress, job.held)
+            filled = filling.fill(request, job.lock, folder, progress, job.held)
             overlaying.put(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
-        moved = _move_source(job)
+        moved = _move_source(job, cloned)
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
-        _build_in_tree(job, folder, progress)
-        # Also where the generation was complete already: the source may have moved, or the user may have changed it.
-        with progress.stage("verify"):
-            needed = planning.executed(request.app.patches, job.upstream.patched.outcomes)
-            results = verify(request, job.lock, folder, progress, needed)
-            checks.require_passed(results, request.app.name)
-            progress.say(f"{len(results)} checks passed")
+        with meanwhile.settling(filled):
+            _build_in_tree(job, folder, progress)
+            # Also where the generation was complete already: the source may have moved, or the user have changed it.
+            with progress.stage("verify"):
+                needed = planning.executed(request.app.patches, job.upstream.patched.outcomes)
+                results = verify(request, job.lock, folder, progress, needed)
+                checks.require_passed(results, request.app.name)
+                progress.say(f"{len(results)} checks passed")
         receipt = _receipt(job, name, results, receipt)
         generations.write_receipt(folder, receipt)
     except BaseException:
@@ -200,23 +205,6 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     worktree.keep(installation.source, name, job.applied)
     generations.switch(installation, name)
     return receipt, moved.merged
-
-
-@contextlib.contextmanager
-def _cloning(job: _Job) -> Iterator[None]:
-    """Make the clone, where there is none, beside its place and while uv fills the environment, which takes longer."""
-    source = job.request.installation.source
-    if source.exists():
-        yield
-        return
-    try:
-        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
-            clone = pool.submit(worktree.make, source, job.request.app, job.upstream.snapshot, job.ref, job.held)
-            yield
-            clone.result()
-    except BaseException:
-        worktree.drop(source)
-        raise
 
 
 def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
@@ -232,12 +220,12 @@ def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
         progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
 
 
-def _move_source(job: _Job) -> moving.Moved:
+def _move_source(job: _Job, cloned: Future[moving.Moved] | None) -> moving.Moved:
     source = job.request.installation.source
-    if source.exists():
-        worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
-    else:
+    if cloned is not None:
         worktree.appear(source)
+        return cloned.result()
+    worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     tree = worktree.tree_of(source)
     with trees.hold(tree):
         moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)

@@ -45,6 +45,15 @@ class Pair(Protocol):
     def platform(self) -> Platform: ...  # noqa: D102
 
 
+def get_ready(order: Order) -> None:
+    """Import and read what judging needs; there is time for it while uv resolves."""
+    from packaging import pylock  # noqa: F401 - and what speaks HTTP: `lock --check` has no use for it
+
+    from patchlock import index_answers, records, wheel_facts  # noqa: F401
+
+    order.catalogue.rules()
+
+
 def require_sound(
     order: Order, packages: tuple[LockedPackage, ...], answer: Pylock, idle: tuple[str, ...]
 ) -> tuple[str, ...]:

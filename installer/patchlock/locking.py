@@ -113,6 +113,7 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
         folder = Path(name)
         builds = building.ahead(order.rules, order.in_tree, _target(order), pool)
         prepare(order, folder)
+        judging.get_ready(order)  # uv is at work already, if it was asked ahead
         try:
             found = ahead.ask(_pair(order), folder) if ahead else questions.ask(folder)
         except UnsatisfiableError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shlex
 import shutil
 import sys
@@ -42,11 +43,16 @@ def system(root: Path = Path("/")) -> System:
 
 
 def python(request: str) -> Python:
-    """Find the Python that uv would make an environment from, or say what would be fetched, and whether it may be.
+    """Find the Python that an environment is made from, or say what would be fetched, and whether it may be.
+
+    It is the one that runs us, if that will do, else the one that uv finds, for which it starts every Python on PATH.
 
     Args:
         request: as `interpreters.request` gives it.
     """
+    own = _own(request)
+    if own is not None:
+        return Interpreter(path=str(own), maker="")
     try:
         found = _uv("python", "find", "--system", request)
     except CommandFailedError as error:
@@ -56,6 +62,27 @@ def python(request: str) -> Python:
     path = Path(found)
     prefix = path.resolve().parent if os.name == "nt" else path.resolve().parent.parent
     return Interpreter(path=found, maker=interpreters.maker_of(path, has_conda_meta=(prefix / "conda-meta").is_dir()))
+
+
+def _own(request: str) -> Path | None:
+    """Give the Python that runs us, outside its virtual environment; None where it is not what is asked for."""
+    names = {"linux": "linux", "darwin": "macos", "win32": "windows"}
+    libc = "gnu" if sys.platform == "linux" and _is_glibc() else "none"
+    machine = {"AMD64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}.get(platform.machine(), platform.machine())
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    is_plain = sys.version_info.releaselevel == "final" and sys.maxsize > 2**32 and not getattr(sys, "abiflags", "")
+    here = f"{sys.implementation.name}-{version}-{names.get(sys.platform)}-{machine}-{libc}"
+    base = Path(sys.base_prefix)
+    path = base / "python.exe" if os.name == "nt" else base / "bin" / f"python{version}"
+    maker = interpreters.maker_of(path, has_conda_meta=(base / "conda-meta").is_dir())
+    return path if here == request and is_plain and not maker and path.is_file() else None
+
+
+def _is_glibc() -> bool:
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except (ValueError, OSError):  # musl knows no such name
+        return False
 
 
 def _fetched(request: str) -> Python:

@@ -113,7 +113,7 @@ def _rebuild(
     for _ in range(_ROUNDS):
         with progress.stage("environment"):
             environments.create(folder, python, lock=held)
-            filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
+            filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh).settle()
             overlaying.put(request, folder, progress.say, progress.note)
             in_tree.bring(request, lock, folder, before.applied, tell=progress.say, held=held)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")

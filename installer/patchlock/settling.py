@@ -61,16 +61,8 @@ def _written_later(contents: Contents, seen: Mapping[str, os.stat_result]) -> It
         yield from (path.replace(os.sep, "/") for _, path, _ in times[first:])
 
 
-def settle(environment: Path, contents: Contents, seen: Mapping[str, os.stat_result] | None = None) -> Ledger:
-    """Begin the ledger of an environment that was just filled, whose RECORDs say these contents.
-
-    Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
-    RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
-
-    Args:
-        environment: its folder.
-        contents: what its RECORDs say.
-        seen: what `inspection.look` has found; None looks now.
+def require_inside(contents: Contents, environment: Path) -> None:
+    """Stop where the RECORDs of an environment name files that do not belong into it, before anything runs there.
 
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
@@ -83,6 +75,23 @@ def settle(environment: Path, contents: Contents, seen: Mapping[str, os.stat_res
             remedy="do not install it: nothing was switched to it; tell those who made it",
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],
         )
+
+
+def settle(environment: Path, contents: Contents, seen: Mapping[str, os.stat_result] | None = None) -> Ledger:
+    """Begin the ledger of an environment that was just filled, whose RECORDs say these contents.
+
+    Files whose size is not the one in their RECORD are noted, as nobody has changed them yet. Only those of which
+    RECORD has no hash are read: a few, of wheels whose RECORD is incomplete.
+
+    Args:
+        environment: its folder.
+        contents: what its RECORDs say.
+        seen: what `inspection.look` has found; None looks now.
+
+    Raises:
+        WheelError: as `require_inside`.
+    """
+    require_inside(contents, environment)
     files = {deviation.path: Laid(size=deviation.size) for deviation in inspection.by_size(contents, seen)}
     for path in inspection.without_hash(contents):
         _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import uv
+from patchlock import disk_room, uv
 from patchlock.errors import PatchlockError
 from patchlock.lockfile import LockedPackage
 
@@ -20,6 +20,11 @@ _LIST = "wanted.txt"
 def folder(environment: Path) -> Path:
     """Name uv's cache, as uv finds it from the folder of an environment."""
     return environment / uv.run("cache", "dir", "--no-config", cwd=environment, installing=True).text
+
+
+def is_copied(environment: Path, cached: Path) -> bool:
+    """Say whether uv copies files into an environment, as its cache is on another disk, or as it is told to."""
+    return disk_room.look(environment).device != disk_room.look(cached).device or uv.copies()
 
 
 def uncached(packages: Iterable[LockedPackage], environment: Path, interpreter: Path) -> frozenset[NormalizedName]:

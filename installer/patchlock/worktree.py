@@ -23,7 +23,7 @@ generations."""
 _COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
 
 
-def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
+def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Tree:
     """Make the clone beside its place, with a branch at upstream's commit; `appear` puts it there, whole.
 
     Args:
@@ -32,6 +32,9 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Non
         snapshot: upstream's commit in our cache.
         ref: the patched commit in our cache, kept from git's clean-up.
         lock: descriptor of the installation's lock.
+
+    Returns:
+        The clone where it was made.
     """
     building = _partial(folder)
     remove_tree(building)
@@ -52,6 +55,7 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Non
     git("update-ref", tree_of(building).ref(APPLIED), snapshot.commit, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
+    return tree_of(building)
 
 
 def appear(folder: Path) -> None:

@@ -49,7 +49,7 @@ folder = request.installation.environments / "one"
 request.installation.folder.mkdir(parents=True)
 with mutex.hold(request.installation.folder / "lock", wait=0) as held:
     environments.create(folder, sys.argv[1], lock=held)
-    filling.fill(request, lock, folder, Progress(), held)
+    filling.fill(request, lock, folder, Progress(), held).settle()
 python = str(environments.interpreter(folder))
 
 def ask(*arguments):

@@ -249,11 +249,37 @@ def no_pythons(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch
     return bin_folder
 
 
-def test_python_is_found_where_its_path_has_spaces_and_other_letters(no_pythons: Path) -> None:
-    minor = Version(f"{sys.version_info.major}.{sys.version_info.minor}")
-    (no_pythons / f"python{minor}").symlink_to(Path(sys.executable).resolve())
-    found = machine.python(interpreters.request(minor, PLATFORM))
-    assert found == Interpreter(path=str(no_pythons / f"python{minor}"))
+OWN = Version(f"{sys.version_info.major}.{sys.version_info.minor}")
+OTHER = Version("3.12" if str(OWN) != "3.12" else "3.13")
+
+
+def test_python_that_runs_us_is_taken_without_a_search(no_pythons: Path) -> None:
+    _program(no_pythons, f"python{OWN}", "exit 1")
+    found = machine.python(interpreters.request(OWN, PLATFORM))
+    assert isinstance(found, Interpreter)
+    assert Path(found.path).resolve() == Path(sys.executable).resolve()
+    assert Path(found.path).is_relative_to(sys.base_prefix)
+
+
+def test_python_of_conda_that_runs_us_is_not_taken(
+    no_pythons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conda = tmp_path / "conda"
+    (conda / "conda-meta").mkdir(parents=True)
+    (conda / "bin").mkdir()
+    (conda / "bin" / f"python{OWN}").symlink_to(Path(sys.executable).resolve())
+    monkeypatch.setattr(sys, "base_prefix", str(conda))
+    assert no_pythons.is_dir()
+    assert isinstance(machine.python(interpreters.request(OWN, PLATFORM)), NoPython)
+
+
+def test_python_is_found_where_its_path_has_spaces_and_other_letters(
+    no_pythons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))  # the one that runs us is not there
+    (no_pythons / f"python{OWN}").symlink_to(Path(sys.executable).resolve())
+    found = machine.python(interpreters.request(OWN, PLATFORM))
+    assert found == Interpreter(path=str(no_pythons / f"python{OWN}"))
 
 
 @pytest.mark.parametrize(
@@ -268,10 +294,10 @@ def test_python_that_may_not_be_fetched_says_why(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    found = machine.python(interpreters.request(Version("3.12"), PLATFORM))
+    found = machine.python(interpreters.request(OTHER, PLATFORM))
     assert isinstance(found, NoPython)
     assert found.why == why
-    assert found.command.endswith(" python install 3.12")
+    assert found.command.endswith(f" python install {OTHER}")
     assert "-u UV_OFFLINE" in found.command
     assert list(no_pythons.iterdir()) == []
 
@@ -292,17 +318,17 @@ def test_python_that_will_be_fetched_is_said_with_version_and_place(
     monkeypatch.delenv("UV_OFFLINE")
     if mirror:
         monkeypatch.setenv("UV_PYTHON_INSTALL_MIRROR", mirror)
-    found = machine.python(interpreters.request(Version("3.12"), PLATFORM))
+    found = machine.python(interpreters.request(OTHER, PLATFORM))
     assert isinstance(found, PythonDownload)
-    assert found.version.startswith("3.12.")
+    assert found.version.startswith(f"{OTHER}.")
     assert found.folder == str(tmp_path / "pythons")
     assert found.host == "mirror.test" if mirror else "." in found.host
     assert not (tmp_path / "pythons").exists()
 
 
 def test_interpreter_that_cannot_be_asked_is_told_in_its_words(no_pythons: Path) -> None:
-    _program(no_pythons, "python3.12", "echo 'pyenv: python3.12: command not found' >&2; exit 127")
-    found = machine.python(interpreters.request(Version("3.12"), PLATFORM))
+    _program(no_pythons, f"python{OTHER}", "echo 'pyenv: python: command not found' >&2; exit 127")
+    found = machine.python(interpreters.request(OTHER, PLATFORM))
     assert isinstance(found, NoPython)
     assert "asking for it failed" in found.why
-    assert "pyenv: python3.12: command not found" in found.why
+    assert "pyenv: python: command not found" in found.why
