@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import errno
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
@@ -377,5 +376,7 @@ def similar(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
     Returns:
         `did you mean "x"?`, or "" where none is near.
     """
+    import difflib
+
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
     return f'did you mean "{close[0]}"?' if close else ""

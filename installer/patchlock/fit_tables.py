@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from packaging.specifiers import SpecifierSet
-
 from patchlock.devices import FAMILIES, VENDORS
 from patchlock.errors import nearest
 from patchlock.fits import SELECTORS, Fit, Outline, Successor
 from patchlock.platforms import PLATFORMS
-from patchlock.tables import Table, specifiers
+from patchlock.tables import Table
+from patchlock.version_bounds import Bounds
 
 ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}")
 """What compiled code can be for."""
@@ -43,8 +42,8 @@ def _fit(table: Table) -> Fit:
         families=table.texts("families", ()),
         wsl=table.boolean("wsl") if table.has("wsl") else None,
         tegra=table.boolean("tegra") if table.has("tegra") else None,
-        driver=table.parse("driver", specifiers, SpecifierSet(), ""),
-        kernel=table.parse("kernel", specifiers, SpecifierSet(), ""),
+        driver=table.parse("driver", Bounds, Bounds(), ""),
+        kernel=table.parse("kernel", Bounds, Bounds(), ""),
         nodes=table.texts("nodes", ()),
         libraries=table.texts("libraries", ()),
         selects=table.text("selects", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
-from packaging.specifiers import SpecifierSet
+from patchlock.version_bounds import Bounds
 
 if TYPE_CHECKING:
     from patchlock.devices import Known, Unknown
@@ -46,9 +46,9 @@ class Fit:
     """Whether Linux must, or must not, run inside Windows (WSL2)."""
     tegra: bool | None = None
     """Whether it must, or must not, be a Jetson."""
-    driver: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    driver: Bounds = dataclasses.field(default_factory=Bounds)
     """Of the device's driver, where its version is known."""
-    kernel: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    kernel: Bounds = dataclasses.field(default_factory=Bounds)
     """Of Linux, where no newer module of the driver's was put in."""
     nodes: tuple[str, ...] = ()
     """Device nodes that this process may open (`/dev/kfd`)."""

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
 from patchlock.devices import VENDORS, Known, Unknown, shown_name
 from patchlock.fits import Fit
@@ -114,8 +110,8 @@ def _device_reasons(fit: Fit, host: Host, one: Known | Unknown) -> Iterator[str]
         yield f"{name} does not work ({one.device.trouble})"
     own = one.device.driver if host.os == "linux" else ""
     driver = host.versions.get("nvidia-driver", "") or own if VENDORS[fit.vendor] == "NVIDIA" else ""
-    if not _holds(fit.driver, driver):
-        yield f"the driver is {driver}, and must be {_said(fit.driver)}"
+    if not fit.driver.hold(driver):
+        yield f"the driver is {driver}, and must be {fit.driver.words}"
 
 
 def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
@@ -123,8 +119,8 @@ def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
         yield "this is WSL2" if host.is_wsl else "this is not WSL2"
     if fit.tegra is not None and fit.tegra != bool(host.tegra):
         yield "this is a Jetson" if host.tegra else "this is no Jetson"
-    if "amdgpu" not in host.versions and not _holds(fit.kernel, host.release):
-        yield f"the kernel is {host.release}, and must be {_said(fit.kernel)}"
+    if "amdgpu" not in host.versions and not fit.kernel.hold(host.release):
+        yield f"the kernel is {host.release}, and must be {fit.kernel.words}"
     nodes = {node.path: node for node in host.nodes}
     for path in fit.nodes:
         node = nodes.get(path)
@@ -136,23 +132,6 @@ def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
     for library in fit.libraries:
         if library not in host.libraries:
             yield f"{library} is not there"
-
-
-def _said(wanted: SpecifierSet) -> str:
-    text = str(wanted)
-    return f"{text.removeprefix('>=')} or later" if re.fullmatch(r">=[0-9.]+", text) else text
-
-
-def _holds(wanted: SpecifierSet, text: str) -> bool:
-    """Compare the leading numbers of a version; one that is not known breaks no demand."""
-    version = leading_version(text)
-    return version is None or wanted.contains(version, prereleases=True)
-
-
-def leading_version(text: str) -> Version | None:
-    """Read the numbers that a version begins with (`6.8.0-31-generic`); None where there are none."""
-    found = re.match(r"[0-9]{1,9}(?:\.[0-9]{1,9})*", text)
-    return Version(found[0]) if found else None
 
 
 HIDING = {

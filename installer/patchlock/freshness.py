@@ -5,9 +5,7 @@ Most starts of `install` find nothing to do, and a person waits for the answer; 
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tomllib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -52,6 +50,8 @@ def digest(
         64 hexadecimal digits.
     """
     folder = catalogue / "patches" / app
+    import hashlib
+
     made = hashlib.sha256()
     parts = [("patchlock", __version__.encode()), ("revision", revision.encode()), ("lock", lock)]
     parts += [("profile", (catalogue / "profiles" / f"{profile}.toml").read_bytes())]
@@ -90,6 +90,9 @@ def in_use(
         added: optional patches that it must have; the choice that it was made with stands otherwise.
         left_out: those that it must not have.
     """
+    import hashlib
+    import tomllib
+
     try:
         generation = (installation / "current").read_text(encoding="utf-8").strip()
         folder = installation / "environments" / generation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.resources
 import json
 import shutil
 import sys
@@ -96,6 +95,8 @@ def run_kernel(name: str, library: Path, env: Mapping[str, str], timeout: float)
     Returns:
         Its answer, or a clause that says why there is none.
     """
+    import importlib.resources
+
     with importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / f"{name}.py") as script:
         argv = (sys.executable, "-I", "-S", str(script), str(library))
         try:

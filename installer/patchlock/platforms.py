@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-
-from packaging import tags as wheel_tags
-from packaging.version import Version
+from typing import TYPE_CHECKING
 
 from patchlock.fits import Platform
 from patchlock.hosts import Host
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
+    from packaging.version import Version
 
 GLIBC_FLOOR = (2, 28)
 """Debian 10, Ubuntu 18.10, RHEL 8. Source: PEP 600; the tag most wheels of 2025 and later carry."""
@@ -27,6 +29,12 @@ def _linux(machine: str) -> tuple[str, ...]:
     return (*found, f"linux_{machine}")
 
 
+def _mac_arm64(newest: int) -> tuple[str, ...]:
+    """As `packaging.tags.mac_platforms` has them, which takes longer to import than `detect` has."""
+    own = (f"macosx_{major}_0_{kind}" for major in range(newest, 10, -1) for kind in ("arm64", "universal2"))
+    return (*own, *(f"macosx_10_{minor}_universal2" for minor in range(16, 3, -1)))
+
+
 PLATFORMS: Mapping[str, Platform] = {
     platform.name: platform
     for platform in (
@@ -41,7 +49,7 @@ PLATFORMS: Mapping[str, Platform] = {
             os="macos",
             machine="arm64",
             uv="aarch64-apple-darwin",
-            tags=tuple(wheel_tags.mac_platforms((13, 0), "arm64")),
+            tags=_mac_arm64(13),
         ),
     )
 }
@@ -60,11 +68,13 @@ def platform_of(host: Host) -> Platform | None:
 
 
 @functools.cache
-def wheel_rank(platform: Platform, python: Version) -> Mapping[wheel_tags.Tag, int]:
+def wheel_rank(platform: Platform, python: Version) -> Mapping[Tag, int]:
     """Order the wheel tags that run on a platform under one Python: 0 is the best.
 
     Source: PEP 425; `packaging.tags`.
     """
+    from packaging import tags as wheel_tags
+
     version = (python.major, python.minor)
     ordered = [
         *wheel_tags.cpython_tags(version, platforms=platform.tags),

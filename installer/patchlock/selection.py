@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from patchlock import missed
+from patchlock import missed, version_bounds
 from patchlock.devices import Card, Known, Unknown, identify
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.fits import Accepted, Outline, Rejected
-from patchlock.fitting import Attempt, attempt, called, counted, leading_version, missing
+from patchlock.fitting import Attempt, attempt, called, counted, missing
 from patchlock.hosts import Host
 from patchlock.platforms import GLIBC_FLOOR, platform_of
 
@@ -83,7 +83,7 @@ def _of_system(host: Host) -> Iterable[str]:
         yield f"no lock can be made for {host.os} on {host.machine}"
     if host.os == "linux" and host.libc.startswith("musl"):
         yield "the wheels need glibc; this system has musl"
-    elif (glibc := leading_version(host.libc.removeprefix("glibc "))) is not None and glibc.release < GLIBC_FLOOR:
+    elif (glibc := version_bounds.leading(host.libc.removeprefix("glibc "))) is not None and glibc < GLIBC_FLOOR:
         needed = ".".join(map(str, GLIBC_FLOOR))
         yield f"the wheels need glibc {needed} or later; this system has {host.libc}"
 

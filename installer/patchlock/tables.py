@@ -9,72 +9,20 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidName, NormalizedName, canonicalize_name
-from packaging.version import InvalidVersion, Version
-
 from patchlock.errors import Problem, nearest
 from patchlock.places import Origin
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName
+    from packaging.version import Version
+
     from patchlock.model import Sha256
 
 T = TypeVar("T")
 
-_QUIET = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|'
-    r"'''.*?'''|"
-    r'"(?:\\.|[^"\\\n])*"|'
-    r"'[^'\n]*'|#[^\n]*",
-    re.DOTALL,
-)
-"""A string or a comment, whichever begins first."""
-_NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
-_NAMES = rf"({_NAME}(?:\s*\.\s*{_NAME})*)"
-_HEADER = re.compile(rf"\s*(\[\[?)\s*{_NAMES}\s*\]\]?\s*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_KEY = re.compile(rf"\s*{_NAMES}\s*=")
-
-
-def line_index(text: str) -> dict[str, int]:
-    """Find the line of each table and key of a TOML text, as `patch[0].ensure[1].check` → 1-based line.
-
-    Good enough for messages: keys of inline tables are found under the key that holds them.
-    """
-    lines: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    prefix: list[str] = []
-    depth = 0  # brackets that a value has open
-    for number, line in enumerate(_QUIET.sub(_quieted, text).split("\n"), start=1):
-        if depth == 0 and (header := _HEADER.fullmatch(line)):
-            prefix = []
-            *parents, last = _names(header[2])
-            for parent in parents:
-                table = ".".join([*prefix, parent])
-                prefix.append(f"{parent}[{counts[table]}]" if table in counts else parent)
-                lines.setdefault(".".join(prefix), number)
-            if header[1] == "[[":
-                table = ".".join([*prefix, last])
-                counts[table] = counts.get(table, -1) + 1
-                last = f"{last}[{counts[table]}]"
-            prefix.append(last)
-            lines.setdefault(".".join(prefix), number)
-        elif depth == 0 and (key := _KEY.match(line)):
-            names = _names(key[1])
-            for end in range(1, len(names) + 1):
-                lines.setdefault(".".join([*prefix, *names[:end]]), number)
-        depth += sum(map(line.count, "[{")) - sum(map(line.count, "]}"))
-    return lines
-
-
-def _quieted(found: re.Match[str]) -> str:
-    """Keep the lines and the names of keys, and nothing else that could look like structure."""
-    return "" if found[0].startswith("#") else re.sub(r"[\[\]{}=]", "_", found[0])
-
-
-def _names(dotted: str) -> list[str]:
-    return [name.strip("\"'") for name in re.findall(_NAME, dotted)]
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
@@ -82,14 +30,20 @@ class Report:
     """Collects the mistakes of one file while it is read."""
 
     file: str
-    lines: Mapping[str, int]
+    text: str
+    """Of the file; looked through for lines only where one is asked for. "": every line is 0."""
     problems: list[Problem] = dataclasses.field(default_factory=list)
+    _lines: Mapping[str, int] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
 
     def line(self, key: str) -> int:
         """Find the line of a key, or of the nearest table around it; 0 where there is none."""
+        if self._lines is None:
+            from patchlock.toml_lines import line_index
+
+            self._lines = line_index(self.text)
         while key:
-            if key in self.lines:
-                return self.lines[key]
+            if key in self._lines:
+                return self._lines[key]
             key = key.rpartition("[" if key.endswith("]") else ".")[0]
         return 0
 
@@ -252,7 +206,7 @@ class Table:
             return self.texts(key, default)
         if typing.get_origin(hint) is Mapping:
             return self.mapping(key)
-        parser, fallback = _PARSERS[hint]
+        parser, fallback = _parsers()[hint]
         known = len(self._report.problems)
         value: str = self._get(key, str, "a text", None if default is None else str(default), "")
         return fallback if len(self._report.problems) > known else self._parsed(key, value, parser, fallback)
@@ -270,6 +224,8 @@ def requirement(text: str) -> Requirement:
     Raises:
         ValueError: it is none, in one clause.
     """
+    from packaging.requirements import InvalidRequirement, Requirement
+
     try:
         return Requirement(text)
     except InvalidRequirement as error:
@@ -282,6 +238,8 @@ def distribution(text: str) -> NormalizedName:
     Raises:
         ValueError: it is none, in one clause.
     """
+    from packaging.utils import InvalidName, canonicalize_name
+
     try:
         return canonicalize_name(text, validate=True)
     except InvalidName as error:
@@ -294,6 +252,8 @@ def specifiers(text: str) -> SpecifierSet:
     Raises:
         ValueError: they are none, in one clause.
     """
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     try:
         return SpecifierSet(text)
     except InvalidSpecifier as error:
@@ -306,6 +266,8 @@ def version(text: str) -> Version:
     Raises:
         ValueError: it is none, in one clause.
     """
+    from packaging.version import InvalidVersion, Version
+
     try:
         return Version(text)
     except InvalidVersion as error:
@@ -323,9 +285,17 @@ def sha256(text: str) -> Sha256:
     return cast("Sha256", text)
 
 
-_PARSERS: Mapping[Any, tuple[Callable[[str], Any], Any]] = {
-    SpecifierSet: (specifiers, SpecifierSet()),
-    Requirement: (requirement, Requirement("nothing")),
-    Version: (version, Version("0")),
-    NormalizedName: (distribution, canonicalize_name("nothing")),
-}
+@functools.cache
+def _parsers() -> Mapping[Any, tuple[Callable[[str], Any], Any]]:
+    """Type of a field → its parser, and what stands in for a value with a mistake. What only chooses needs none."""
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+    from packaging.utils import NormalizedName, canonicalize_name
+    from packaging.version import Version
+
+    return {
+        SpecifierSet: (specifiers, SpecifierSet()),
+        Requirement: (requirement, Requirement("nothing")),
+        Version: (version, Version("0")),
+        NormalizedName: (distribution, canonicalize_name("nothing")),
+    }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from patchlock.errors import CatalogueError, Problem
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
-        return Report(file=file, lines=line_index(text)), tomllib.loads(text)
+        return Report(file=file, text=text), tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         problem = Problem(file=file, line=line, key="", what="it is not UTF-8", remedy="save it as UTF-8")
@@ -51,4 +51,4 @@ def _load(path: Path, file: str) -> tuple[Report, dict[str, object]]:
         problem = Problem(file=file, line=line, key="", what=f"it is not TOML: {error}", remedy="")
     except RecursionError:
         problem = Problem(file=file, line=0, key="", what="its values are nested too deep", remedy="")
-    return Report(file=file, lines={}, problems=[problem]), {}
+    return Report(file=file, text="", problems=[problem]), {}

@@ -263,7 +263,7 @@ def test_paths_that_do_not_fit_are_a_mistake_of_the_catalogue() -> None:
         "content": "a",
         "ensure": [{"check": "contains", "text": "a"}],
     }
-    report = Report(file="app.toml", lines={})
+    report = Report(file="app.toml", text="")
     declarations.patches(Table({"patch": [table]}, report), None)
     assert [(problem.key, problem.what) for problem in report.problems] == [
         ("patch[0].paths", "it must be the one file that add-file makes, without a wildcard")

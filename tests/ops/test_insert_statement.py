@@ -211,6 +211,6 @@ statement = "$m.eval()"
 below = "$m = load($*r)"
 ensure = [{ check = "has-statement", statement = "m.eval()" }]
 """
-    report = Report(file="a.toml", lines={})
+    report = Report(file="a.toml", text="")
     (patch,) = declarations.patches(Table(tomllib.loads(text), report))
     assert (report.problems, patch.op) == ([], EVAL)

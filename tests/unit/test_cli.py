@@ -11,8 +11,9 @@ import click
 import pytest
 from conftest import ROOT, Patchlock
 
-from patchlock.cli import COMMANDS, _Commands
-from patchlock.cli import patchlock as group
+from patchlock.cli import COMMANDS
+from patchlock.cli.commands import _Commands
+from patchlock.cli.commands import patchlock as group
 
 
 def _all() -> list[tuple[str, ...]]:
@@ -54,13 +55,19 @@ def test_heavy_libraries_are_not_imported_where_they_are_not_needed(words: tuple
     assert not _imported(*words) & {"libcst", "rich", "requests", "ruamel", "tomlkit"}
 
 
+@pytest.mark.parametrize("words", [("detect",), ("detect", "--why-not", "cpu")], ids=" ".join)
+def test_detect_imports_nothing_that_takes_longer_than_its_answer(words: tuple[str, ...]) -> None:
+    slow = {"click", "packaging", "platformdirs", "hashlib", "difflib", "tempfile", "importlib.resources"}
+    assert not _imported(*words) & slow
+
+
 def test_locks_that_were_checked_need_no_catalogue_the_second_time() -> None:
     assert "patchlock.relocking" not in [_imported("lock", "--check") for _ in range(2)][1]
 
 
 def test_help_reads_nothing_but_click() -> None:
     heavy = {name for name in _imported("--help") if name.startswith(("packaging", "patchlock."))}
-    assert heavy == {"patchlock.cli", "patchlock.cli.output", "patchlock.errors"}
+    assert heavy == {f"patchlock.{name}" for name in ("cli", "cli.at_once", "cli.commands", "cli.output", "errors")}
 
 
 def test_readme_shows_the_help_as_it_is(patchlock: Patchlock) -> None:

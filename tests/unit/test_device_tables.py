@@ -10,13 +10,13 @@ from conftest import ROOT
 from patchlock import device_tables, machine_tables
 from patchlock.devices import FAMILIES, Card, Known, identify
 from patchlock.hosts import Device
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 CARDS = machine_tables.cards(ROOT)
 
 
 def _read(text: str) -> tuple[tuple[Card, ...], list[str]]:
-    report = Report(file="devices/amd.toml", lines=line_index(text))
+    report = Report(file="devices/amd.toml", text=text)
     table = Table(tomllib.loads(text), report)
     found = device_tables.cards(table)
     table.finish()

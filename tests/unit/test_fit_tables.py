@@ -6,11 +6,11 @@ import tomllib
 
 from patchlock import fit_tables
 from patchlock.fits import Outline
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 
 def _read(text: str) -> tuple[Outline, list[str]]:
-    report = Report(file="profiles/x.toml", lines=line_index(text))
+    report = Report(file="profiles/x.toml", text=text)
     found = fit_tables.outline(Table(tomllib.loads(text), report), "x")
     return found, [str(problem).removeprefix("profiles/x.toml:") for problem in report.problems]
 
@@ -92,7 +92,7 @@ name = "later"
     )
     assert problems == [
         "8: fit[0].wsl: it is a text, and must be true or false",
-        '9: fit[0].driver: "new" is not a version specifier such as ">=1.2,<2"',
+        '9: fit[0].driver: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
         '6: fit[0].why: the key "why" is missing; write why = a text',
         '11: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
         '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 10de, 8086',

@@ -29,6 +29,8 @@ STOREYS: dict[str, int] = {
             "tables",
             "rule_tables",
             "platforms",
+            "version_bounds",
+            "toml_lines",
         ),
         1,
     ),

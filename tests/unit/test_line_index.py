@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchlock.tables import Report, line_index
+from patchlock.tables import Report
+from patchlock.toml_lines import line_index
 
 NESTED = '''\
 # [not.a.table]
@@ -136,4 +137,4 @@ def test_lines_agree_with_a_toml_parser(outer: list[tuple[int, list[str]]]) -> N
     ],
 )
 def test_missing_key_is_at_the_nearest_table_around_it(key: str, line: int) -> None:
-    assert Report(file="f", lines=line_index(NESTED)).line(key) == line
+    assert Report(file="f", text=NESTED).line(key) == line

@@ -13,7 +13,7 @@ from patchlock import overlay_tables, overlays, preloading
 from patchlock.errors import OverlayError
 from patchlock.kernels import preload
 from patchlock.overlays import Overlay, Sdk
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 TABLE = """\
 [[overlay]]
@@ -53,7 +53,7 @@ preload = false
 def read(text: str) -> tuple[tuple[Overlay, ...], list[str]]:
     import tomllib
 
-    report = Report(file="p.toml", lines=line_index(text))
+    report = Report(file="p.toml", text=text)
     root = Table(tomllib.loads(text), report)
     found = overlay_tables.overlays_of(root, ("windows-amd64", "linux-x86_64"))
     root.finish()

@@ -21,8 +21,8 @@ from patchlock.planning import commit_message, counted, diff, generation_id, inp
 from patchlock.platforms import PLATFORMS
 from patchlock.tables import Report, Table
 
-MINI = declarations.app(Table(tomllib.loads(APP), Report(file="patches/mini/app.toml", lines={})), "mini")
-TINY = declarations.profile(Table(tomllib.loads(PROFILE), Report(file="profiles/tiny.toml", lines={})), "tiny", ())
+MINI = declarations.app(Table(tomllib.loads(APP), Report(file="patches/mini/app.toml", text="")), "mini")
+TINY = declarations.profile(Table(tomllib.loads(PROFILE), Report(file="profiles/tiny.toml", text="")), "tiny", ())
 LINUX, MACOS = PLATFORMS["linux-x86_64"], PLATFORMS["macos-arm64"]
 INPUTS = st.dictionaries(
     st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=4),

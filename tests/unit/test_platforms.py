@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import packaging.tags
 import pytest
 from packaging.tags import Tag
 from packaging.version import Version
@@ -121,3 +122,7 @@ def test_wheels_are_preferred_in_this_order(name: str, python: str, best_first: 
 )
 def test_wheels_that_do_not_run_have_no_rank(name: str, tag: str) -> None:
     assert Tag(*tag.split("-")) not in wheel_rank(PLATFORMS[name], Version("3.11"))
+
+
+def test_tags_of_macos_are_those_of_packaging() -> None:
+    assert PLATFORMS["macos-arm64"].tags == tuple(packaging.tags.mac_platforms((13, 0), "arm64"))

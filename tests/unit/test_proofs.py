@@ -21,7 +21,7 @@ from patchlock.expectations import Expectation, Judged
 from patchlock.proof_reports import Report
 from patchlock.proofs import Ended, Proof, Verdict, judge
 from patchlock.tables import Report as Mistakes
-from patchlock.tables import Table, line_index
+from patchlock.tables import Table
 
 FOUND = {
     "error": 1e-7,
@@ -235,7 +235,7 @@ def test_an_expectation_may_be_of_some_versions(version: str, concerns: bool) ->
 
 
 def read(text: str) -> tuple[tuple[Expectation, ...], list[str]]:
-    report = Mistakes(file="x.toml", lines=line_index(text))
+    report = Mistakes(file="x.toml", text=text)
     found = expectations.expectations(Table(tomllib.loads(text), report))
     return found, [f"{one.key}: {one.what}; {one.remedy}" for one in report.problems]
 

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from patchlock import build_tools, declarations, recipe_tables, recipes
 from patchlock.recipes import InTree, Jobs, Recipe
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 GB = 1_000_000_000
 
@@ -64,7 +64,7 @@ def test_memory_is_that_of_the_container(tmp_path: Path, files: dict[str, str], 
 
 
 def _read(text: str) -> tuple[tuple[Recipe, ...], tuple[InTree, ...], list[str]]:
-    report = Report(file="app.toml", lines=line_index(text))
+    report = Report(file="app.toml", text=text)
     root = Table(tomllib.loads(text), report)
     found = recipe_tables.recipes(root, ("cpu",), declarations.patches)
     built = recipe_tables.in_tree(root, ("cpu",))

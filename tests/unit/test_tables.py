@@ -15,11 +15,11 @@ from packaging.version import Version
 
 from patchlock import tables
 from patchlock.places import Origin
-from patchlock.tables import Report, Table, line_index
+from patchlock.tables import Report, Table
 
 
 def _table(text: str) -> tuple[Table, Report]:
-    report = Report(file="f.toml", lines=line_index(text))
+    report = Report(file="f.toml", text=text)
     return Table(tomllib.loads(text), report), report
 
 

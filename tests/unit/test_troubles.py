@@ -19,8 +19,8 @@ from conftest import ROOT
 
 from patchlock import diagnosis, host_words, hosts
 from patchlock.catalogue import Catalogue
-from patchlock.cli import _Commands
-from patchlock.cli import patchlock as group
+from patchlock.cli.commands import _Commands
+from patchlock.cli.commands import patchlock as group
 from patchlock.devices import Card
 from patchlock.troubles import NEEDS, SHELLS, Shell
 

@@ -39,7 +39,7 @@ def require_readable(text: str, patches: Iterable[Written]) -> None:
     Raises:
         ValueError: they do not say the same patches, which is a mistake of this module.
     """
-    report = Report(file="", lines={})
+    report = Report(file="", text="")
     read = declarations.patches(Table(tomllib.loads(text), report), None)
     same = [dataclasses.replace(one, origin=_NOWHERE) for one in read]
     if report.problems or same != [dataclasses.replace(one.patch, origin=_NOWHERE) for one in patches]:

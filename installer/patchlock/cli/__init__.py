@@ -1,16 +1,13 @@
-"""The command line: commands by name, each read only when it is asked for, and the one place that catches errors."""
+"""The command line: which commands there are, and the one place that catches errors; reads click late."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
-import click
-
 from patchlock import __version__
-from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, UsageError, from_os, nearest
+from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, from_os
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
@@ -76,52 +73,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Name → module that holds it (as a function of that name with `_command`), and what the overview says."""
 
-_OVERVIEW = """Patch, lock, install and verify AI applications on the hardware you really have.
-
-\b
-Example:
-  patchlock install demo --profile cpu
-  patchlock run demo
-"""
-
-
-class _Commands(click.Group):
-    """Finds commands in `COMMANDS`, so that `--help` reads none of their modules."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            hint = nearest(args[0], COMMANDS)
-            remedy = f"{hint}{'' if hint.endswith('?') else ';'} see `patchlock --help`"
-            raise UsageError(f'there is no command "{args[0]}"', remedy=remedy)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help_text) for name, (_, help_text) in COMMANDS.items()])
-
-
-@click.group(
-    cls=_Commands,
-    help=_OVERVIEW,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
-)
-@click.version_option(__version__, prog_name="patchlock", message="%(prog)s %(version)s")
-def patchlock() -> None:
-    """Hold the commands together."""
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command line to its end; every expected failure becomes one message and its exit code.
@@ -129,7 +80,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli.output import fail, fail_usage
+    from patchlock.cli import at_once
+    from patchlock.cli.output import echo, fail
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -138,29 +90,42 @@ def main(arguments: Sequence[str]) -> int:
     command = next((word for word in arguments if word in COMMANDS), "")
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
-        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        plain = at_once.read(arguments)
+        return _by_click(arguments, command, as_json) if plain is None else at_once.answer(plain)
     except PatchlockError as error:
         return fail(error, command, as_json)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        return USAGE_OR_BUG
-    except click.UsageError as error:
-        return fail_usage(error, command, as_json)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
         return fail(from_os(error), command, as_json)
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         after = {
             "lock": "every lock is new or as it was; run the same command again",
             "sdist": "nothing was changed",
         }.get(command, "the next `patchlock install` finishes or undoes what was begun")
-        click.echo(f"interrupted; {after}", err=True)
+        echo(f"interrupted; {after}", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
         return fail(_bug(error, arguments), command, as_json)
+
+
+def _by_click(arguments: list[str], command: str, as_json: bool) -> int:
+    import click
+
+    from patchlock.cli.commands import patchlock
+    from patchlock.cli.output import echo, fail_usage
+
+    try:
+        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        echo(error.format_message())
+        return USAGE_OR_BUG
+    except click.UsageError as error:
+        return fail_usage(error, command, as_json)
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    return result if isinstance(result, int) else 0
 
 
 def _bug(error: Exception, arguments: Sequence[str]) -> BugError:

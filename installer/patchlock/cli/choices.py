@@ -12,13 +12,6 @@ from patchlock.errors import UncertainChoiceError, UsageError
 
 if TYPE_CHECKING:
     from patchlock.choosing import Chosen
-    from patchlock.pretended import Observed
-
-
-def tell_pretended(observed: Observed) -> None:
-    """Say on stderr that the machine is not this one."""
-    if observed.pretended:
-        click.echo(f"pretended machine: {', '.join(observed.pretended)}", err=True)
 
 
 def is_elsewhere(found: Chosen) -> bool:
@@ -31,7 +24,7 @@ def is_elsewhere(found: Chosen) -> bool:
 
 def tell(found: Chosen, *, as_json: bool, doubts: bool = True) -> None:
     """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
-    tell_pretended(found.observed)
+    output.tell_pretended(found.observed)
     if as_json:
         return
     name = found.choice.chosen.profile.name

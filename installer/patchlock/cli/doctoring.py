@@ -96,11 +96,10 @@ def _environment(app: str, profile: str | None) -> Path:
 
 def _recording(environment: Path | None, says: tuple[str, ...]) -> Recording:
     from patchlock import environment_facts, pretended, probes
-    from patchlock.cli import choices
 
     packages = environment_facts.packages(environment) if environment is not None else {}
     observed = pretended.observe(lambda: probes.probe(options.home()))
-    choices.tell_pretended(observed)
+    output.tell_pretended(observed)
     seen = observed.recording
     return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from patchlock.cli import folders
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from patchlock.optional_patches import Choice
 
 F = TypeVar("F", bound=Callable[..., Any])
+home, cache, root = folders.home, folders.cache, folders.root
 
 
 def common(function: F) -> F:
@@ -75,29 +77,6 @@ def choice(function: F) -> F:
         metavar="NAME",
         help="Add an optional patch (`patchlock list APP` shows which).",
     )(function)
-
-
-def home() -> Path:
-    """Name the folder of all installations: PATCHLOCK_HOME, or the platform's place for user data."""
-    import platformdirs
-
-    named = os.environ.get("PATCHLOCK_HOME")
-    return Path(named).expanduser().absolute() if named else platformdirs.user_data_path("patchlock", appauthor=False)
-
-
-def cache() -> Path:
-    """Name our cache: PATCHLOCK_CACHE_DIR, or the platform's place for caches."""
-    import platformdirs
-
-    named = os.environ.get("PATCHLOCK_CACHE_DIR")
-    return Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("patchlock", appauthor=False)
-
-
-def root(folder: Path | None) -> Path:
-    """Name the folder of the catalogue, without a look into it."""
-    from patchlock import freshness
-
-    return freshness.catalogue_root(folder)
 
 
 def open_catalogue(folder: Path | None) -> Catalogue:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-import click
-
 from patchlock.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
 
 if TYPE_CHECKING:
+    import click
     from rich.progress import Progress
 
     from patchlock.preflight import Finding
+    from patchlock.pretended import Observed
 
 _BESIDE = len("⠸ ") + len(" 0:00:00")
 """Columns of a terminal that the spinner and the time take."""
@@ -25,14 +24,29 @@ ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a text at once, so that a reader who has gone is noticed here."""
+    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+
+
+def tell_pretended(observed: Observed) -> None:
+    """Say on stderr that the machine is not this one."""
+    if observed.pretended:
+        echo(f"pretended machine: {', '.join(observed.pretended)}", err=True)
+
+
 def succeed(command: str, data: object, *, ok: bool = True) -> None:
     """Print the envelope of a command that did its work."""
-    click.echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": None}, indent=2))
+    import json
+
+    echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": None}, indent=2))
 
 
 def fail(error: PatchlockError, command: str, as_json: bool) -> int:
     """Print an expected failure, and give its exit code."""
     if as_json:
+        import json
+
         details: dict[str, object] = {
             "code": error.code,
             "what": error.what,
@@ -48,11 +62,13 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
         if isinstance(error, NotReadyError):
             details["problems"] = [finding_data(finding) for finding in error.findings]
         envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": details}
-        click.echo(json.dumps(envelope, indent=2))
+        echo(json.dumps(envelope, indent=2))
     else:
-        from patchlock.cli import launcher, options
+        import click
 
-        sentence = str(error).replace("`patchlock ", f"`{launcher.itself(options.home())} ")
+        from patchlock.cli import folders, launcher
+
+        sentence = str(error).replace("`patchlock ", f"`{launcher.itself(folders.home())} ")
         click.echo(
             f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True, color=coloured(sys.stderr)
         )
@@ -80,7 +96,11 @@ def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
 
 
 def _styled(text: str, colour: str, stream: object) -> str:
-    return click.style(text, fg=colour, bold=True) if coloured(stream) else text
+    if not coloured(stream):
+        return text
+    import click
+
+    return click.style(text, fg=colour, bold=True)
 
 
 def coloured(stream: object) -> bool:
@@ -124,7 +144,7 @@ class Plain:
         self._said = ""
         started = time.monotonic()
         yield
-        click.echo(f"{name:<12} {self._said} ({time.monotonic() - started:.1f} s)", err=True)
+        echo(f"{name:<12} {self._said} ({time.monotonic() - started:.1f} s)", err=True)
 
     def say(self, text: str) -> None:
         """Remember the last words of the stage."""
@@ -132,7 +152,7 @@ class Plain:
 
     def note(self, text: str) -> None:
         """Write a line."""
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 class Live:
