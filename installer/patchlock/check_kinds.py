@@ -62,6 +62,8 @@ class CommandCheck:
     """Must occur in stdout; "" asks for nothing."""
     timeout: int
     """Seconds."""
+    memory_gb: int = 0
+    """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +77,8 @@ class PythonCheck:
     """Must occur in stdout."""
     timeout: int
     """Seconds."""
+    memory_gb: int = 0
+    """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +93,8 @@ class ServesCheck:
     """Must occur in the answer; "" asks for nothing."""
     timeout: int
     """Seconds until the first answer."""
+    memory_gb: int = 0
+    """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

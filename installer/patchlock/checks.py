@@ -7,16 +7,13 @@ import dataclasses
 import importlib.resources
 import json
 import os
-import signal
 import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, assert_never
 
-from patchlock import preloading, process, smoke
+from patchlock import frames, preloading, process, proofs, smoke
 from patchlock.check_kinds import (
     CommandCheck,
     ImportsCheck,
@@ -103,9 +100,10 @@ def _run(check: LoadsCheck | OwnCheck, place: Place) -> CheckResult:
                 return _imports(check, place)
             case CommandCheck():
                 return _command(check, place)
-            case PythonCheck(id=id_, code=code, prints=prints, timeout=timeout):
-                command = (str(interpreter(place.environment)), "-c", code)
-                return _command(CommandCheck(id=id_, command=command, prints=prints, timeout=timeout), place)
+            case PythonCheck(id=id_, prints=prints, timeout=timeout, memory_gb=gb):
+                command = (str(interpreter(place.environment)), "-c", check.code)
+                own = CommandCheck(id=id_, command=command, prints=prints, timeout=timeout, memory_gb=gb)
+                return _command(own, place)
             case ServesCheck():
                 return _serves(check, place)
             case SmokeImportCheck():
@@ -187,9 +185,15 @@ def _smoke_import(check: SmokeImportCheck, place: Place) -> CheckResult:
 
 
 def _command(check: CommandCheck, place: Place) -> CheckResult:
-    done = process.run(*check.command, env=place.variables, cwd=place.folder, timeout=check.timeout)
-    passed = check.prints in done.text
-    last = done.text.splitlines()[-1] if done.text else "it printed nothing"
+    memory = frames.memory_limit(check.memory_gb)
+    with frames.started(*check.command, env=place.variables, cwd=place.folder, memory=memory) as program:
+        failed = proofs.failure(program.wait(check.timeout))
+        text = program.output.rstrip()
+    if failed is not None:
+        detail = f"{failed[0].value}: {failed[1]}"
+        return CheckResult(id=check.id, level="computes", passed=False, detail=detail)
+    passed = check.prints in text
+    last = text.splitlines()[-1] if text else "it printed nothing"
     detail = last if passed else f'its output does not have "{check.prints}"; its last line is: {last}'
     return CheckResult(id=check.id, level="computes", passed=passed, detail=detail)
 
@@ -197,18 +201,14 @@ def _command(check: CommandCheck, place: Place) -> CheckResult:
 def _serves(check: ServesCheck, place: Place) -> CheckResult:
     port = _free_port()
     command = tuple(word.replace("{port}", str(port)) for word in check.command)
-    with tempfile.TemporaryDirectory(prefix="patchlock-serve-", ignore_cleanup_errors=True) as name:
-        log = Path(name) / "log"
-        service = process.start(*command, env=place.variables, cwd=place.folder, log=log)
-        try:
-            answer = _ask(service, port, check)
-        finally:
-            _end(service)
-        if isinstance(answer, str):
-            passed = check.prints in answer
-            detail = f"GET {check.path} on 127.0.0.1:{port} answers {answer.strip()[:120]}"
-            return CheckResult(id=check.id, level="loads", passed=passed, detail=detail)
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+    memory = frames.memory_limit(check.memory_gb)
+    with frames.started(*command, env=place.variables, cwd=place.folder, memory=memory) as service:
+        answer = _ask(service, port, check)
+        last = (service.output + service.errors).strip().splitlines()[-3:]
+    if isinstance(answer, str):
+        passed = check.prints in answer
+        detail = f"GET {check.path} on 127.0.0.1:{port} answers {answer.strip()[:120]}"
+        return CheckResult(id=check.id, level="loads", passed=passed, detail=detail)
     detail = f"GET {check.path} {answer.why}" + (f"; its last lines: {' | '.join(last)}" if last else "")
     return CheckResult(id=check.id, level="loads", passed=False, detail=detail)
 
@@ -218,15 +218,18 @@ class _Silence:
     why: str
 
 
-def _ask(service: subprocess.Popen[bytes], port: int, check: ServesCheck) -> str | _Silence:
+def _ask(service: frames.Running, port: int, check: ServesCheck) -> str | _Silence:
     """Ask the service until it answers with 200 or its time is up; loopback only."""
     import http.client
 
     deadline = time.monotonic() + check.timeout
     last = "did not answer"
     while time.monotonic() < deadline:
-        if service.poll() is not None:
-            return _Silence(why=f"was not answered: the service ended with exit code {service.returncode}")
+        if service.has_ended():
+            ended = dataclasses.replace(service.ended(), log=())
+            failed = proofs.failure(ended)
+            how = f"{failed[0].value}: {failed[1]}" if failed else "the service ended with exit code 0"
+            return _Silence(why=f"was not answered: {how}")
         try:
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
             with contextlib.closing(connection):
@@ -240,19 +243,6 @@ def _ask(service: subprocess.Popen[bytes], port: int, check: ServesCheck) -> str
             pass
         time.sleep(0.1)
     return _Silence(why=f"{last} within {check.timeout} seconds")
-
-
-def _end(service: subprocess.Popen[bytes]) -> None:
-    if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(service.pid, signal.SIGTERM)
-    else:
-        service.terminate()
-    try:
-        service.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        service.kill()
-        service.wait()
 
 
 def _free_port() -> int:
@@ -273,15 +263,16 @@ def where(place: Place) -> Where:
 def _kernel(name: str, place: Place, *arguments: str) -> dict[str, Any]:
     """Run one of our programs in the environment and read its answer, the last line that it prints."""
     ours = where(place)
+    memory = frames.memory_limit()
     with _script(name) as script:
-        done = process.run(
-            *(str(ours.python), *ours.options, str(script), *arguments),
-            env=ours.variables,
-            cwd=ours.folder,
-            timeout=_PATIENCE,
-        )
+        command = (str(ours.python), *ours.options, str(script), *arguments)
+        with frames.started(*command, env=ours.variables, cwd=ours.folder, memory=memory) as program:
+            failed = proofs.failure(program.wait(_PATIENCE))
+            text = program.output.rstrip()
+    if failed is not None:
+        raise CommandFailedError(f"{failed[0].value}: {failed[1]}")
     try:
-        answer: dict[str, Any] = json.loads(done.text.splitlines()[-1])
+        answer: dict[str, Any] = json.loads(text.splitlines()[-1])
     except (IndexError, ValueError) as error:
-        raise CommandFailedError(f"{name} printed no answer", where=done.text[-200:]) from error
+        raise CommandFailedError(f"{name} printed no answer", where=text[-200:]) from error
     return answer

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
-from patchlock import process
+from patchlock import memory_use, process
 from patchlock.proofs import Ended
 
 CAN_FORK = sys.platform == "linux"
@@ -199,7 +199,7 @@ def _look(one: _Running) -> Ended | None:
         if number is not None:
             process.kill_left(number)
         return _ended(one, code)
-    taken = _memory(one.child.number())
+    taken = memory_use.of_process(one.child.number())
     one.peak = max(one.peak, taken)
     if taken > one.task.memory:
         return _ended(one, _kill(one), "memory", one.task.memory)
@@ -268,15 +268,3 @@ def _last_words(log: Path) -> tuple[str, ...]:
         file.seek(max(0, log.stat().st_size - 8192))
         text = file.read().decode("utf-8", errors="replace")
     return tuple(line.strip() for line in text.splitlines() if line.strip())[-_LAST_WORDS:]
-
-
-def _memory(number: int | None) -> int:
-    """Say how many bytes a process has of its own; 0 where that cannot be seen. Source: proc_pid_status(5)."""
-    if number is None or sys.platform != "linux":
-        return 0
-    try:
-        text = Path(f"/proc/{number}/status").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return 0
-    rows = (line.split() for line in text.splitlines() if line.startswith(("RssAnon:", "RssShmem:", "VmSwap:")))
-    return sum(int(row[1]) * 1024 for row in rows)

@@ -21,6 +21,7 @@ from patchlock.check_kinds import (
     CommandCheck,
     ImportsCheck,
     OnnxSessionCheck,
+    OwnCheck,
     PythonCheck,
     ServesCheck,
     SmokeImport,
@@ -384,8 +385,10 @@ def _checks(root: Table) -> tuple[Check, ...]:
 
 
 def _check_filled(table: Table, check: Check) -> None:
-    if isinstance(check, CommandCheck | PythonCheck | ServesCheck) and check.timeout <= 0:
+    if isinstance(check, OwnCheck) and check.timeout <= 0:
         table.problem("timeout", "it must be a number of seconds above 0")
+    if isinstance(check, OwnCheck) and check.memory_gb < 0:
+        table.problem("memory-gb", "it must be a number of gigabytes above 0")
     if not check.id:
         table.problem("id", "it is empty")
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:

@@ -269,7 +269,13 @@ def replace(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
 
 
 def start(
-    *argv: str, env: Mapping[str, str], cwd: Path, log: Path, with_input: bool = False, with_output: bool = True
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+    errors: Path | None = None,
+    with_input: bool = False,
+    with_output: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a service whose output goes to a file; the caller ends it, with `kill`.
 
@@ -278,6 +284,7 @@ def start(
         env: the whole environment of the child.
         cwd: its working folder.
         log: the file for what it prints.
+        errors: the file for its standard error; None: the same.
         with_input: it is given a pipe as its standard input, which is closed otherwise.
         with_output: its standard output goes into the file too, and is dropped otherwise.
 
@@ -287,14 +294,14 @@ def start(
     program = shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
         raise missing(argv[0])
-    with log.open("wb") as output:
+    with log.open("wb") as output, contextlib.ExitStack() as files:
         return subprocess.Popen(
             [program, *argv[1:]],
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
             stdout=output if with_output else subprocess.DEVNULL,
-            stderr=output,
+            stderr=output if errors is None else files.enter_context(errors.open("wb")),
             start_new_session=True,
         )
 

@@ -129,6 +129,28 @@ def judge(ended: Ended, device: str) -> Proof:
     )
 
 
+def failure(ended: Ended) -> tuple[Verdict, str] | None:
+    """Say how a program of an app failed, in a clause; None where it ended by itself with exit code 0."""
+    last = f"; its last line is: {ended.log[-1]}" if ended.log else ""
+    if ended.killed == "memory":
+        return Verdict.OUT_OF_MEMORY, f"killed when it had more than {ended.limit / 1e9:.1f} GB of memory{last}"
+    if ended.killed == "time":
+        stuck = ", and does not die when it is killed: it is stuck in the driver" if ended.code is None else ""
+        return Verdict.HANGS, f"no end within {ended.limit:g} seconds{stuck}{last}"
+    if ended.code == 0:
+        return None
+    told = next((line for line in reversed(ended.log) if _MEMORY.search(line)), "")
+    if told:
+        return Verdict.OUT_OF_MEMORY, told
+    if ended.code is not None and 0 < ended.code <= _LAST_EXIT_CODE:
+        return Verdict.RAISES, f"{ended.name} failed with exit code {ended.code}{last}"
+    return _crash(ended, f"while {ended.name} ran{last}")
+
+
+_LAST_EXIT_CODE = 0xFFFF
+"""What is above is a status of Windows."""
+
+
 def _verdict(ended: Ended, device: str) -> tuple[Verdict, str]:
     last = f"; its last line is: {ended.log[-1]}" if ended.log else ""
     at = f"in the stage “{ended.stage}”" if ended.stage else "before it said anything"
@@ -160,7 +182,7 @@ def _crash(ended: Ended, where: str) -> tuple[Verdict, str]:
     status = code & 0xFFFFFFFF
     if status in _WINDOWS_MEMORY:
         return Verdict.OUT_OF_MEMORY, f"0x{status:08X} ({_WINDOWS_MEMORY[status]}) {where}"
-    if status > 0xFFFF:
+    if status > _LAST_EXIT_CODE:
         return Verdict.CRASHES, f"0x{status:08X} ({_WINDOWS.get(status, 'a status of Windows')}) {where}"
     return Verdict.CRASHES, f"it ended with exit code {code} and no answer, {where}"
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.resources
 import json
-import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock import process
+from patchlock import frames, proofs
 from patchlock.check_kinds import SmokeImport
 
 _GPU = ("CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ROCM_", "HSA_", "ZE_", "ONEAPI_", "SYCL_", "GPU_")
@@ -40,33 +36,17 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
 
 
 def _failure(module: str, smoke: SmokeImport, python: Path, folder: Path, env: Mapping[str, str]) -> str:
+    options = ("-I", "-B", "-X", "utf8")
+    memory = frames.memory_limit()
     with (
         tempfile.TemporaryDirectory(prefix="patchlock-smoke-", ignore_cleanup_errors=True) as name,
         importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / "smoke_import.py") as script,
     ):
-        answer, log = Path(name) / "answer", Path(name) / "log"
-        options = ("-I", "-B", "-X", "utf8")
-        blocked = json.dumps(smoke.blocked)
-        child = process.start(
-            str(python), *options, str(script), module, blocked, str(answer), env=env, cwd=folder, log=log
-        )
-        try:
-            code = child.wait(timeout=smoke.timeout)
-        except subprocess.TimeoutExpired:
-            return f"it did not end within {smoke.timeout} seconds"
-        finally:
-            _kill(child)
-        if answer.exists():
+        answer = Path(name) / "answer"
+        command = (str(python), *options, str(script), module, json.dumps(smoke.blocked), str(answer))
+        with frames.started(*command, env=env, cwd=folder, memory=memory) as child:
+            ended = child.wait(smoke.timeout)
+        if answer.exists() and not ended.killed:
             return str(json.loads(answer.read_text(encoding="utf-8"))["failed"])
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-        return f"the process ended with exit code {code}" + (f": {last[0]}" if last else "")
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """End the child and what it started, whether it has ended by itself or not."""
-    if os.name == "posix":
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
-            os.killpg(child.pid, signal.SIGKILL)
-    else:
-        child.kill()
-    child.wait()
+    failed = proofs.failure(ended)
+    return f"{failed[0].value}: {failed[1]}" if failed else "it gave no answer"

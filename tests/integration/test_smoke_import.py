@@ -96,7 +96,7 @@ def test_imports(module: str, python: Path, app: Path) -> None:
         ("listens", f"{NETWORK} ('127.0.0.1', 0)"),
         ("exits", "SystemExit: 3"),
         ("exits_well", "SystemExit: 0"),
-        ("exits_hard", "the process ended with exit code 4: gone"),
+        ("exits_hard", "raises: python failed with exit code 4; its last line is: gone"),
         ("reads", "EOFError: EOF when reading a line"),
     ],
 )
@@ -114,14 +114,14 @@ def test_what_is_not_blocked_is_there(python: Path, app: Path) -> None:
 def test_each_module_has_a_process_and_a_failure_of_its_own(python: Path, app: Path) -> None:
     tried = SmokeImport(modules=("exits_hard", "good", "exits"), timeout=20)
     assert smoke.failures(tried, python, app, os.environ) == (
-        "import exits_hard: the process ended with exit code 4: gone",
+        "import exits_hard: raises: python failed with exit code 4; its last line is: gone",
         "import exits: SystemExit: 3",
     )
 
 
 def test_module_that_loops_is_ended(python: Path, app: Path) -> None:
     assert failures("loops", python, app, timeout=1) == (
-        "import loops without blocked_one: it did not end within 1 seconds",
+        "import loops without blocked_one: hangs: no end within 1 seconds",
     )
 
 

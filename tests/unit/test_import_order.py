@@ -120,7 +120,7 @@ STOREYS: dict[str, int] = {
     "environment_facts": 2,
     **dict.fromkeys(("cli", "__main__"), 4),
     **dict.fromkeys(("backends", "proofs", "expectations", "proof_reports"), 1),
-    "contained": 2,
+    **dict.fromkeys(("contained", "frames", "memory_use"), 2),
     "proving": 3,
     "kernels": 0,
     "": 0,  # the package itself holds the version
