@@ -33,7 +33,7 @@ def attempt(fit: Fit, host: Host, seen: tuple[Known | Unknown, ...]) -> Attempt:
 
     Where no device is meant, no more is said: what else the machine lacks is not what decides.
     """
-    meant = [one for one in seen if _is_meant(fit, one)]
+    meant = [one for one in seen if is_meant(fit, one)]
     if not meant:
         return Attempt(device=None, reasons=(missing((fit,), seen),))
     device = min(meant, key=lambda one: (bool(_of_device(fit, host, one)), *preference(one)))
@@ -74,7 +74,8 @@ def hidden_by(host: Host, vendor: str) -> str:
     return " and ".join(variable for variable in host.variables if variable in HIDING.get(vendor, ()))
 
 
-def _is_meant(fit: Fit, one: Known | Unknown) -> bool:
+def is_meant(fit: Fit, one: Known | Unknown) -> bool:
+    """Say whether a fit is for such a device, whatever else it demands of the machine."""
     if one.device.vendor != fit.vendor:
         return False
     return one.arch in fit.archs or (isinstance(one, Known) and one.card.family in fit.families)
@@ -115,8 +116,11 @@ def _device_reasons(fit: Fit, host: Host, one: Known | Unknown) -> Iterator[str]
 
 
 def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
-    if fit.wsl is not None and fit.wsl != host.is_wsl:
-        yield "this is WSL2" if host.is_wsl else "this is not WSL2"
+    is_elsewhere = fit.wsl is not None and fit.wsl != host.is_wsl
+    never = [path for path in fit.nodes if is_elsewhere and path not in {node.path for node in host.nodes}]
+    if is_elsewhere:
+        without = f", which has no {' and no '.join(never)}" if never else ""
+        yield f"this is WSL2{without}" if host.is_wsl else "this is not WSL2"
     if fit.tegra is not None and fit.tegra != bool(host.tegra):
         yield "this is a Jetson" if host.tegra else "this is no Jetson"
     if "amdgpu" not in host.versions and not fit.kernel.hold(host.release):
@@ -124,6 +128,8 @@ def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
     nodes = {node.path: node for node in host.nodes}
     for path in fit.nodes:
         node = nodes.get(path)
+        if path in never:
+            continue
         if node is None:
             yield f"{path} is not there"
         elif not node.is_usable:

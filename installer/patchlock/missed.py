@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 
 from patchlock.devices import NOT_WORTH_IT, VENDORS, Known, Unknown
 from patchlock.fits import Accepted, Rejected
-from patchlock.fitting import Attempt, attempt, called, hidden_by, is_integrated
+from patchlock.fitting import Attempt, attempt, called, counted, hidden_by, is_integrated, is_meant
 from patchlock.hosts import Host
 
 
@@ -39,6 +39,10 @@ def doubts(
         return
     shown = {device.device.vendor for device in seen if not device.device.is_hidden}
     told = [called(one.device) for one in (*ranking, *turned_down) if one.device is not None]
+    strangers = [one for one in seen if called(one) not in told and _is_stranger(one, best, possible, refused)]
+    if strangers:
+        yield _unknown(strangers)
+        told += [called(one) for one in strangers]
     for device in seen:
         name = called(device)
         if device.device.is_hidden and device.device.vendor in shown:
@@ -74,16 +78,56 @@ def _unused(
                 f"no profile is for {name} on {best.platform.name}, and {cpu} leaves it unused; {other} may run there, "
                 f"as {found.fit.why}, but nobody has tried: --profile {other}{lacks}"
             )
-    if isinstance(device, Unknown) and not device.arch:
-        profiles = [best.profile, *(one.profile for one in possible)]
-        vendors = {fit.vendor for profile in profiles for fit in profile.fits}
-        return f"{name} is unknown to this patchlock; {what_to_send(device)}" if device.device.vendor in vendors else ""
-    if is_weak:
+    if is_weak or (isinstance(device, Unknown) and not device.arch):
         return ""
     return (
         f"no profile is for {name} on {best.platform.name}, and {cpu} leaves it unused; if that will do, name it "
         f"(--profile {cpu}), and ask for one in an issue with what `patchlock detect --json` prints"
     )
+
+
+def on_windows(
+    best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, seen: Sequence[Known | Unknown]
+) -> Iterator[str]:
+    """Say, in WSL, which profiles on Windows itself are for a device that the choice leaves unused; sentences."""
+    if not host.is_wsl or best.device is not None:
+        return
+    profiles = [one.profile for one in ranking if any(platform.os == "windows" for platform in one.profile.platforms)]
+    for device in seen:
+        fitting = [one for one in profiles if any(is_meant(fit, device) for fit in one.fits)]
+        names = [one.name for one in sorted(fitting, key=lambda one: -one.specificity)]
+        if names:
+            listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+            yield f"on Windows itself, outside WSL, {listed} can use {called(device)}: install there"
+
+
+def _is_stranger(
+    device: Known | Unknown, best: Accepted, possible: Sequence[Rejected], refused: Container[str]
+) -> bool:
+    """Whether nobody knows a card that a profile might be for."""
+    own = device.device
+    if isinstance(device, Known) or device.arch or own.trouble or own.is_hidden or own.vendor not in VENDORS:
+        return False
+    others = [one.profile for one in possible if any(fit.vendor == own.vendor for fit in one.profile.fits)]
+    if others and all(profile.name in refused for profile in others):
+        return False
+    return bool(others) or any(fit.vendor == own.vendor for fit in best.profile.fits)
+
+
+def _unknown(strangers: Sequence[Known | Unknown]) -> str:
+    """Say in one sentence how many cards are unknown, however many there are, and what to send."""
+    names = list(dict.fromkeys(called(one) for one in strangers))
+    if len(names) == 1:
+        shown = counted(called(one) for one in strangers)[0]
+        return f"{shown} is unknown to this patchlock; {what_to_send(strangers[0])}"
+    ids = list(dict.fromkeys(_ids(one) or called(one) for one in strangers))
+    more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return f"{len(strangers)} cards are unknown to this patchlock ({', '.join(ids[:_SHOWN])}{more}); {_TO_SEND}"
+
+
+def _ids(one: Known | Unknown) -> str:
+    own = one.device
+    return f"{own.vendor}:{own.device}" if own.device else ""
 
 
 def trial(one: Rejected, host: Host, seen: Sequence[Known | Unknown]) -> Attempt | None:
@@ -93,11 +137,15 @@ def trial(one: Rejected, host: Host, seen: Sequence[Known | Unknown]) -> Attempt
     return min(meant, key=lambda each: len(each.reasons), default=None)
 
 
-def what_to_send(device: Unknown) -> str:
+_SHOWN = 10
+"""Ids in a sentence."""
+_TO_SEND = (
+    "please open an issue with what `patchlock detect --json` prints (it has no names of you or of this computer)"
+)
+
+
+def what_to_send(device: Known | Unknown) -> str:
     """Say what helps us to know a device that is not in the table."""
     own = device.device
-    ids = f" {own.vendor}:{own.device}" if own.device else f" {own.name}" if own.name else ""
-    return (
-        "please open an issue with what `patchlock detect --json` prints (it has no names of you or of this computer), "
-        f'titled "unknown {VENDORS.get(own.vendor, own.vendor)} card{ids}"'
-    )
+    ids = f" {_ids(device)}" if own.device else f" {own.name}" if own.name else ""
+    return f'{_TO_SEND}, titled "unknown {VENDORS.get(own.vendor, own.vendor)} card{ids}"'

@@ -152,6 +152,7 @@ def choose(
                 for one in turned_down
                 if one.specificity > best.specificity
             ),
+            *missed.on_windows(best, ranking, host, seen),
             *_successors(best, ranking),
         ),
     )

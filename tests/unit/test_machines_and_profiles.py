@@ -193,7 +193,7 @@ SEND = (
         ),
         pytest.param(
             linux(XT, is_wsl=True, nodes=(DXG,)),
-            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this is WSL2 and /dev/kfd is not there",
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this is WSL2, which has no /dev/kfd",
             id="Radeon in WSL2",
         ),
         pytest.param(
@@ -288,6 +288,31 @@ SEND = (
 def test_missed_card_is_a_doubt(host: Host, doubt: str | tuple[str, ...]) -> None:
     found = chosen(host)
     assert (found.chosen.profile.name, found.doubts) == ("cpu", (doubt,) if isinstance(doubt, str) else doubt)
+
+
+def test_unknown_cards_are_one_sentence_however_many_they_are() -> None:
+    (doubt,) = chosen(linux(*(Device(vendor="1002", device=f"9{number:03x}") for number in range(1000)))).doubts
+    shown = ", ".join(f"1002:900{number}" for number in range(10))
+    assert (
+        doubt
+        == f"1000 cards {SEND.replace('is unknown', 'are unknown').replace('patchlock;', f'patchlock ({shown}, and 990 more);', 1).removesuffix(', titled')}"
+    )
+    (doubt,) = chosen(linux(*[Device(vendor="1002", device="9999")] * 3)).doubts
+    assert doubt == f'3 × a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"'
+
+
+def test_radeon_in_wsl_is_told_what_there_is_on_windows_itself() -> None:
+    note = "on Windows itself, outside WSL, {} can use {}: install there"
+    radeon = chosen(linux(XT, is_wsl=True, nodes=(DXG,)))
+    assert radeon.notes[0] == note.format("rocm-windows, zluda-rdna4 and directml-onnx", "Radeon RX 9070 XT (gfx1201)")
+    vega = chosen(linux(Device(vendor="1002", name="AMD Radeon(TM) Vega 8 Graphics"), is_wsl=True, nodes=(DXG,)))
+    assert (vega.doubts, vega.notes[:1]) == (
+        (),
+        (note.format("directml-vega and directml-onnx", "Radeon Vega 8 Graphics (gfx902)"),),
+    )
+    assert not any("outside WSL" in each for each in chosen(linux(XT, nodes=(KFD,))).notes)
+    polaris = chosen(linux(Device(vendor="1002", name="Radeon RX 580"), is_wsl=True, nodes=(DXG,)))
+    assert polaris.notes == ()
 
 
 def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
