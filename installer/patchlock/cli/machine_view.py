@@ -9,7 +9,7 @@ from patchlock.cli import folders, output
 
 if TYPE_CHECKING:
     from patchlock.devices import Known, Unknown
-    from patchlock.hosts import Host
+    from patchlock.hosts import Host, Node
     from patchlock.looking import Look
 
 
@@ -71,10 +71,18 @@ def _machine(host: Host) -> list[tuple[str, str]]:
         ("processor", ", ".join(filter(None, [host.processor, host.machine]))),
         ("memory", memory),
         ("disk", f"{_size(host.disk)} free" if host.disk else ""),
+        ("nodes", ", ".join(_node(node) for node in host.nodes)),
+        ("groups", ", ".join(host.groups)),
         ("versions", ", ".join(f"{name} {version}" for name, version in host.versions.items())),
         ("python", host.python + (f" ({host.python_maker})" if host.python_maker else "")),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def _node(node: Node) -> str:
+    if node.is_usable:
+        return node.path
+    return f"{node.path} (not yours to open{f', only the group {node.group} may' if node.group else ''})"
 
 
 def _device(one: Known | Unknown) -> tuple[str, ...]:
