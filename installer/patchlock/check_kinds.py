@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,3 +111,11 @@ LoadsCheck = ImportsCheck | SmokeImportCheck
 OwnCheck = CommandCheck | PythonCheck | ServesCheck
 """What the app computes or serves itself."""
 Check = LoadsCheck | OnnxSessionCheck | OwnCheck
+CHECKS: Mapping[str, type[Check]] = {
+    "imports": ImportsCheck,
+    "onnx-session": OnnxSessionCheck,
+    "command": CommandCheck,
+    "python": PythonCheck,
+    "serves": ServesCheck,
+}
+"""`kind` of a `[[check]]` → dataclass whose fields are its keys."""

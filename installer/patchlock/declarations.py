@@ -16,16 +16,7 @@ from packaging.version import Version
 
 from patchlock import fit_tables, need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
 from patchlock.backends import BACK_ENDS
-from patchlock.check_kinds import (
-    Check,
-    CommandCheck,
-    ImportsCheck,
-    OnnxSessionCheck,
-    OwnCheck,
-    PythonCheck,
-    ServesCheck,
-    SmokeImport,
-)
+from patchlock.check_kinds import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.lock_rules import LockRules
@@ -56,15 +47,6 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 EXECUTED: Mapping[str, type[SmokeImport]] = {"smoke-import": SmokeImport}
 """`check` of a `[[patch.ensure]]` that `verify` runs → dataclass whose fields are its keys."""
-
-CHECKS: Mapping[str, type[Check]] = {
-    "imports": ImportsCheck,
-    "onnx-session": OnnxSessionCheck,
-    "command": CommandCheck,
-    "python": PythonCheck,
-    "serves": ServesCheck,
-}
-"""`kind` of a `[[check]]` → dataclass whose fields are its keys."""
 
 
 # --- apps -------------------------------------------------------------------------------------------------------------

@@ -139,6 +139,7 @@ IN_APP: list[Any] = [
     pytest.param("", ONE.replace('id = "one"', 'id = "one: it"'), f':{END + 3}: patch[2].id: the id "one: it" must be lower-case words joined by "-"', id="id"),
     # --- checks
     pytest.param("timeout = 60", "timeout = 0", ":56: check[1].timeout: it must be a number of seconds above 0", id="no-time"),
+    pytest.param("timeout = 60", "timeout = 60\nmemory-gb = -1", ":57: check[1].memory-gb: it must be a number of gigabytes above 0", id="no-memory"),
     pytest.param('id = "says-where"', 'id = "imports"', ':52: check[1].id: the id "imports" is taken by another check', id="same-id-of-checks"),
     pytest.param("timeout = 60", 'timeout = "60"', ":56: check[1].timeout: it is a text, and must be a whole number", id="timeout"),
     pytest.param('id = "says-where"', 'id = ""', ":52: check[1].id: it is empty", id="check-without-id"),
