@@ -28,7 +28,8 @@ import uv
 from patchlock import inspection, lockfile
 from patchlock.catalogue import Catalogue
 from patchlock.environments import interpreter
-from patchlock.model import CommitId, GitUpstream, Sha256
+from patchlock.identities import CommitId, Sha256
+from patchlock.model import GitUpstream
 from patchlock.platforms import platform_of
 from patchlock.probes import probe
 

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import checkout, gathering, patching, repatching, targets, trees
 from patchlock.catalogue import Catalogue
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 from patchlock.ops import syntax
 from patchlock.repatching import PatchSet
 

@@ -21,7 +21,7 @@ import tomllib
 from pathlib import Path, PurePosixPath
 
 from patchlock import declarations, moving, repatching, trees
-from patchlock.model import CommitId, Sha256
+from patchlock.identities import CommitId, Sha256
 from patchlock.repatching import PatchSet
 from patchlock.tables import Report, Table
 

@@ -15,8 +15,8 @@ from sdists import ask, info, offer, sdist
 from patchlock import build_constraints, planning, relocking, source_builds, wheelhouse
 from patchlock.build_constraints import BuildConstraints
 from patchlock.gathering import Request
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model import CommitId, Sha256
 from patchlock.relocking import Kept
 from patchlock.wheelhouse import LocalWheels
 

@@ -12,9 +12,8 @@ from patchlock import catalogue, machine_tables, selection
 from patchlock.devices import Known, Unknown, identify, shown_name
 from patchlock.diagnosis import diagnose
 from patchlock.errors import NoProfileFitsError
-from patchlock.fits import Outline
+from patchlock.fits import Accepted, Outline, Rejected
 from patchlock.hosts import Recording, from_json
-from patchlock.model import Accepted, Rejected
 
 FOLDER = ROOT / "tests" / "hosts"
 OPENED = catalogue.find(ROOT)

@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from patchlock import policy
 from patchlock.catalogue import Catalogue
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 from patchlock.platforms import PLATFORMS
 from patchlock.policy.values import Facts, Violation
 

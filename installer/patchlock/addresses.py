@@ -15,8 +15,8 @@ from packaging.utils import NormalizedName
 from patchlock import uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.exports.pylock import Located
+from patchlock.fits import Platform
 from patchlock.lockfile import Lock
-from patchlock.model import Platform
 
 if TYPE_CHECKING:
     from packaging.pylock import PackageSdist, PackageWheel, Pylock

@@ -14,10 +14,12 @@ from packaging.version import Version
 
 from patchlock import compatibility
 from patchlock.errors import HashMismatchError, MetadataMissingError, PolicyError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lock_rules import LockRules
 from patchlock.lockable import Pin
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform, Profile, Sha256
+from patchlock.model import Profile
 from patchlock.sdist_statements import Sdist
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import LockFormatError
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 
 FORMAT = 1
 """Raised when the meaning of the file changes."""

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from patchlock import compatibility, wheels
 from patchlock.errors import BuildError, WheelError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform, Profile, Sha256
+from patchlock.model import Profile
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from packaging.utils import NormalizedName
 
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Patch, Sha256
+from patchlock.model import Patch
 
 FORMAT = 1
 """Raised when the same inputs are built in another way, so that what was built before is not taken for it."""

@@ -13,8 +13,8 @@ from packaging.utils import NormalizedName
 from patchlock import build_records, mutex
 from patchlock.build_records import Inputs, Record
 from patchlock.checkout import remove_tree
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 
 _RECORD = "built.toml"
 _PARTIAL = ".partial"

@@ -19,9 +19,11 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock import compatibility, uv
 from patchlock.build_constraints import BuildConstraints, render
 from patchlock.errors import PolicyError, UnsatisfiableError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lock_rules import LockRules, Metadata
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform, Profile, Sha256
+from patchlock.model import Profile
 from patchlock.recipes import InTree
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from patchlock.errors import (
     UsageError,
     nearest,
 )
+from patchlock.fits import Platform
 from patchlock.lock_rules import LockRules
-from patchlock.model import App, Patch, Platform, Profile, RecordedIndex, SharedSet
+from patchlock.model import App, Patch, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
 from patchlock.policy.values import Rules
 from patchlock.tables import Table

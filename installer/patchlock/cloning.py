@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 from packaging.specifiers import SpecifierSet
 
 from patchlock import checkout
+from patchlock.identities import CommitId
 from patchlock.lock_rules import LockRules
-from patchlock.model import App, CommitId, GitUpstream, Launch
+from patchlock.model import App, GitUpstream, Launch
 from patchlock.places import Origin
 from patchlock.proposals import requirement_choice
 from patchlock.proposals.findings import Files

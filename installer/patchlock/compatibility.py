@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from packaging.utils import parse_wheel_filename
 
-from patchlock.model import Platform, Profile
+from patchlock.fits import Platform
+from patchlock.model import Profile
 from patchlock.platforms import wheel_rank
 
 

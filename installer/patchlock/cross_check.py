@@ -22,10 +22,11 @@ from packaging.version import Version
 
 from patchlock import compatibility, environments, process, requirement_sources, uv
 from patchlock.errors import CommandFailedError, HashMismatchError, ProgramMissingError, UnsatisfiableError
+from patchlock.fits import Platform
 from patchlock.hosts import Host
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.locking import Order
-from patchlock.model import Platform, Profile
+from patchlock.model import Profile
 from patchlock.platforms import platform_of
 
 _OF_THE_MACHINE = ("PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES")

@@ -19,10 +19,10 @@ from patchlock.backends import BACK_ENDS
 from patchlock.check_kinds import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
+from patchlock.identities import CommitId
 from patchlock.lock_rules import LockRules
 from patchlock.model import (
     App,
-    CommitId,
     EmbeddedUpstream,
     Ensure,
     Expect,

@@ -11,7 +11,8 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import Version
 
 from patchlock import declarations
-from patchlock.model import Patch, Sha256
+from patchlock.identities import Sha256
+from patchlock.model import Patch
 from patchlock.places import Origin
 from patchlock.tables import Table, sha256, specifiers, version
 

@@ -14,7 +14,8 @@ from packaging.version import Version
 from patchlock import download, indexes, patching, targets, wheel_cases, wheelhouse, wheels
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import DownloadError, PatchError, PatchlockError, UnknownDistributionError, UsageError
-from patchlock.model import Outcome, OutcomeKind, Patched, Sha256
+from patchlock.identities import Sha256
+from patchlock.model import Outcome, OutcomeKind, Patched
 from patchlock.wheel_cases import CaseResult
 from patchlock.wheels import PackedWheel, Wheel
 

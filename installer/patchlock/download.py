@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from patchlock import __version__, mutex, whole_files
 from patchlock.errors import DownloadError, HashMismatchError, NetworkError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 if TYPE_CHECKING:
     import requests

@@ -12,8 +12,9 @@ from patchlock.errors import LockFormatError, RefusedError
 from patchlock.exports import cyclonedx, dockerfile, pylock
 from patchlock.exports.cyclonedx import AppliedPatch
 from patchlock.gathering import Request, Upstream
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock
-from patchlock.model import Patch, Sha256
+from patchlock.model import Patch
 
 
 def as_pylock(request: Request) -> str:

@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName
 
 from patchlock import download, transfers, wheelhouse
 from patchlock.errors import BusyError, DownloadError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.transfers import Moment, Transfer
 
 if TYPE_CHECKING:

@@ -27,10 +27,12 @@ from patchlock import (
 from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
 from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
+from patchlock.fits import Platform
 from patchlock.generations import Installation, Receipt
+from patchlock.identities import Sha256
 from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
-from patchlock.model import App, EmbeddedUpstream, Patched, Platform, Profile, RecordedIndex, Sha256
+from patchlock.model import App, EmbeddedUpstream, Patched, Profile, RecordedIndex
 from patchlock.planning import Plan
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path, PurePosixPath
 from patchlock import targets, trials
 from patchlock.checkout import Snapshot, git, read_known
 from patchlock.errors import UpstreamError
-from patchlock.model import CommitId, Patch
+from patchlock.identities import CommitId
+from patchlock.model import Patch
 from patchlock.trials import Survival, Verdict
 
 _AT_ONCE = 200

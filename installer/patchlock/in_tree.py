@@ -27,8 +27,8 @@ from patchlock.build_records import Inputs, Record
 from patchlock.build_shop import Shop
 from patchlock.errors import BuildError, PolicyError, UnsatisfiableError
 from patchlock.gathering import Request
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock
-from patchlock.model import CommitId, Sha256
 from patchlock.recipes import InTree, fits
 
 

@@ -19,7 +19,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import IndexAnswerError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 """What is asked for. Source: PEP 691, "Content negotiation"."""

@@ -16,7 +16,8 @@ from packaging.version import Version
 
 from patchlock import declarations
 from patchlock.errors import nearest
-from patchlock.model import Keep, RecordedIndex, RecordedSdist, RecordedWheel, Sha256
+from patchlock.identities import Sha256
+from patchlock.model import Keep, RecordedIndex, RecordedSdist, RecordedWheel
 from patchlock.platforms import PLATFORMS
 from patchlock.tables import Table, requirement, sha256
 

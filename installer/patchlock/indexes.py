@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from patchlock import uv
 from patchlock.errors import DownloadError, UnsatisfiableError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.sdist_statements import Sdist
 
 if TYPE_CHECKING:

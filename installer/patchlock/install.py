@@ -39,8 +39,9 @@ from patchlock.disk_room import Need
 from patchlock.errors import SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.generations import CheckRecord, Installation, Receipt
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock
-from patchlock.model import CommitId, Outcome, Sha256
+from patchlock.model import Outcome
 
 _LEAST_ROOM = 200_000_000
 """Bytes that must be free before anything is touched, besides what `disk_room` always spares: a clone, and an

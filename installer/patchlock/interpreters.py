@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # `detect` asks who made its Python before anything else is needed
     from packaging.version import Version
 
-    from patchlock.model import Platform
+    from patchlock.fits import Platform
 
 
 def request(version: Version, platform: Platform) -> str:

@@ -13,9 +13,11 @@ from packaging.version import Version
 
 from patchlock import policy, requirement_sources, uv
 from patchlock.errors import PolicyError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lock_rules import Constraint
 from patchlock.lockfile import LockedPackage
-from patchlock.model import App, Platform, Profile, Sha256
+from patchlock.model import App, Profile
 from patchlock.policy.declared import Kind
 from patchlock.policy.fitting import gone, only_sdists
 from patchlock.policy.values import IndexFile

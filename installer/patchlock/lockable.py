@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock import requirement_sources
 from patchlock.errors import RequirementsError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 from patchlock.sources import SourceText, Undecodable, decode
 

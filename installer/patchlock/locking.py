@@ -34,10 +34,12 @@ from patchlock import (
 )
 from patchlock.catalogue import Catalogue
 from patchlock.errors import PolicyError, UnsatisfiableError
+from patchlock.fits import Platform
+from patchlock.identities import CommitId, Sha256
 from patchlock.lock_rules import LockRules
 from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model import App, CommitId, Platform, Profile, RecordedIndex, RecordedSdist, RecordedWheel, Sha256
+from patchlock.model import App, Profile, RecordedIndex, RecordedSdist, RecordedWheel
 from patchlock.recipes import InTree, fits
 from patchlock.requirement_files import RequirementLine
 from patchlock.sources import Undecodable, decode

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from patchlock import trees
-from patchlock.model import CommitId, Outcome, Sha256
+from patchlock.identities import CommitId, Sha256
+from patchlock.model import Outcome
 from patchlock.trees import Tree
 
 _FORMAT = 1

@@ -14,13 +14,8 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.check_kinds import Check, SmokeImport
-from patchlock.fits import Accepted as Accepted  # noqa: PLC0414 - these belong here too, for whoever knows no choice
-from patchlock.fits import Fit, Successor
-from patchlock.fits import Os as Os  # noqa: PLC0414
-from patchlock.fits import Platform as Platform  # noqa: PLC0414
-from patchlock.fits import Rejected as Rejected  # noqa: PLC0414
-from patchlock.identities import CommitId as CommitId  # noqa: PLC0414 - handed on
-from patchlock.identities import Sha256 as Sha256  # noqa: PLC0414
+from patchlock.fits import Fit, Platform, Successor
+from patchlock.identities import CommitId, Sha256
 from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from patchlock import merging, standing, trees
 from patchlock.checkout import git
 from patchlock.errors import UnsafePathError
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 from patchlock.standing import Standing
 from patchlock.trees import Entries, Tree
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from patchlock import move_plan, staging, standing, trees
 from patchlock.checkout import git
 from patchlock.errors import SourceConflictError
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 from patchlock.move_plan import Plan
 from patchlock.standing import Standing
 from patchlock.trees import Tree, commit_of

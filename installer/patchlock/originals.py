@@ -18,8 +18,9 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock import addresses, installed, ranges, uv, wheelhouse
 from patchlock.errors import PatchlockError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock
-from patchlock.model import Platform, Sha256
 
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==\S+ --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
 

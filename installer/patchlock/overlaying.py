@@ -12,7 +12,7 @@ from patchlock import download, mutex, overlays, preloading, trusted, unpacking,
 from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.overlays import Overlay
 
 _OTHER_HOLDER = 3600.0

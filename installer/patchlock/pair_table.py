@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from patchlock import planning
-from patchlock.model import App, Platform, Profile
+from patchlock.fits import Platform
+from patchlock.model import App, Profile
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

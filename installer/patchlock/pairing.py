@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from patchlock import build_constraints, planning
 from patchlock.errors import RefusedError
-from patchlock.model import App, Platform, Profile
+from patchlock.fits import Platform
+from patchlock.model import App, Profile
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,8 +12,10 @@ from packaging.utils import NormalizedName
 
 from patchlock.check_kinds import SmokeImportCheck
 from patchlock.errors import RefusedError
+from patchlock.fits import Platform
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock
-from patchlock.model import App, CommitId, FileChange, Outcome, OutcomeKind, Patch, Patched, Platform, Profile, Sha256
+from patchlock.model import App, FileChange, Outcome, OutcomeKind, Patch, Patched, Profile
 from patchlock.ops import requirements
 from patchlock.sources import Undecodable, decode
 

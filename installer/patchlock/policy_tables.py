@@ -11,7 +11,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.errors import nearest
-from patchlock.model import Os, Sha256
+from patchlock.fits import Os
+from patchlock.identities import Sha256
 from patchlock.policy.archs import is_found, ordered
 from patchlock.policy.values import (
     BUILDS,

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import whole_files
 from patchlock.generations import Installation
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 _LEDGER = "products.json"
 """In the folder of an installation: path from the clone's root → sha256 of each file that is or will be ours."""

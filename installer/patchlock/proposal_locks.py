@@ -16,9 +16,10 @@ from patchlock.authoring.assembly import Written
 from patchlock.catalogue import Catalogue
 from patchlock.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.explaining import Explanation, Tried
+from patchlock.fits import Platform
 from patchlock.gathering import Request
 from patchlock.locking import Order
-from patchlock.model import Platform, Profile, SharedSet
+from patchlock.model import Profile, SharedSet
 from patchlock.proposals import document
 from patchlock.proposals.findings import Proposal, Section
 

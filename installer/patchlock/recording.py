@@ -18,8 +18,9 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from patchlock import download, index_pages, records
 from patchlock.errors import DownloadError, HashMismatchError, IndexAnswerError, RecordChangedError, UsageError
+from patchlock.identities import Sha256
 from patchlock.index_pages import Listed
-from patchlock.model import Keep, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import Keep, RecordedIndex, RecordedWheel
 from patchlock.records import Change, Kind
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from packaging.tags import Tag, parse_tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from patchlock.identities import Sha256
 from patchlock.index_pages import Listed
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Keep, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import Keep, RecordedIndex, RecordedWheel
 from patchlock.platforms import wheel_rank
 
 

@@ -22,8 +22,8 @@ from patchlock.errors import (
     UsageError,
 )
 from patchlock.gathering import Request
+from patchlock.identities import CommitId
 from patchlock.lockfile import Lock
-from patchlock.model import CommitId
 from patchlock.policy import Rules
 from patchlock.questions import Ahead
 

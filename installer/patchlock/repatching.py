@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from patchlock import checkout, manifest, merging, moving, patching, planning, standing, targets, trees
 from patchlock.checkout import git
 from patchlock.errors import CommandFailedError, NotPatchedError, UpstreamError
+from patchlock.identities import CommitId, Sha256
 from patchlock.manifest import Manifest
-from patchlock.model import CommitId, Outcome, OutcomeKind, Patch, Patched, Sha256
+from patchlock.model import Outcome, OutcomeKind, Patch, Patched
 from patchlock.moving import Moved
 from patchlock.trees import Tree
 

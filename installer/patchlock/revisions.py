@@ -6,7 +6,7 @@ from pathlib import Path
 
 from patchlock.checkout import git
 from patchlock.errors import CommandFailedError, UsageError
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 
 
 def commit_of(root: Path, revision: str) -> CommitId:

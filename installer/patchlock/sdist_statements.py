@@ -14,8 +14,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from patchlock.identities import Sha256
 from patchlock.lock_rules import WITHOUT_PYPROJECT
-from patchlock.model import Refusal, Sha256
+from patchlock.model import Refusal
 from patchlock.ops import requirement_formats
 from patchlock.sources import Undecodable, decode
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from patchlock import digests, inspection, ledger
 from patchlock.errors import WheelError
+from patchlock.identities import Sha256
 from patchlock.inspection import Contents, Deviation
 from patchlock.ledger import Laid, Ledger
-from patchlock.model import Sha256
 
 _CHUNK = 1 << 20
 _PAUSE = 60.0

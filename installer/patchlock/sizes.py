@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchlock import ranges, wheel_facts
 from patchlock.exports.pylock import Located
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 _FOLDER = "sizes"
 """Of the cache."""

@@ -32,8 +32,8 @@ from patchlock.build_records import Inputs, Record
 from patchlock.build_shop import Pins, Shop
 from patchlock.errors import BuildError
 from patchlock.gathering import Request, rules_of
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import Sha256
 from patchlock.recipes import Jobs, Recipe, fits, in_order, recipe_for
 from patchlock.wheelhouse import LocalWheel, LocalWheels
 

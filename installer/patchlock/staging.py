@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from patchlock import trees
 from patchlock.checkout import git
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 from patchlock.trees import Entry, Tree
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import trees
 from patchlock.checkout import blobs, git
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 
 _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
 

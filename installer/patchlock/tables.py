@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from patchlock.model import Sha256
+    from patchlock.identities import Sha256
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from patchlock import mutex
 from patchlock.checkout import blobs, git
 from patchlock.errors import UnsafePathError
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""

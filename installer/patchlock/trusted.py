@@ -9,7 +9,7 @@ from pathlib import Path
 
 from patchlock import mutex, whole_files
 from patchlock.errors import OverlayError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.tables import sha256 as parse_sha256
 
 _HEAD = """\

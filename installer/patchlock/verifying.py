@@ -21,7 +21,7 @@ from patchlock.ledger import Laid, Ledger
 from patchlock.lockfile import Lock
 
 if TYPE_CHECKING:
-    from patchlock.model import Platform
+    from patchlock.fits import Platform
 
 _SHOWN = 3
 """Findings in one line for a person; --json has all."""

@@ -23,8 +23,8 @@ from packaging.version import Version
 
 from patchlock import index_answers, ranges
 from patchlock.errors import NetworkError
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 from patchlock.policy.fitting import of_version
 from patchlock.policy.owners import roots, suspects
 from patchlock.policy.values import Facts, IndexFile, WheelFile

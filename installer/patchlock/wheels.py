@@ -18,7 +18,7 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import HashMismatchError, WheelError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 _FORMAT = "1"
 """Raised when `repack` writes other bytes for the same input, so that no name ever stands for two files."""

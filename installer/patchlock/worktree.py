@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.checkout import Snapshot, git, remove_tree
 from patchlock.errors import CommandFailedError, SourceDamagedError
-from patchlock.model import App, CommitId, EmbeddedUpstream, GitUpstream
+from patchlock.identities import CommitId
+from patchlock.model import App, EmbeddedUpstream, GitUpstream
 from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
 

@@ -9,8 +9,9 @@ from conftest import ROOT, Patchlock
 
 from patchlock import checkout, gathering, lockfile, patching
 from patchlock.catalogue import Catalogue
+from patchlock.fits import Platform
 from patchlock.gathering import Request
-from patchlock.model import App, EmbeddedUpstream, OutcomeKind, Platform, Profile
+from patchlock.model import App, EmbeddedUpstream, OutcomeKind, Profile
 
 CATALOGUE = Catalogue(root=ROOT)
 APPS, PROFILES = CATALOGUE.read_all()

@@ -31,7 +31,7 @@ from patchlock.errors import (
     NetworkError,
 )
 from patchlock.gathering import Request, read_lock
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 ALPHA, BETA, GAMMA = (f"{name}-py3-none-any.whl" for name in ("alpha-1.0", "beta-1.5", "gamma-2.0"))
 

@@ -13,7 +13,7 @@ from conftest import Patchlock, Said
 from miniature import World
 
 from patchlock import platforms, probes, wheelhouse
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 Face = Callable[..., Said]
 EDITION = b'print("computed on", DEVICE)'

@@ -18,7 +18,7 @@ from sdists import ask
 
 from patchlock import relocking
 from patchlock.errors import RecordChangedError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 RECORDED = """\
 [index]

@@ -20,8 +20,8 @@ from patchlock.catalogue import Catalogue
 from patchlock.cli import main
 from patchlock.errors import DownloadError, LockStaleError
 from patchlock.gathering import Request
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import Sha256
 
 RULE = """
 [[distribution]]

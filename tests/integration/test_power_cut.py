@@ -11,7 +11,7 @@ from conftest import Patchlock
 
 from patchlock import generations
 from patchlock.generations import Receipt
-from patchlock.model import CommitId, Sha256
+from patchlock.identities import CommitId, Sha256
 
 RECEIPT = Receipt(
     id="0",

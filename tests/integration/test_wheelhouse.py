@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from patchlock import environments, lockfile, platforms, probes, wheelhouse
 from patchlock.errors import HashMismatchError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.planning import sha256
 from patchlock.wheelhouse import LocalWheel
 

@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from patchlock import build_records
 from patchlock.build_records import Inputs, Record
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 
 INPUTS = Inputs(
     what="delta==1.0",

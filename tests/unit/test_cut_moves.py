@@ -9,7 +9,7 @@ import pytest
 
 from patchlock import moving, trees, worktree
 from patchlock.errors import SourceDamagedError
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 from patchlock.trees import Tree
 
 ONE = b"first\n\n\n\nedition 1\n\n\n\nlast\n"

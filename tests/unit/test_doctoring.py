@@ -12,7 +12,7 @@ import pytest
 from conftest import Said
 
 from patchlock import environment_facts, generations, installed
-from patchlock.model import CommitId, Sha256
+from patchlock.identities import CommitId, Sha256
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is found depends on the system")
 NUMPY = "A module that was compiled using NumPy 1.x cannot be run in"

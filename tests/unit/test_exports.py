@@ -26,8 +26,9 @@ from patchlock.errors import RefusedError
 from patchlock.exports import cyclonedx, dockerfile, pylock
 from patchlock.exports.cyclonedx import AppliedPatch
 from patchlock.exports.pylock import Located
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock, LockedPackage, Provenance, parse
-from patchlock.model import CommitId, GitUpstream, Sha256
+from patchlock.model import GitUpstream
 from patchlock.platforms import PLATFORMS, wheel_rank
 
 A, B, C, D = (Sha256(digit * 64) for digit in "abcd")

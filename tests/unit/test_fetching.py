@@ -15,7 +15,7 @@ from patchlock import download, fetching, sizes, wheelhouse
 from patchlock.errors import HashMismatchError, NetworkError
 from patchlock.exports.pylock import Located
 from patchlock.fetching import Wanted
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 BIG = "big-1-py3-none-any.whl"
 SMALL = "small-1-py3-none-any.whl"

@@ -8,9 +8,9 @@ import pytest
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.identities import CommitId, Sha256
 from patchlock.lock_diff import Change, Kind, asked, compare
 from patchlock.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model import CommitId, Sha256
 
 A, B = Sha256("a" * 64), Sha256("b" * 64)
 TORCH = "https://index.test/cpu/torch-2.1.1%2Bcpu-cp311-cp311-win_amd64.whl"

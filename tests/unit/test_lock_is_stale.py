@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from test_lockfile import COMMIT, LOCK, A, C
 
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import stale
-from patchlock.model import CommitId, Sha256
 
 OTHER = CommitId("f" * 40)
 

@@ -11,8 +11,8 @@ from packaging.utils import NormalizedName
 
 from patchlock import lockable
 from patchlock.errors import RequirementsError
+from patchlock.identities import Sha256
 from patchlock.lockable import Pin
-from patchlock.model import Sha256
 
 FILE = PurePosixPath("requirements.txt")
 COMMIT = "da4d70d7affc477eb8dc3a51f9b13d387817059a"

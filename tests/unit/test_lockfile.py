@@ -13,8 +13,8 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.errors import LockFormatError
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock, LockedPackage, Provenance, parse, render
-from patchlock.model import CommitId, Sha256
 
 COMMIT = CommitId("0123456789abcdef0123456789abcdef01234567")
 A, B, C = (Sha256(digit * 64) for digit in "abc")

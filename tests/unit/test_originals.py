@@ -11,8 +11,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock import lockfile, originals, platforms, wheelhouse
+from patchlock.fits import Platform
+from patchlock.identities import CommitId, Sha256
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import CommitId, Platform, Sha256
 from patchlock.originals import Unknown
 from patchlock.planning import sha256
 

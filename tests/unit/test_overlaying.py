@@ -17,7 +17,7 @@ from patchlock import overlaying, preloading, trusted
 from patchlock.catalogue import Catalogue
 from patchlock.errors import ArchiveError, HashMismatchError, NetworkError, OverlayError, PatchlockError
 from patchlock.gathering import Request
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.platforms import PLATFORMS
 
 NAME = "z.zip"

@@ -10,7 +10,8 @@ from packaging.specifiers import SpecifierSet
 
 from patchlock import pair_table
 from patchlock.catalogue import Catalogue
-from patchlock.model import App, Platform, Profile, RefusedPair
+from patchlock.fits import Platform
+from patchlock.model import App, Profile, RefusedPair
 from patchlock.pair_table import Reason, Standing
 
 CATALOGUE = Catalogue(root=ROOT)

@@ -16,7 +16,8 @@ from packaging.specifiers import SpecifierSet
 
 from patchlock import declarations, planning
 from patchlock.errors import RefusedError
-from patchlock.model import CommitId, FileChange, Outcome, OutcomeKind, RefusedPair, Sha256
+from patchlock.identities import CommitId, Sha256
+from patchlock.model import FileChange, Outcome, OutcomeKind, RefusedPair
 from patchlock.planning import commit_message, counted, diff, generation_id, inputs_digest, require_possible
 from patchlock.platforms import PLATFORMS
 from patchlock.tables import Report, Table

@@ -6,7 +6,7 @@ import pytest
 from policy_values import judge, package
 
 from patchlock import policy
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.platforms import PLATFORMS
 from patchlock.policy.owners import roots, shared, suspects
 from patchlock.policy.values import Facts, WheelFile

@@ -14,7 +14,7 @@ from policy_values import RULES
 
 from patchlock.catalogue import Catalogue
 from patchlock.errors import CatalogueError
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 from patchlock.policy.values import RecordedWheelFacts
 from patchlock.policy_tables import WHEELS_FILE, render_wheels
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 from patchlock.reasons import chains, reason
 
 

@@ -24,7 +24,8 @@ from patchlock.errors import (
     RecordChangedError,
     UsageError,
 )
-from patchlock.model import Keep, Origin, RecordedIndex, RecordedWheel, Sha256
+from patchlock.identities import Sha256
+from patchlock.model import Keep, Origin, RecordedIndex, RecordedWheel
 from patchlock.platforms import PLATFORMS
 from patchlock.recording import Refreshed
 from patchlock.records import Kind

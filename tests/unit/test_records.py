@@ -11,9 +11,10 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock import index_tables, records
+from patchlock.identities import Sha256
 from patchlock.index_pages import Listed
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Keep, Origin, RecordedIndex, RecordedWheel, Sha256
+from patchlock.model import Keep, Origin, RecordedIndex, RecordedWheel
 from patchlock.platforms import PLATFORMS
 from patchlock.records import Change, Kind
 from patchlock.tables import Report, Table

@@ -11,7 +11,8 @@ from test_patching import patches
 
 from patchlock import manifest, moving, repatching, trees
 from patchlock.errors import NotPatchedError, PatchError, SourceConflictError, UnsafePathError, UpstreamError
-from patchlock.model import OutcomeKind, Sha256
+from patchlock.identities import Sha256
+from patchlock.model import OutcomeKind
 from patchlock.repatching import PatchSet
 
 CHOOSE = """

@@ -6,10 +6,10 @@ import pytest
 from packaging.version import Version
 
 from patchlock.errors import NoProfileFitsError, PatchlockError, UnknownProfileError
-from patchlock.fits import Fit
+from patchlock.fits import Accepted, Fit, Rejected
 from patchlock.hosts import Host
 from patchlock.lock_rules import LockRules
-from patchlock.model import Accepted, Profile, Rejected
+from patchlock.model import Profile
 from patchlock.places import Origin
 from patchlock.platforms import PLATFORMS
 from patchlock.selection import choose, judge

@@ -17,8 +17,8 @@ from policy_values import package
 
 from patchlock import index_answers, indexes, ranges, uv, wheel_facts
 from patchlock.errors import DownloadError, NetworkError
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Sha256
 from patchlock.policy.values import IndexFile, WheelFile
 from patchlock.wheel_facts import Place
 

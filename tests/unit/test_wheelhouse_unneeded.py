@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from patchlock import mutex, wheelhouse
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 
 def _file(cache: Path, name: str, data: bytes, suffix: str = "") -> Sha256:

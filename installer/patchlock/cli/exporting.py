@@ -12,8 +12,9 @@ from patchlock.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
+    from patchlock.fits import Platform
     from patchlock.gathering import Request
-    from patchlock.model import Platform, Profile
+    from patchlock.model import Profile
 
 
 @click.command("export")

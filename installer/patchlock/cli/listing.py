@@ -13,8 +13,9 @@ from patchlock.cli.apps import option_data, option_line
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
+    from patchlock.fits import Platform
     from patchlock.generations import Installation, Receipt
-    from patchlock.model import App, Platform, Profile
+    from patchlock.model import App, Profile
     from patchlock.pair_table import Standing
 
 

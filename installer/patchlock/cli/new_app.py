@@ -13,7 +13,8 @@ from patchlock.cli import conflicts, launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
-    from patchlock.model import Platform, Profile
+    from patchlock.fits import Platform
+    from patchlock.model import Profile
     from patchlock.proposal_locks import Locked
     from patchlock.proposals.findings import Disease
     from patchlock.proposing import Proposed

@@ -15,7 +15,7 @@ from patchlock.errors import DownloadError, UsageError
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
-    from patchlock.model import Sha256
+    from patchlock.identities import Sha256
     from patchlock.policy.values import RecordedWheelFacts
 
 
@@ -62,7 +62,7 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
 
 def _place(wheel: str) -> tuple[str, Sha256]:
     """Give address and sha256 of what the user names."""
-    from patchlock.model import Sha256
+    from patchlock.identities import Sha256
     from patchlock.planning import sha256
 
     address, _, fragment = wheel.partition("#")

@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from patchlock import build_constraints
 from patchlock.errors import RefusedError
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock, patch_commands
-from patchlock.model import App, EmbeddedUpstream, Platform, Profile, Sha256
+from patchlock.model import App, EmbeddedUpstream, Profile
 
 _PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 _TOOLS = "python:3.11-slim"

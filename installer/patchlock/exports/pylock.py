@@ -12,8 +12,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.fits import Platform
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import Platform
 
 _SYSTEM = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 _MACHINE = {"amd64": "AMD64"}

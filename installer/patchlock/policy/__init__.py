@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.fits import Platform
 from patchlock.lock_rules import PolicyException
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform
 from patchlock.policy import archs, declared, families, fitting, owners
 from patchlock.policy.declared import Declared
 from patchlock.policy.values import Facts, Rules, Violation

@@ -8,8 +8,8 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.fits import Platform
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform
 from patchlock.policy.naming import named
 from patchlock.policy.values import Family, MemberRow, Violation
 

@@ -17,8 +17,8 @@ from packaging.utils import (
 from packaging.version import Version
 
 from patchlock import lockfile
+from patchlock.fits import Platform
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform
 from patchlock.platforms import wheel_rank
 from patchlock.policy.naming import named, wheel_tags
 from patchlock.policy.values import BrokenPair, Facts, IndexFile, Violation

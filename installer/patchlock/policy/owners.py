@@ -6,8 +6,9 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 
+from patchlock.fits import Platform
+from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
-from patchlock.model import Platform, Sha256
 from patchlock.policy.naming import named
 from patchlock.policy.values import Facts, SharedFolder, Violation, WheelFile
 

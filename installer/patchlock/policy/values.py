@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.model import Sha256
+from patchlock.identities import Sha256
 
 Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "unused"]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")

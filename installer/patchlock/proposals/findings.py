@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from patchlock.authoring.assembly import Written
-from patchlock.model import CommitId
+from patchlock.identities import CommitId
 
 Files = Mapping[PurePosixPath, bytes]
 
