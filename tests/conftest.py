@@ -15,8 +15,11 @@ from pathlib import Path
 import miniature
 import pytest
 import uv
+from patched_alpha import patched, patched_once
 
 from patchlock.cli import main
+
+__all__ = ["patched", "patched_once"]
 
 ROOT = Path(__file__).parent.parent
 _REAL_UV_CACHE = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shutil
@@ -14,55 +13,27 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Patchlock
 from miniature import World, index, wheel
-from sdists import ask
-
-from patchlock import relocking
-from patchlock.errors import RecordChangedError
-from patchlock.identities import Sha256
-
-RECORDED = """\
-[index]
-url = "https://vendor.invalid/whl/cpu"
-
-[[wheel]]
-filename = "torch-2.7.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
-sha256 = "1111111111111111111111111111111111111111111111111111111111111111"
-requires = ["gamma>=2"]
-source = "tests"
-
-[[wheel]]
-filename = "torch-2.7.0+cpu-cp311-cp311-win_amd64.whl"
-sha256 = "2222222222222222222222222222222222222222222222222222222222222222"
-requires = ["gamma>=2"]
-source = "tests"
-
-[[wheel]]
-filename = "torchaudio-2.7.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
-sha256 = "3333333333333333333333333333333333333333333333333333333333333333"
-requires = ["torch==2.7.0"]
-source = "tests"
-"""
 
 
-def _locks(world: World) -> dict[str, bytes]:
+def locks(world: World) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted((world.catalogue / "lockfiles").glob("*/*"))}
 
 
 def test_the_same_inputs_give_the_same_bytes_with_any_cache(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     assert patchlock("lock", "mini").returncode == 0
-    first = _locks(world)
+    first = locks(world)
     assert len(first) == 4
     done = patchlock("lock", "mini")
     assert {line.split()[5] for line in done.stdout.splitlines()} == {"unchanged"}
     shutil.rmtree(world.catalogue / "lockfiles")
     cold = {"UV_CACHE_DIR": str(tmp_path / "cold"), "PATCHLOCK_CACHE_DIR": str(tmp_path / "cold-too")}
     assert patchlock("lock", "mini", env=cold).returncode == 0
-    assert _locks(world) == first
+    assert locks(world) == first
 
 
 def test_settings_of_the_user_do_not_change_a_lock(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     assert patchlock("lock", "mini").returncode == 0
-    first = _locks(world)
+    first = locks(world)
     (tmp_path / "uv.toml").write_text('[pip]\nprerelease = "allow"\nupgrade-package = ["alpha"]\n')
     newer = tmp_path / "newer"
     newer.mkdir()
@@ -76,7 +47,7 @@ def test_settings_of_the_user_do_not_change_a_lock(world: World, patchlock: Patc
         "UV_TORCH_BACKEND": "cu118",
     }
     assert patchlock("lock", "mini", env=hostile).returncode == 0
-    assert _locks(world) == first
+    assert locks(world) == first
 
 
 def test_files_uploaded_after_upstreams_commit_are_not_considered(
@@ -85,19 +56,19 @@ def test_files_uploaded_after_upstreams_commit_are_not_considered(
     page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
     new = wheel(world.wheels, "beta", "2.0")
     row = page.read_text().splitlines()[1].replace("beta-1.5", "beta-2.0").replace("2025-06-01", "2026-06-01")
-    page.write_text(page.read_text() + "\n" + re.sub("sha256=[0-9a-f]+", f"sha256={_sha256(new)}", row))
+    page.write_text(page.read_text() + "\n" + re.sub("sha256=[0-9a-f]+", f"sha256={sha256_of(new)}", row))
     assert patchlock("lock", "mini").returncode == 0
-    assert all(b"\nbeta==1.5 " in data for data in _locks(world).values())
+    assert all(b"\nbeta==1.5 " in data for data in locks(world).values())
     assert patchlock("lock", "mini", "--as-of", "2026-07-01T00:00:00Z").returncode == 0
-    assert all(b"\nbeta==2.0 " in data for data in _locks(world).values())
-    kept = _locks(world)
+    assert all(b"\nbeta==2.0 " in data for data in locks(world).values())
+    kept = locks(world)
     assert patchlock("lock", "mini").returncode == 0
-    assert _locks(world) == kept
+    assert locks(world) == kept
     assert patchlock("lock", "mini", "--as-of", "commit").returncode == 0
-    assert all(b"\nbeta==1.5 " in data for data in _locks(world).values())
+    assert all(b"\nbeta==1.5 " in data for data in locks(world).values())
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     import hashlib
 
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -139,97 +110,6 @@ def test_new_python_and_new_commit_are_named(world: World, patchlock: Patchlock)
     )
 
 
-def test_vendor_wheels_are_locked_by_url_without_a_network(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    (world.catalogue / "profiles" / "indexes").mkdir()
-    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
-    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
-    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
-    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>=1\ntorchaudio\n")
-    world.name_commit(tmp_path)
-    done = patchlock("lock", "mini", "--json")
-    pairs = {pair["pair"].split()[-1]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
-    assert pairs["linux-x86_64"]["state"] == "written", pairs["linux-x86_64"]["detail"]
-    lines = _locks(world)["tiny.linux-x86_64.txt"].decode().splitlines()
-    assert (
-        "torch @ https://vendor.invalid/whl/cpu/torch-2.7.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl "
-        f"--hash=sha256:{'1' * 64} # via torchaudio · wheel cp311-cp311-manylinux_2_28_x86_64"
-    ) in lines
-    assert any(line.startswith("gamma==2.0 ") for line in lines)
-    assert pairs["windows-amd64"]["state"] == "failed"  # no torchaudio for Windows in this index
-    assert "torchaudio" in pairs["windows-amd64"]["detail"]
-
-
-@pytest.mark.parametrize(
-    ("uploaded", "state"),
-    [
-        pytest.param("", "written", id="time-not-known"),
-        pytest.param("2025-12-31T23:59:59Z", "written", id="before"),
-        pytest.param("2026-01-02T00:00:00Z", "failed", id="after"),
-    ],
-)
-def test_cut_off_holds_for_vendor_wheels_whose_time_is_known(
-    world: World, patchlock: Patchlock, tmp_path: Path, uploaded: str, state: str
-) -> None:
-    (world.catalogue / "profiles" / "indexes").mkdir()
-    recorded = world.catalogue / "profiles" / "indexes" / "vendor.toml"
-    recorded.write_text(RECORDED.replace('source = "tests"', f'source = "tests"\nuploaded = "{uploaded}"'))
-    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
-    profile = re.sub(r"platforms = \[[^]]*\]", 'platforms = ["linux-x86_64"]', profile)
-    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
-    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>=1\ntorchaudio\n")
-    world.name_commit(tmp_path)
-    (pair,) = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"]
-    assert (pair["state"], pair["code"]) == (state, "" if state == "written" else "unsatisfiable")
-
-
-def test_wheel_that_changed_under_its_name_is_refused_until_it_is_accepted(world: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").stderr.count("warning:") == 0
-    before = _locks(world)
-    page = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta" / "index.html"
-    old = _sha256(next(world.wheels.glob("beta-1.5-*.whl")))
-    page.write_text(page.read_text().replace(old, "4" * 64))
-    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
-    (pair,) = json.loads(done.stdout)["data"]["pairs"]
-    assert (done.returncode, pair["state"], pair["code"], _locks(world)) == (1, "failed", "record-changed", before)
-    sentence = f"{BETA} has sha256 {'4' * 64}, and under the same name there is sha256 {old} in the lock before"
-    assert sentence in pair["detail"]
-    assert f"`patchlock lock mini --profile tiny --accept-changed {BETA}`" in pair["detail"]
-    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--accept-changed", BETA)
-    assert (done.returncode, done.stderr.count(f"warning: mini × tiny × linux-x86_64: {sentence}")) == (0, 1)
-    assert b"4" * 64 in _locks(world)["tiny.linux-x86_64.txt"]
-
-
-BETA = "beta-1.5-py3-none-any.whl"
-
-
-def test_wheel_that_contradicts_the_record_is_refused_until_it_is_accepted(world: World, tmp_path: Path) -> None:
-    (world.catalogue / "profiles" / "indexes").mkdir()
-    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(
-        f'[index]\nurl = "https://vendor.invalid/whl"\n[[wheel]]\nfilename = "{BETA}"\nsha256 = "{"5" * 64}"\n'
-        'source = "tests"\n'
-    )
-    world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
-    request = ask(world, b"alpha==9.0\nbeta\n", tmp_path)
-    lock = relocking.resolve(request, relocking.Kept())
-    other = Sha256("4" * 64)
-    at_its_address = tuple(dataclasses.replace(p, sha256=other) if p.name == "beta" else p for p in lock.packages)
-    lock = dataclasses.replace(lock, packages=at_its_address)
-    with pytest.raises(RecordChangedError, match=f"{other}.* there is sha256 {'5' * 64} in the record vendor"):
-        relocking.require_known_bytes(request, lock)
-    assert len(relocking.require_known_bytes(request, lock, [BETA])) == 1
-    relocking.write(request, lock)
-    assert relocking.require_known_bytes(request, lock) == ()
-
-
-def test_file_that_upstream_does_not_allow_is_refused(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta==1.5 --hash=sha256:" + b"0" * 64 + b"\n")
-    world.name_commit(tmp_path)
-    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
-    (pair,) = json.loads(done.stdout)["data"]["pairs"]
-    assert (done.returncode, pair["state"], pair["code"]) == (1, "failed", "requirements")
-    assert "which is none of the 1 that upstream allows (requirements.txt:2)" in pair["detail"]
-
-
 def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").returncode == 0
     folder = world.catalogue / "lockfiles"
@@ -250,7 +130,7 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
 def test_time_with_another_zone_is_written_in_utc(world: World, patchlock: Patchlock) -> None:
     done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", "2026-01-31T02:00:00.5+02:00")
     assert done.returncode == 0
-    assert b'\n# as-of = "2026-01-31T00:00:00Z"\n' in _locks(world)["tiny.linux-x86_64.txt"]
+    assert b'\n# as-of = "2026-01-31T00:00:00Z"\n' in locks(world)["tiny.linux-x86_64.txt"]
 
 
 def test_two_distributions_that_write_the_same_files_are_refused(
@@ -266,7 +146,7 @@ def test_two_distributions_that_write_the_same_files_are_refused(
     assert (
         "onnxruntime 1.0 (requirements.txt:3) and onnxruntime-gpu 1.0 (requirements.txt:4) both write" in pair["detail"]
     )
-    assert not _locks(world)
+    assert not locks(world)
 
 
 def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patchlock) -> None:
@@ -283,7 +163,9 @@ def test_an_sdist_is_not_built_unless_it_is_allowed(world: World, patchlock: Pat
     sdist = world.wheels / "delta-1.0.tar.gz"
     sdist.write_bytes(b"never opened")
     (root / "delta").mkdir()
-    row = f'<a href="{sdist.as_uri()}#sha256={_sha256(sdist)}" data-upload-time="2025-06-01T00:00:00Z">{sdist.name}</a>'
+    row = (
+        f'<a href="{sdist.as_uri()}#sha256={sha256_of(sdist)}" data-upload-time="2025-06-01T00:00:00Z">{sdist.name}</a>'
+    )
     (root / "delta" / "index.html").write_text(row)
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\ndelta\n")
     world.name_commit(tmp_path)

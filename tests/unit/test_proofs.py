@@ -14,11 +14,9 @@ import pytest
 from conftest import ROOT
 from packaging.utils import canonicalize_name
 
-from patchlock import backends, expectations, proof_reports, proving
+from patchlock import backends, expectations
 from patchlock.catalogue import Catalogue
-from patchlock.cli import kernel_table
-from patchlock.expectations import Expectation, Judged
-from patchlock.proof_reports import Report
+from patchlock.expectations import Expectation
 from patchlock.proofs import Ended, Proof, Verdict, judge
 from patchlock.tables import Report as Mistakes
 from patchlock.tables import Table
@@ -308,111 +306,3 @@ def test_a_distribution_of_onnx_runtime_names_its_provider(
     names: tuple[str, ...], back_end: str, wanted: tuple[str, ...]
 ) -> None:
     assert backends.providers({canonicalize_name(name) for name in names}, back_end) == wanted
-
-
-# --- reports ------------------------------------------------------------------------------------------------------------
-
-
-def report(*proofs: Proof, known: tuple[Expectation, ...] = (), made: str = "2026-11-21T00:00:00Z") -> Report:
-    return Report(
-        made=made,
-        machine="0123456789ab",
-        back_end="cuda",
-        versions={"torch": "2.13.0"},
-        devices={"cuda:0": "A card"},
-        judged=expectations.judged(proofs, known, "2.13.0"),
-    )
-
-
-def kept(*proofs: Proof) -> object:
-    return json.loads(json.dumps(proof_reports.data(report(*proofs, made="2026-01-02T00:00:00Z")), allow_nan=False))
-
-
-COMPARED = {
-    "the same": (proof(ms=1.0), proof(ms=1.9), ()),
-    "worse": (
-        proof(),
-        proof(verdict=Verdict.WRONG),
-        ("worse than on 2026-01-02: stft on cuda:0: wrong numbers, and was: works",),
-    ),
-    "better": (
-        proof(verdict=Verdict.HANGS),
-        proof(),
-        ("better than on 2026-01-02: stft on cuda:0: works, and was: hangs",),
-    ),
-    "slower": (
-        proof(ms=2.0),
-        proof(ms=5.0),
-        ("slower than on 2026-01-02: stft on cuda:0: 5.00 ms, and was 2.00 ms: 2.5 times slower",),
-    ),
-    "faster": (
-        proof(ms=5.0),
-        proof(ms=2.0),
-        ("faster than on 2026-01-02: stft on cuda:0: 2.00 ms, and was 5.00 ms: 2.5 times faster",),
-    ),
-    "noise": (proof(ms=0.01), proof(ms=0.2), ()),
-    "another kernel": (proof(kernel="rfft"), proof(verdict=Verdict.WRONG), ()),
-    "never timed": (proof(), proof(ms=1.0), ()),
-}
-
-
-@pytest.mark.parametrize(("before", "after", "told"), COMPARED.values(), ids=COMPARED)
-def test_reports_are_compared(before: Proof, after: Proof, told: tuple[str, ...]) -> None:
-    assert proof_reports.compared(kept(before), report(after)) == told
-
-
-@pytest.mark.parametrize("before", [None, [], {"format": 99}, {}], ids=str)
-def test_what_is_no_report_is_not_compared(before: object) -> None:
-    assert proof_reports.compared(before, report(proof())) == ()
-
-
-def test_a_report_of_another_machine_is_not_compared() -> None:
-    other = dataclasses.replace(report(proof(verdict=Verdict.WRONG)), machine="another")
-    assert proof_reports.compared(kept(proof()), other) == ()
-
-
-def test_an_unexpected_pass_is_told() -> None:
-    notes = proof_reports.notes(report(proof(), known=(expectation(Verdict.RAISES, Verdict.CRASHES),)))
-    assert notes == ('stft on cuda:0 works now: drop the expectation of "raises" or "crashes"',)
-
-
-def test_a_device_that_is_slower_than_the_cpu_is_told() -> None:
-    notes = proof_reports.notes(
-        report(proof(ms=9.0, cpu_ms=3.0), proof("rfft", ms=1.0, cpu_ms=3.0), proof("bmm", ms=1.0))
-    )
-    assert notes == ("cuda:0 is slower than the CPU in 1 of 2 kernels: stft",)
-
-
-def test_the_table_says_why_and_leaves_empty_columns_out() -> None:
-    judged = (
-        Judged(proof=proof("mm-f32", error=3e-7, ms=0.5, cpu_ms=8.0), expectation=None),
-        Judged(proof=proof("stft", Verdict.CRASHES, detail="SIGABRT"), expectation=expectation(Verdict.CRASHES)),
-        Judged(proof=proof("bmm", Verdict.WRONG, detail="all zeros", error=1.0, ms=4.0, cpu_ms=2.0), expectation=None),
-    )
-    assert kernel_table.lines(judged) == (
-        "kernel  device  outcome          error     time  on the CPU",
-        "mm-f32  cuda:0  works          3.0e-07  0.50 ms     8.00 ms  16.0 times faster",
-        "stft    cuda:0  crashes",
-        "    SIGABRT",
-        "    as expected: no complex numbers (https://a)",
-        "bmm     cuda:0  WRONG NUMBERS  1.0e+00  4.00 ms     2.00 ms  2.0 times slower than the CPU",
-        "    all zeros",
-    )
-    on_cpu = (Judged(proof=proof("mm-f32", ms=0.5), expectation=None),)
-    assert kernel_table.lines(on_cpu) == ("kernel  device  outcome     time", "mm-f32  cuda:0  works    0.50 ms")
-    assert kernel_table.lines(()) == ()
-
-
-def test_the_worst_kernel_is_named_first() -> None:
-    judged = expectations.judged(
-        [proof("mm-f32"), proof("rfft", Verdict.RAISES), proof("bmm", Verdict.WRONG, detail="all zeros")], [], ""
-    )
-    result = proving.summary("torch-cuda:0", "cuda:0", judged, "A card")
-    assert not result.passed
-    assert result.detail == ("1 of 3 kernels work on cuda:0 (A card); bmm: wrong numbers (all zeros); rfft: raises")
-
-
-def test_a_device_on_which_nothing_works_does_not_pass_even_if_all_was_expected() -> None:
-    judged = expectations.judged([proof(verdict=Verdict.CRASHES)], [expectation(Verdict.CRASHES)], "")
-    result = proving.summary("torch-cuda:0", "cuda:0", judged, "")
-    assert (result.passed, result.detail) == (False, "0 of 1 kernels work on cuda:0; stft as expected not")
