@@ -26,7 +26,7 @@ from patchlock import checkout, gathering, patching, repatching, targets, trees
 from patchlock.catalogue import Catalogue
 from patchlock.identities import CommitId
 from patchlock.ops import syntax
-from patchlock.repatching import PatchSet
+from patchlock.upstream_files import PatchSet
 
 APPS = {"amphion": "open-mmlab/Amphion", "advanced-rvc-inference": "ArkanDash/Advanced-RVC-Inference"}
 ROOT = Path(__file__).resolve().parent.parent

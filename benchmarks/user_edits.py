@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import declarations, moving, repatching, trees
 from patchlock.identities import CommitId, Sha256
-from patchlock.repatching import PatchSet
 from patchlock.tables import Report, Table
+from patchlock.upstream_files import PatchSet
 
 PATCHES = """
 [[patch]]

@@ -38,7 +38,7 @@ from patchlock.planning import Plan
 if TYPE_CHECKING:
     from patchlock import locking
     from patchlock.kept_choice import Kept
-    from patchlock.repatching import PatchSet
+    from patchlock.upstream_files import PatchSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +167,7 @@ def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         UnknownAppError: there is no such app.
         CatalogueError: the app's file has mistakes.
     """
-    from patchlock.repatching import PatchSet
+    from patchlock.upstream_files import PatchSet
 
     found = catalogue.app(app)
     files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
@@ -191,7 +191,7 @@ def patches_of_file(file: Path) -> PatchSet:
         CatalogueError: the file has mistakes.
         UsageError: it has no patches.
     """
-    from patchlock.repatching import PatchSet
+    from patchlock.upstream_files import PatchSet
 
     patches = catalogue_files.patch_file(file)
     if not patches:

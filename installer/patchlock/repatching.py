@@ -7,40 +7,21 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from patchlock import checkout, manifest, merging, moving, patching, planning, standing, targets, trees
+from patchlock import checkout, manifest, merging, moving, patching, planning, standing, trees, upstream_files
 from patchlock.checkout import git
 from patchlock.errors import CommandFailedError, NotPatchedError, UpstreamError
-from patchlock.identities import CommitId, Sha256
+from patchlock.identities import CommitId
 from patchlock.manifest import Manifest
-from patchlock.model import Outcome, OutcomeKind, Patch, Patched
+from patchlock.model import Outcome, OutcomeKind, Patched
 from patchlock.moving import Moved
 from patchlock.trees import Tree
+from patchlock.upstream_files import PatchSet
 
-_PRIVATE = ".patchlock"
-_MADE, _ORIGIN = "made", "origin"
-"""Refs, as those of `moving`: the newest patched commit, and the unpatched files of a folder that is no clone."""
-_NOT_UPSTREAMS = frozenset({_PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
-_LARGEST = 8_000_000
-"""Bytes; a larger file of a folder that is no clone is a model or an archive, not source."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PatchSet:
-    """The patches that a tree shall have."""
-
-    name: str
-    """The app, or the file of patches."""
-    profile: str
-    patches: tuple[Patch, ...]
-    digest: Sha256
-    directory: PurePosixPath
-    """The app's folder in the tree."""
-    seen: CommitId | None
-    """The commit that the patches' author saw, if there is one."""
+_MADE = "made"
+"""A ref, as those of `moving`: the newest patched commit."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +64,7 @@ def open_tree(folder: Path) -> Tree:
     if is_clone and trees.commit_of(root, "HEAD") is None:
         raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
     if not is_clone:
-        return Tree(root=root, repository=root / _PRIVATE)
+        return Tree(root=root, repository=root / upstream_files.PRIVATE)
     return Tree(root=root, repository=root, refs=trees.refs_of(root))
 
 
@@ -114,7 +95,7 @@ def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied |
         return None
     if not tree.has_repository:
         _make_private(tree)
-    upstream, patched = _patched(tree, wanted, upstream)
+    upstream, patched = upstream_files.patched(tree, wanted, upstream)
     patching.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = planning.patched_message(wanted.name, wanted.profile, patched.outcomes)
@@ -204,7 +185,7 @@ def status(tree: Tree, wanted: PatchSet) -> tuple[CommitId, Patched, tuple[Outco
     Returns:
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
-    upstream, patched = _patched(tree, wanted)
+    upstream, patched = upstream_files.patched(tree, wanted)
     return upstream, patched, tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
 
 
@@ -219,7 +200,10 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
     require_patched(tree)
     with trees.hold(tree, waiting=waiting):
         applied = require_patched(tree)
-        found = _upstream(tree, applied) if tree.is_clone else trees.upstream_of(tree.repository, applied)
+        if tree.is_clone:
+            found = upstream_files.commit_to_patch(tree, applied)
+        else:
+            found = trees.upstream_of(tree.repository, applied)
         moved = moving.move(tree, found)
         for ref in (moving.APPLIED, _MADE):
             git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
@@ -282,114 +266,6 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
 
 def _head(tree: Tree) -> str:
     return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
-
-
-# --- upstream's files -------------------------------------------------------------------------------------------------
-
-
-def _patched(tree: Tree, wanted: PatchSet, upstream: CommitId | None = None) -> tuple[CommitId, Patched]:
-    """Patch upstream's files in memory: those of a commit, or of the one that fits the tree as it stands."""
-    applied = moving.applied(tree)
-    if upstream:
-        pass
-    elif tree.is_clone:
-        upstream = _upstream(tree, applied)
-    else:
-        upstream = _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
-    listed = trees.entries(tree.repository, upstream) if upstream else dict.fromkeys(_files(tree))
-    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
-    chosen = targets.candidates(wanted.patches, below)
-    if upstream:
-        blobs = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
-        contents = {path: blobs[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
-    else:
-        contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
-    gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
-    return upstream, patching.apply(wanted.patches, contents, _seen(tree, wanted, gone))
-
-
-def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
-    """Read missing files as the patches' author saw them, where the clone has that commit."""
-    paths = tuple(gone)
-    commit = trees.commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
-    listed = trees.entries(tree.repository, commit)
-    known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
-    blobs = trees.contents(tree.repository, known.values()) if known else {}
-    return {path: blobs[entry.blob] for path, entry in known.items()}
-
-
-def _upstream(tree: Tree, applied: CommitId | None) -> CommitId:
-    """Choose the commit to patch: what is checked out, unless the user has committed our patches with his own work."""
-    where = standing.of(tree, applied)
-    head, upstream = where.head or CommitId(""), where.upstream or CommitId("")
-    if where.unfinished in {"merge", "rebase"} or not where.commits:
-        return upstream
-    return upstream if applied is not None and _has_committed(tree, applied, head) else head
-
-
-def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
-    """Tell whether a commit holds what we patched, in at least one file."""
-    repository = tree.repository
-    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
-    ours = [path for path in after if before.get(path) != after[path] and path in now]
-    listed = [state[path] for state in (before, after, now) for path in ours if path in state]
-    data = trees.contents(repository, listed)
-    for path in ours:
-        mine, new = data[now[path].blob], data[after[path].blob]
-        old = data[before[path].blob] if path in before else b""
-        joined = merging.merge(repository, path, mine, old, new)
-        if mine == new or (mine != old and joined.is_clean and joined.data == mine):
-            return True
-    return False
-
-
-def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId:
-    """Keep the unpatched files of a folder that is no clone as a commit of ours.
-
-    A file that asks for its patches again has been replaced by a newer one of upstream; any other that differs from
-    what we left is the user's edit.
-    """
-    paths = _files(tree)
-    below = [path.relative_to(wanted.directory) for path in paths if path.is_relative_to(wanted.directory)]
-    chosen = [wanted.directory / path for path in targets.candidates(wanted.patches, below)]
-    listed = {path: data for path in chosen if (data := trees.read(tree, path)) is not None}
-    if applied is None:
-        return trees.commit_files(tree.repository, listed, parent=None, message="as found\n", ref=tree.ref(_ORIGIN))
-    origin = trees.upstream_of(tree.repository, applied)
-    before, after = trees.entries(tree.repository, origin), trees.entries(tree.repository, applied)
-    blobs = trees.contents(tree.repository, [*before.values(), *after.values()])
-    newer: dict[PurePosixPath, bytes | None] = {}
-    for path, mine in listed.items():
-        known = {blobs[state[path].blob] for state in (before, after) if path in state}
-        is_patched = path in after and before.get(path) != after[path]
-        if mine not in known and (not is_patched or _asks_again(wanted, path, mine)):
-            newer[path] = mine
-    if not newer:
-        return origin
-    return trees.commit_files(tree.repository, newer, parent=origin, message="as found again\n", ref=tree.ref(_ORIGIN))
-
-
-def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:
-    below = path.relative_to(wanted.directory)
-    return bool(patching.apply(wanted.patches, {below: data}).changes)
-
-
-def _files(tree: Tree) -> list[PurePosixPath]:
-    """List the files of a folder that is no clone: no links, no environments, nothing large."""
-    found = []
-    for folder, folders, files in os.walk(tree.root):
-        inner = Path(folder)
-        folders[:] = sorted(
-            name for name in folders if name not in _NOT_UPSTREAMS and not (inner / name / "pyvenv.cfg").exists()
-        )
-        for name in sorted(files):
-            file = inner / name
-            if not file.is_symlink() and file.is_file() and file.stat().st_size <= _LARGEST:
-                found.append(PurePosixPath(file.relative_to(tree.root).as_posix()))
-    return found
-
-
-# --- the working tree -------------------------------------------------------------------------------------------------
 
 
 def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome) -> Outcome:

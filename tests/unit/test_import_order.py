@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 
-import pytest
 from conftest import ROOT
 
 PACKAGE = ROOT / "installer" / "patchlock"
@@ -29,8 +29,6 @@ STOREYS: dict[str, int] = {
             "tables",
             "rule_tables",
             "platforms",
-            "version_bounds",
-            "toml_lines",
         ),
         1,
     ),
@@ -70,8 +68,6 @@ STOREYS: dict[str, int] = {
             "wheelhouse",
             "freshness",
             "checked_locks",
-            "own_code",
-            "questions",
             "wheel_cases",
             "download",
             "indexes",
@@ -81,25 +77,13 @@ STOREYS: dict[str, int] = {
         2,
     ),
     **dict.fromkeys(("cross_check", "revisions"), 2),
-    **dict.fromkeys(
-        (
-            "gathering",
-            "patched_requirements",
-            "providing",
-            "relocking",
-            "meanwhile",
-            "install",
-            "upkeep",
-            "repatching",
-            "trying",
-            "distributions",
-        ),
-        3,
-    ),
+    **dict.fromkeys(("gathering", "providing", "relocking", "install", "upkeep", "trying", "distributions"), 3),
+    **dict.fromkeys(("upstream_files", "repatching", "patched_requirements"), 3),
+    **dict.fromkeys(("own_code", "questions"), 2),
     **dict.fromkeys(("exporting", "holding", "patched_wheels"), 3),
     **dict.fromkeys(("sizes", "disk_room", "uv_cache", "fetching"), 2),
     "transfers": 1,
-    **dict.fromkeys(("exporting", "holding", "filling", "missing_wheels"), 3),
+    **dict.fromkeys(("exporting", "holding", "filling"), 3),
     **dict.fromkeys(("lockable", "sdist_statements", "build_constraints"), 1),
     **dict.fromkeys(("damage", "blame"), 1),
     **dict.fromkeys(("digests", "installed", "ledger", "inspection", "originals", "settling", "constraints"), 2),
@@ -120,7 +104,7 @@ STOREYS: dict[str, int] = {
     "environment_facts": 2,
     **dict.fromkeys(("cli", "__main__"), 4),
     **dict.fromkeys(("backends", "proofs", "expectations", "proof_reports"), 1),
-    **dict.fromkeys(("contained", "frames", "memory_use"), 2),
+    "contained": 2,
     "proving": 3,
     "kernels": 0,
     "": 0,  # the package itself holds the version
@@ -164,10 +148,15 @@ def _imports(node: ast.AST, *, at_import: bool) -> Iterator[str]:
                 yield from _imports(child, at_import=at_import)
 
 
+@functools.cache
+def _imported(name: str, at_import: bool) -> tuple[str, ...]:
+    return tuple(_imports(MODULES[name], at_import=at_import))
+
+
 def _of_ours(name: str, *, at_import: bool = False) -> set[str]:
     """Name the modules of patchlock that a module imports, below patchlock; "" is the package itself."""
     found = set()
-    for imported in _imports(MODULES[name], at_import=at_import):
+    for imported in _imported(name, at_import):
         if imported.split(".")[0] == "patchlock":
             below = imported.removeprefix("patchlock").removeprefix(".")
             while below and below not in MODULES:
@@ -177,71 +166,83 @@ def _of_ours(name: str, *, at_import: bool = False) -> set[str]:
 
 
 def _tops(name: str, *, at_import: bool) -> set[str]:
-    return {imported.split(".")[0] for imported in _imports(MODULES[name], at_import=at_import)}
+    return {imported.split(".")[0] for imported in _imported(name, at_import)}
 
 
 def _top(name: str) -> str:
     return name.split(".", maxsplit=1)[0]
 
 
+def _below(top: str) -> list[str]:
+    return [name for name in MODULES if _top(name) == top]
+
+
+def test_table_of_the_rooms_has_each_module_in_the_column_of_its_storey() -> None:
+    found: dict[str, int] = {}
+    for line in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines():
+        cells = line.split("|")
+        if len(cells) == 6:  # what it is about, and the first three storeys
+            for storey, cell in enumerate(cells[2:5], 1):
+                found |= dict.fromkeys(re.findall(r"`([a-z_]+)/?`", re.sub(r"\([^)]*\)", "", cell)), storey)
+    assert found == {name: storey for name, storey in STOREYS.items() if 1 <= storey <= 3}
+
+
 def test_every_module_has_a_storey() -> None:
     assert {_top(name) for name in MODULES} == STOREYS.keys()
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_module_imports_only_from_its_storey_and_lower_ones(name: str) -> None:
-    higher = {other for other in _of_ours(name) if STOREYS[_top(other)] > STOREYS[_top(name)]}
-    assert higher == set()
+def test_modules_import_only_from_their_storey_and_lower_ones() -> None:
+    for name in MODULES:
+        higher = {other for other in _of_ours(name) if STOREYS[_top(other)] > STOREYS[_top(name)]}
+        assert higher == set(), name
 
 
 def test_no_module_is_reached_from_itself() -> None:
     reached = {name: _of_ours(name, at_import=True) - {name} for name in MODULES}
-    for _ in MODULES:
-        reached = {name: others.union(*(reached[other] for other in others)) for name, others in reached.items()}
+    before = {}
+    while reached != before:
+        before = reached
+        reached = {name: others.union(*(before[other] for other in others)) for name, others in before.items()}
     assert [name for name, others in reached.items() if name in others] == []
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "kernels"])
-def test_kernels_import_nothing_of_ours(name: str) -> None:
-    assert _of_ours(name) == set()
+def test_kernels_import_nothing_of_ours() -> None:
+    assert {name: _of_ours(name) for name in _below("kernels") if _of_ours(name)} == {}
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "ensures"])
-def test_ensures_share_no_code_with_ops(name: str) -> None:
+def test_ensures_and_ops_share_no_code() -> None:
     allowed = {"ensures", "model", "errors", "vocabulary"}
-    assert {other for other in _of_ours(name) if _top(other) not in allowed} == set()
+    for name in _below("ensures"):
+        assert {other for other in _of_ours(name) if _top(other) not in allowed} == set(), name
+    for name in _below("ops"):
+        assert {other for other in _of_ours(name) if _top(other) == "ensures"} == set(), name
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) == "ops"])
-def test_ops_share_no_code_with_ensures(name: str) -> None:
-    assert {other for other in _of_ours(name) if _top(other) == "ensures"} == set()
+def test_only_the_face_knows_click_and_rich() -> None:
+    for name in MODULES:
+        assert _top(name) == "cli" or _tops(name, at_import=False) & FACE == set(), name
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if _top(name) != "cli"])
-def test_only_the_face_knows_click_and_rich(name: str) -> None:
-    assert _tops(name, at_import=False) & FACE == set()
+def test_nothing_heavy_is_imported_at_import() -> None:
+    for name in MODULES:
+        allowed = {"click"} if _top(name) == "cli" else set()
+        assert (_tops(name, at_import=True) & HEAVY) - allowed == set(), name
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_nothing_heavy_is_imported_at_import(name: str) -> None:
-    allowed = {"click"} if _top(name) == "cli" else set()
-    assert (_tops(name, at_import=True) & HEAVY) - allowed == set()
+def test_first_storey_does_no_io() -> None:
+    for name in (name for name in MODULES if STOREYS[_top(name)] == 1):
+        imported = set(_imported(name, at_import=False))
+        assert {one for one in imported if one in IMPURE or one.split(".")[0] in IMPURE} == set(), name
+        calls = {
+            node.func.id
+            for node in ast.walk(MODULES[name])
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert calls & {"open", "print", "input", "exec", "eval"} == set(), name
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if STOREYS[_top(name)] == 1])
-def test_first_storey_does_no_io(name: str) -> None:
-    imported = set(_imports(MODULES[name], at_import=False))
-    assert {one for one in imported if one in IMPURE or one.split(".")[0] in IMPURE} == set()
-    calls = {
-        node.func.id
-        for node in ast.walk(MODULES[name])
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    }
-    assert calls & {"open", "print", "input", "exec", "eval"} == set()
-
-
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in {"process", "kernels.gate", "kernels.forks"}])
-def test_only_process_starts_programs(name: str) -> None:
+def test_only_process_starts_programs() -> None:
     starts = re.compile(r"subprocess\.\w+|os\.(system|popen|fork|exec\w+|spawn\w+|posix_spawn\w*|startfile)")
-    calls = [ast.unparse(node.func) for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
-    assert [call for call in calls if starts.fullmatch(call)] == []
+    for name in MODULES.keys() - {"process", "kernels.gate", "kernels.forks"}:
+        calls = [ast.unparse(node.func) for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+        assert [call for call in calls if starts.fullmatch(call)] == [], name

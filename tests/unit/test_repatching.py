@@ -13,7 +13,7 @@ from patchlock import manifest, repatching
 from patchlock.errors import NotPatchedError, PatchError, UpstreamError
 from patchlock.identities import Sha256
 from patchlock.model import OutcomeKind
-from patchlock.repatching import PatchSet
+from patchlock.upstream_files import PatchSet
 
 CHOOSE = """
 op = "replace-expression"

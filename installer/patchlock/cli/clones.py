@@ -14,8 +14,9 @@ from patchlock.cli.apps import outcome_data, outcome_lines
 
 if TYPE_CHECKING:
     from patchlock.moving import Moved
-    from patchlock.repatching import Applied, PatchSet
+    from patchlock.repatching import Applied
     from patchlock.trees import Tree
+    from patchlock.upstream_files import PatchSet
 
 F = TypeVar("F", bound=Callable[..., Any])
 
