@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import miniature
 import pytest
 import uv
@@ -22,6 +23,9 @@ from patchlock.cli import main
 __all__ = ["patched", "patched_once"]
 
 ROOT = Path(__file__).parent.parent
+# A busy machine is slow now and then, which says nothing of the code.
+hypothesis.settings.register_profile("patchlock", deadline=None)
+hypothesis.settings.load_profile("patchlock")
 _REAL_UV_CACHE = (
     os.environ.get("UV_CACHE_DIR")
     or subprocess.run([uv.find_uv_bin(), "cache", "dir"], capture_output=True, text=True, check=True).stdout.strip()
