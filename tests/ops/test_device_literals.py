@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from applied_ops import patched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.ensures.device import WithoutCuda
-from patchlock.model import Located
 from patchlock.ops.device_literals import DeviceLiterals
-from patchlock.sources import SourceText, decode, encode, splice
 
 PATH = PurePosixPath("a.py")
 CPU = DeviceLiterals()
@@ -21,32 +20,8 @@ SINGLE = DeviceLiterals(precision="single")
 ONNX = DeviceLiterals(providers=("DmlExecutionProvider", "CPUExecutionProvider"))
 
 
-def read(data: bytes) -> SourceText:
-    source = decode(PATH, data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: DeviceLiterals, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
 def ensure_of(op: DeviceLiterals) -> WithoutCuda:
     return WithoutCuda(device=op.device, always=op.always, precision=op.precision)
-
-
-def patched(op: DeviceLiterals, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert not again.edits
-    assert not again.sites
-    assert not again.refusals
-    return result
 
 
 GUARD = " if torch.cuda.is_available() else "

@@ -5,7 +5,8 @@ from __future__ import annotations
 import types
 
 import pytest
-from test_device_literals import CHANGES, CPU, PATH, ensure_of, patched, read
+from applied_ops import patched, read
+from test_device_literals import CHANGES, CPU, PATH, ensure_of
 
 from patchlock.ensures.device import WithoutCuda
 from patchlock.ops.device_literals import DeviceLiterals

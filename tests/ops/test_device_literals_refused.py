@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from test_device_literals import CPU, DML, PATH, ensure_of, locate
+from applied_ops import locate
+from test_device_literals import CPU, DML, PATH, ensure_of
 
 from patchlock.model import Located, OutcomeKind
 from patchlock.ops.device_literals import DeviceLiterals

@@ -4,44 +4,21 @@ from __future__ import annotations
 
 import inspect
 import logging
-from pathlib import PurePosixPath
 
 import pytest
+from applied_ops import locate
+from applied_ops import patched_and_settled as patched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.ops.entry import DisableFunction, GuardEntry
-from patchlock.sources import SourceText, decode, encode, splice
 
 OFF = DisableFunction(function="f")
 TOLD = DisableFunction(function="f", returns="0", message="no pip here")
 LOG = "import logging", "logging.getLogger(__name__).warning('no pip here')"
 NT = GuardEntry(function="f", condition="os.name == 'nt'", returns="1", imports=("import os",))
 RAISE = GuardEntry(function="f", condition="not a", raises="ValueError('a')")
-
-
-def read(data: bytes) -> SourceText:
-    source = decode(PurePosixPath("a.py"), data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: Op, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
-def patched(op: Op, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert (again.edits, again.sites, again.refusals) == ((), (), ())
-    assert again.settled
-    return result
 
 
 CHANGES = [

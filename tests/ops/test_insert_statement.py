@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from pathlib import PurePosixPath
 
 import pytest
+from applied_ops import locate, read
+from applied_ops import patched_and_settled as patched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock import declarations
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops.insert_statement import InsertStatement
-from patchlock.sources import SourceText, decode, encode, splice
 from patchlock.tables import Report, Table
 
 EVAL = InsertStatement(statement="$m.eval()", below="$m = load($*r)")
@@ -21,29 +21,6 @@ GUARD = InsertStatement(statement="if torch:\n    go($*r)\n", above="load($*r)")
 TOP = InsertStatement(statement="import os\nimport sys", at="top")
 START = InsertStatement(statement="x = '''\na\n'''\ngo()", at="start", within=("f",))
 END = InsertStatement(statement="x = '''\na\n'''\ngo()", at="end", within=("f",))
-
-
-def read(data: bytes) -> SourceText:
-    source = decode(PurePosixPath("a.py"), data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: InsertStatement, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
-def patched(op: InsertStatement, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert (again.edits, again.sites, again.refusals) == ((), (), ())
-    assert again.settled
-    return result
 
 
 CHANGES = [

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 import pytest
+from applied_ops import locate, patched
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops.python import NeutraliseCall
-from patchlock.sources import SourceText, decode, encode, splice
 
 USED = "its value is used at once, which `None` does not bear"
 
@@ -19,30 +17,6 @@ def op(call: str, returns: str = "None", *within: str) -> NeutraliseCall:
 
 PIP = op('subprocess.check_call([$python, "-m", "pip", "install", $*rest])')
 RUN = op("run($*a)")
-
-
-def read(data: bytes) -> SourceText:
-    source = decode(PurePosixPath("a.py"), data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: NeutraliseCall, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
-def patched(op: NeutraliseCall, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert not again.edits
-    assert not again.sites
-    assert not again.refusals
-    return result
 
 
 CHANGES = [

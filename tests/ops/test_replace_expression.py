@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import codecs
-from pathlib import PurePosixPath
 
 import pytest
+from applied_ops import locate, patched, read
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops import expressions
 from patchlock.ops.python import ReplaceExpression
 from patchlock.ops.syntax import parse_expression
-from patchlock.sources import SourceText, decode, encode, splice
 
 F_STRING = "it stands inside an f-string, where places differ between versions of Python"
 
@@ -26,30 +25,6 @@ def op(pattern: str, replacement: str, *within: str) -> ReplaceExpression:
 CUDA = op('"cuda"', "device()")
 MOVE = op("$x.cuda($*a)", "move($x, $*a)")
 PROVIDERS = op("$ort.get_available_providers()", "usable($ort.get_available_providers())")
-
-
-def read(data: bytes) -> SourceText:
-    source = decode(PurePosixPath("a.py"), data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: ReplaceExpression, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
-def patched(op: ReplaceExpression, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert not again.edits
-    assert not again.sites
-    assert not again.refusals
-    return result
 
 
 CHANGES = [

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import ast
-from pathlib import PurePosixPath
 
 import pytest
+from applied_ops import locate
+from applied_ops import patched_and_settled as patched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops.arguments import SetArgument
-from patchlock.sources import SourceText, decode, encode, splice
 
 SET = SetArgument(call="W", argument="k", value="1")
 KEEP = SetArgument(call="W", argument="k", value="1", keep=True)
 DROP = SetArgument(call="W", argument="k", remove=True, position=1)
 SECOND = SetArgument(call="$x.W", argument="k", value="a or b", position=1)
-
-
-def read(data: bytes) -> SourceText:
-    source = decode(PurePosixPath("a.py"), data)
-    assert isinstance(source, SourceText)
-    return source
-
-
-def locate(op: SetArgument, text: str) -> Located:
-    return op.locate(read(text.encode()))
-
-
-def patched(op: SetArgument, data: bytes) -> bytes:
-    """Apply an op, and see that it settles: the second time there is nothing to edit."""
-    source = read(data)
-    located = op.locate(source)
-    assert not located.refusals
-    assert located.edits
-    result = encode(splice(source, located.edits))
-    again = op.locate(read(result))
-    assert (again.edits, again.sites, again.refusals) == ((), (), ())
-    assert again.settled
-    return result
 
 
 CHANGES = [
