@@ -11,12 +11,21 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock import checkout
+from patchlock import checkout, probes
 from patchlock.catalogue import Catalogue
 from patchlock.errors import UpstreamError
+from patchlock.fits import Platform
+from patchlock.platforms import platform_of
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 WHEN = "2026-01-01T00:00:00Z"
+
+
+def this_platform() -> Platform:
+    """Give the platform of the machine that runs the tests."""
+    platform = platform_of(probes.probe())
+    assert platform is not None
+    return platform
 
 
 def wheel(

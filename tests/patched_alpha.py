@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from miniature import World
+from miniature import World, this_platform
 
-from patchlock import lockfile, platforms, probes
+from patchlock import lockfile
 from patchlock.cli import main
 from patchlock.lockfile import Lock, LockedPackage
 
@@ -62,9 +62,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def platform_name() -> str:
-    platform = platforms.platform_of(probes.probe())
-    assert platform is not None
-    return platform.name
+    return this_platform().name
 
 
 def lock_file(world: World) -> Path:

@@ -7,12 +7,11 @@ import io
 import tarfile
 from pathlib import Path
 
-from miniature import World, wheel
+from miniature import World, this_platform, wheel
 
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
-from patchlock.platforms import PLATFORMS, platform_of
-from patchlock.probes import probe
+from patchlock.platforms import PLATFORMS
 
 MAKER = """
 import base64, hashlib, os, re, zipfile
@@ -92,9 +91,7 @@ def offer(world: World, *files: Path) -> None:
 
 def host() -> str:
     """Name the platform of this machine."""
-    platform = platform_of(probe())
-    assert platform is not None
-    return platform.name
+    return this_platform().name
 
 
 def ask(world: World, requirements: bytes, folder: Path, rules: str = "", platform: str = "") -> Request:

@@ -15,10 +15,10 @@ from pathlib import Path
 import miniature
 import pytest
 from depot import Depot
-from miniature import World
+from miniature import World, this_platform
 from packaging.version import Version
 
-from patchlock import disk_room, download, environments, filling, platforms, probes, uv, wheelhouse
+from patchlock import disk_room, download, environments, filling, uv, wheelhouse
 from patchlock.catalogue import Catalogue
 from patchlock.disk_room import FileSystem
 from patchlock.errors import (
@@ -69,13 +69,11 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
     """Give a function that fills a new environment with the lock of the miniature."""
-    platform = platforms.platform_of(probes.probe())
-    assert platform is not None
     catalogue = Catalogue(root=locked.catalogue)
     request = Request(
         app=catalogue.app("mini"),
         profile=catalogue.profile("tiny"),
-        platform=platform,
+        platform=this_platform(),
         catalogue=catalogue,
         home=tmp_path / "installed",
         cache=tmp_path / "cache",

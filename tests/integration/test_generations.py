@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock, Said
-from miniature import World
+from miniature import World, this_platform
 
-from patchlock import platforms, probes, wheelhouse
+from patchlock import wheelhouse
 from patchlock.identities import Sha256
 
 Face = Callable[..., Said]
@@ -28,9 +28,7 @@ def _second_edition(world: World, face: Face, folder: Path) -> None:
 
 
 def _platform() -> str:
-    platform = platforms.platform_of(probes.probe())
-    assert platform is not None
-    return platform.name
+    return this_platform().name
 
 
 def _start(launcher: Path, *words: str) -> subprocess.CompletedProcess[str]:

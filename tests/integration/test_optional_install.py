@@ -7,9 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from conftest import Said
-from miniature import World
-
-from patchlock import platforms, probes
+from miniature import World, this_platform
 
 Face = Callable[..., Said]
 LOUD = """
@@ -40,9 +38,7 @@ def _lock(world: World, face: Face, more: str, *, everywhere: bool = False) -> N
     text = world.app.read_text().replace('prints = "computed on cpu"', 'prints = "omputed on cpu"')
     text = text.replace('source = "tests"', 'source = "https://example.org/mini"')  # `check` wants what can be opened
     world.app.write_text(text.replace("\n[[check]]", f"{more}\n[[check]]", 1))
-    platform = platforms.platform_of(probes.probe())
-    assert platform is not None
-    assert face("lock", "mini", *(() if everywhere else ("--platform", platform.name))).returncode == 0
+    assert face("lock", "mini", *(() if everywhere else ("--platform", this_platform().name))).returncode == 0
 
 
 def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_path: Path) -> None:

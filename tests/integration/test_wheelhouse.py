@@ -10,11 +10,11 @@ from pathlib import Path
 
 import miniature
 import pytest
-from miniature import World
+from miniature import World, this_platform
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from patchlock import environments, lockfile, platforms, probes, wheelhouse
+from patchlock import environments, lockfile, wheelhouse
 from patchlock.errors import HashMismatchError
 from patchlock.identities import Sha256
 from patchlock.planning import sha256
@@ -33,9 +33,7 @@ def _local(cache: Path, module: str) -> LocalWheel:
 
 
 def _lock(world: World) -> Path:
-    platform = platforms.platform_of(probes.probe())
-    assert platform is not None
-    return world.catalogue / "lockfiles" / "mini" / f"tiny.{platform.name}.txt"
+    return world.catalogue / "lockfiles" / "mini" / f"tiny.{this_platform().name}.txt"
 
 
 @contextlib.contextmanager
