@@ -10,7 +10,8 @@ from pathlib import Path
 from patchlock import generations, moving, trees, worktree
 from patchlock.checkout import Snapshot
 from patchlock.filling import Filled
-from patchlock.model import App, CommitId
+from patchlock.identities import CommitId
+from patchlock.model import App
 
 
 @contextlib.contextmanager

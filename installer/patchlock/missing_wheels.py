@@ -13,9 +13,10 @@ from patchlock.disk_room import Need
 from patchlock.errors import DownloadError, PatchlockError
 from patchlock.exports.pylock import Located
 from patchlock.fetching import Wanted
+from patchlock.fits import Platform
 from patchlock.gathering import Request
+from patchlock.identities import Sha256
 from patchlock.lockfile import Lock, LockedPackage
-from patchlock.model import Platform, Sha256
 from patchlock.wheelhouse import LocalWheels
 
 

@@ -222,5 +222,3 @@ def test_card_is_no_doubt_where_the_app_refuses_all_profiles_of_its_maker() -> N
 def test_app_that_refuses_the_profiles_of_a_card_asks_nothing() -> None:
     assert chosen(linux(MI300X, nodes=(KFD,))).doubts
     assert choose(OUTLINES.values(), linux(MI300X, nodes=(KFD,)), CARDS, refused={"rocm-linux": "r"}).doubts == ()
-
-
