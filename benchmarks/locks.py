@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from patchlock import gathering, locking, patched_requirements, relocking, uv
+from patchlock import gathering, patched_requirements, relocking, resolver_input, uv
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
 from patchlock.model import App, GitUpstream
@@ -80,7 +80,7 @@ def prepare(request: Request, folder: Path) -> tuple[str, ...]:
     made = lock.provenance
     order = gathering.order(request, patched_requirements.read(request), made.as_of, made.newer)
     folder.mkdir(parents=True)
-    return (*locking.prepare(order, folder), "--python", sys.executable, *FORMAT)
+    return (*resolver_input.write(order, folder), "--python", sys.executable, *FORMAT)
 
 
 def best(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> float:

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from patchlock import checkout, gathering, patching, repatching, targets, trees
+from patchlock import checkout, patch_sets, patching, repatching, targets, trees
 from patchlock.catalogue import Catalogue
 from patchlock.identities import CommitId
 from patchlock.ops import syntax
@@ -67,7 +67,7 @@ def forget() -> None:
 def measure(app: str, name: str) -> str:
     """Measure one app, and give a row of the table."""
     catalogue = Catalogue(root=ROOT)
-    wanted = gathering.patches_of_app(catalogue, app, "cpu")
+    wanted = patch_sets.of_app(catalogue, app, "cpu")
     commit = CommitId(wanted.seen or "")
     bare = clone_of(name)
     listed = checkout.files(bare, commit, wanted.directory)

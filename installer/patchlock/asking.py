@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock import locking, requirement_sources, uv
+from patchlock import requirement_sources, resolver_input, uv
 from patchlock.conflicts import CUT_OFF, Answer, Member, Question, Solved, Unknown, Unsolved, texts
 from patchlock.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.lock_rules import LockRules
@@ -144,7 +144,15 @@ def pins(order: Order, *, config: str = "", timeout: float | None = None) -> str
     """
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         folder = Path(name)
-        asked = (*locking.prepare(order, folder), "--annotation-style", "line", "--no-header", "-q", "-o", "pins.txt")
+        asked = (
+            *resolver_input.write(order, folder),
+            "--annotation-style",
+            "line",
+            "--no-header",
+            "-q",
+            "-o",
+            "pins.txt",
+        )
         # A named interpreter: to look for one takes uv longer than to resolve.
         asked = ("--python", sys.executable, *asked)
         with (folder / "uv.toml").open("a", encoding="utf-8") as file:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 
 from patchlock import (
-    __version__,
     build_constraints,
     checkout,
     codemods,
@@ -24,9 +23,8 @@ from patchlock import (
     planning,
     targets,
 )
-from patchlock import catalogue as catalogue_files
 from patchlock.catalogue import Catalogue
-from patchlock.errors import LockFormatError, LockMissingError, LockStaleError, UsageError
+from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.fits import Platform
 from patchlock.generations import Installation, Receipt
 from patchlock.identities import Sha256
@@ -38,7 +36,6 @@ from patchlock.planning import Plan
 if TYPE_CHECKING:
     from patchlock import locking
     from patchlock.kept_choice import Kept
-    from patchlock.upstream_files import PatchSet
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,52 +154,6 @@ def read_upstream(request: Request, fetched: checkout.Snapshot | None = None) ->
         contents=contents,
         seen=seen,
         patched=patched,
-    )
-
-
-def patches_of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
-    """Gather the patches of an app for a profile.
-
-    Raises:
-        UnknownAppError: there is no such app.
-        CatalogueError: the app's file has mistakes.
-    """
-    from patchlock.upstream_files import PatchSet
-
-    found = catalogue.app(app)
-    files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
-    texts = {name: (catalogue.root / file).read_bytes() for name, file in files.items()}
-    return PatchSet(
-        name=app,
-        profile=profile,
-        patches=patching.for_profile(found.patches, profile),
-        digest=planning.inputs_digest(
-            {**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}
-        ),
-        directory=found.directory,
-        seen=found.upstream.commit,
-    )
-
-
-def patches_of_file(file: Path) -> PatchSet:
-    """Gather the patches of a file of nothing but patches.
-
-    Raises:
-        CatalogueError: the file has mistakes.
-        UsageError: it has no patches.
-    """
-    from patchlock.upstream_files import PatchSet
-
-    patches = catalogue_files.patch_file(file)
-    if not patches:
-        raise UsageError("the file has no [[patch]]", where=str(file), remedy="`patchlock patch new` writes one")
-    return PatchSet(
-        name=file.stem,
-        profile="",
-        patches=patches,
-        digest=planning.inputs_digest({**codemods.texts(patches), "patchlock": __version__, "file": file.read_bytes()}),
-        directory=PurePosixPath(),
-        seen=None,
     )
 
 

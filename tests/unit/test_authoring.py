@@ -21,7 +21,7 @@ def read_back(authored: assembly.Authored) -> tuple[Patch, ...]:
     """Write the patches as TOML and read them as the catalogue does."""
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches)
-    report = Report(file="app.toml", lines={})
+    report = Report(file="app.toml", text="")
     patches = declarations.patches(Table(tomllib.loads(text), report), None)
     assert report.problems == []
     return patches

@@ -9,7 +9,7 @@ from conftest import ROOT
 from miniature import APP
 from test_patching import patches
 
-from patchlock import gathering, patching
+from patchlock import gathering, patch_sets, patching
 from patchlock.catalogue import Catalogue
 from patchlock.errors import CatalogueError
 from patchlock.model import OutcomeKind
@@ -105,24 +105,22 @@ def test_edited_codemod_makes_lock_and_generation_stale(tmp_path: Path) -> None:
 
     before = digests()
     assert digests() == before
-    assert (
-        gathering.patches_of_app(shown, "mini", "cpu").digest == gathering.patches_of_app(shown, "mini", "cpu").digest
-    )
-    of_tree = gathering.patches_of_app(shown, "mini", "cpu").digest
+    assert patch_sets.of_app(shown, "mini", "cpu").digest == patch_sets.of_app(shown, "mini", "cpu").digest
+    of_tree = patch_sets.of_app(shown, "mini", "cpu").digest
     (tmp_path / "patches/mini/codemods/rename.py").write_text(RENAME + "# edited\n", encoding="utf-8")
     after = digests()
     assert before[0] != after[0]
     assert before[1] != after[1]
-    assert of_tree != gathering.patches_of_app(shown, "mini", "cpu").digest
+    assert of_tree != patch_sets.of_app(shown, "mini", "cpu").digest
 
 
 def test_file_of_patches_finds_its_codemod_beside_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(f'[[patch]]\nid = "rename"\nwhy = "w"\nsource = "s"\n{PATCH}', encoding="utf-8")
     with pytest.raises(CatalogueError):
-        gathering.patches_of_file(file)
+        patch_sets.of_file(file)
     (tmp_path / "codemods").mkdir()
     (tmp_path / "codemods" / "rename.py").write_text(RENAME, encoding="utf-8")
-    found = gathering.patches_of_file(file)
+    found = patch_sets.of_file(file)
     patched = patching.apply(found.patches, {PurePosixPath("a.py"): b"old = 1\n"})
     assert [change.after for change in patched.changes] == [b"fresh = 1\n"]

@@ -49,7 +49,7 @@ def patches(**texts: str) -> tuple[Patch, ...]:
         for patch_id, text in texts.items()
     ]
     text = APP.partition("[[patch]]")[0] + "\n".join(tables)
-    report = Report(file="app.toml", lines={})
+    report = Report(file="app.toml", text="")
     app = declarations.app(Table(tomllib.loads(text), report), "mini")
     assert report.problems == []
     return app.patches

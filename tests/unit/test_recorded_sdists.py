@@ -16,7 +16,7 @@ SDIST = f'[[sdist]]\nfilename = "rocm-7.2.1.tar.gz"\nsha256 = "{"a" * 64}"\nsour
 
 
 def _read(text: str) -> tuple[RecordedIndex, list[str]]:
-    report = Report(file="rocm.toml", lines={})
+    report = Report(file="rocm.toml", text="")
     found = index_tables.index(Table(tomllib.loads(text), report), "rocm")
     return found, [f"{one.key} {one.what}" for one in report.problems]
 

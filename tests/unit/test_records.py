@@ -157,7 +157,7 @@ def test_strange_wheel_is_named_by_its_file_name_however_it_is_spelled() -> None
 
 
 def _read(text: str) -> RecordedIndex:
-    report = Report(file="cu128.toml", lines={})
+    report = Report(file="cu128.toml", text="")
     table = Table(tomllib.loads(text), report)
     index = index_tables.index(table, "cu128")
     table.finish()

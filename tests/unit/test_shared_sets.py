@@ -11,7 +11,7 @@ from miniature import APP, PROFILE
 from packaging.requirements import Requirement
 from test_catalogue import PATCH
 
-from patchlock import cases, freshness, gathering, pairing, reasons
+from patchlock import cases, freshness, gathering, pairing, patch_sets, reasons
 from patchlock.catalogue import Catalogue
 from patchlock.errors import CatalogueError
 from patchlock.gathering import Request
@@ -158,7 +158,7 @@ def test_a_clone_and_a_generation_depend_on_the_sets_too(opened: Catalogue) -> N
     def digests() -> tuple[str, str, str]:
         made = freshness.digest(opened.root, "mini", "tiny", b"", "", ["quiet"], ())
         other = freshness.digest(opened.root, "mini", "tiny", b"", "", (), ())
-        return gathering.patches_of_app(opened, "mini", "tiny").digest, made, other
+        return patch_sets.of_app(opened, "mini", "tiny").digest, made, other
 
     before = digests()
     _write(opened, FILE, SET + TWO + "\n# corrected\n")

@@ -31,7 +31,7 @@ ensure = [{ check = "no-string", value = "cuda" }]
 
 
 def read(text: str) -> tuple[Patch, ...]:
-    report = Report(file="app.toml", lines={})
+    report = Report(file="app.toml", text="")
     patches = declarations.patches(Table(tomllib.loads(text), report), None)
     assert report.problems == []
     return patches

@@ -178,13 +178,13 @@ def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str 
     Raises:
         UsageError: neither an app nor a file is named, and the folder has no patches yet.
     """
-    from patchlock import gathering, manifest
+    from patchlock import manifest, patch_sets
     from patchlock.errors import UsageError
 
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
     if file is not None:
-        return gathering.patches_of_file(file)
+        return patch_sets.of_file(file)
     known = manifest.read(tree)
     if app is None and known is not None and not known.profile:
         raise UsageError(
@@ -200,7 +200,7 @@ def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str 
     opened = options.open_catalogue(catalogue)
     if chosen is None:
         chosen = options.request(catalogue, name, None).profile.name
-    return gathering.patches_of_app(opened, name, opened.profile(chosen).name)
+    return patch_sets.of_app(opened, name, opened.profile(chosen).name)
 
 
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
