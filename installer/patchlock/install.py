@@ -108,6 +108,8 @@ def install(
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = planning.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
+            for text in planning.left(job.upstream.patched.outcomes):
+                progress.note(text)
         receipt, merged = _bring_up(job, progress)
     return Report(
         receipt=receipt,

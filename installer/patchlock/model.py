@@ -39,6 +39,8 @@ class OutcomeKind(enum.Enum):
     AMBIGUOUS = "ambiguous"
     REQUIRED_AT_IMPORT = "required at import"
     UNPARSABLE = "unparsable upstream"
+    BROKEN = "broken upstream"
+    """No Python can run the file, so that it is left as it is; the patch goes on with the others."""
     DRIFTED = "drifted by the user"
 
 
@@ -61,7 +63,7 @@ class Refusal:
     """A place that an op found and will not touch."""
 
     line: int
-    kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE]
+    kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.BROKEN]
     why: str
 
 

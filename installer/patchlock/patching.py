@@ -193,7 +193,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
                 failures.append(f"{patch.id}: {path}: its encoding ({source.encoding}) lacks a character of the patch")
                 continue
             failures += [f"{patch.id}: {path}: {problem}" for problem in _unsettled(patch, path, data)]
-        if where.edits or where.settled:
+        if where.edits or where.settled or where.refusals:  # a refusal that does not block is a promise, too
             data = written.get(path, contents.get(path, b""))
             failures += [f"{patch.id}: {path}: {problem}" for e in patch.ensures for problem in e.problems(path, data)]
     if failures:

@@ -150,12 +150,25 @@ def _lines(text: str) -> list[str]:
 
 
 def counted(outcomes: Iterable[Outcome]) -> str:
-    """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first."""
+    """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first.
+
+    A file that is left because it is broken counts only for a patch that has no other; see `left`.
+    """
     first: dict[str, OutcomeKind] = {}
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.kind is OutcomeKind.BROKEN):
         first.setdefault(outcome.patch, outcome.kind)
     kinds = [kind for kind in OutcomeKind if kind in first.values()]
     return ", ".join(f"{list(first.values()).count(kind)} {kind.value}" for kind in kinds) or "none"
+
+
+def left(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """Name each file that a patch left as it is because no Python can run it, with line and reason, a sentence each."""
+    return tuple(
+        f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}"
+        for outcome in outcomes
+        if outcome.kind is OutcomeKind.BROKEN
+        for site in outcome.sites
+    )
 
 
 def patched_digests(changes: Iterable[FileChange], directory: PurePosixPath) -> dict[str, Sha256]:

@@ -19,6 +19,7 @@ NOT_HELD = "does not hold"
 _FIRST = (
     *(OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.MOVED),
     *(OutcomeKind.NEW_SITES, OutcomeKind.PARTLY_FIXED, OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM),
+    OutcomeKind.BROKEN,
 )
 """Which outcome stands for a patch that has several."""
 

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from patchlock.ensures.run_time_pip import NoRunTimePip
 from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.ops.run_time_pip import RunTimePip
 from patchlock.sources import SourceText, decode, encode, splice
@@ -227,6 +228,71 @@ def test_refuses(text: str, line: int, why: str) -> None:
 def test_file_that_does_not_parse_is_refused_only_if_it_names_an_installer() -> None:
     assert ALL.locate(read(b"x = (\n")) == Located()
     assert ALL.locate(read(b"x = ( # pip install\n")).refusals[0].kind is OutcomeKind.UNPARSABLE
+
+
+NO_PYTHON = [
+    pytest.param("pip install x\n", 1, id="command"),
+    pytest.param(
+        "import os\n# why\npip install -r requirements.txt\nos.system('pip install x')\n", 3, id="behind-code"
+    ),
+    pytest.param("pip install 'x>=2'\r\nimport x\r\n", 1, id="quoted"),
+    pytest.param("conda install x[y]", 1, id="last-line"),
+]
+NEWER = [
+    pytest.param("type X = int # pip install\n", id="3.12-type"),
+    pytest.param("print(f'{f'{1}'}') # pip install\n", id="3.12-f-string"),
+    pytest.param("try: pass\nexcept A, B: pass # pip install\n", id="3.14-except"),
+    pytest.param("x = t'pip install'\n", id="3.14-t-string"),
+    pytest.param("lazy import pip # pip install\n", id="3.15-lazy"),
+    pytest.param("x = [*a for a in 'pip install x']\n", id="3.15-unpacking"),
+]
+NOT_SURE = [
+    pytest.param("x = [\npip install x\n]\n", id="inside-brackets"),
+    pytest.param("if x:\n  pip install x\n", id="indented"),
+    pytest.param("pip install x:\n  pass\n", id="begins-a-block"),
+    pytest.param("pip install \\\nx\n", id="goes-on"),
+    pytest.param("@a\npip install x\n", id="behind-what-is-not-whole"),
+    pytest.param("pip install " + "(" * 100_000, id="too-deep-for-libcst"),
+    pytest.param("pip install " + "-" * 200 + "x\n", id="too-long-for-libcst"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), NO_PYTHON)
+def test_file_that_no_python_reads_is_broken_upstream(text: str, line: int) -> None:
+    (refusal,) = ALL.locate(read(text.encode())).refusals
+    assert (refusal.kind, refusal.line) == (OutcomeKind.BROKEN, line)
+    assert refusal.why.startswith("no Python reads it, so that none of it can run, and it is left as it is: `")
+
+
+@pytest.mark.parametrize("text", [*NEWER, *NOT_SURE])
+def test_file_that_some_python_may_read_is_not_taken_for_broken(text: str) -> None:
+    assert all(refusal.kind is not OutcomeKind.BROKEN for refusal in ALL.locate(read(text.encode())).refusals)
+
+
+@pytest.mark.parametrize("text", NEWER)
+def test_file_of_a_newer_python_is_not_promised_either(text: str) -> None:
+    told = NoRunTimePip().problems(PurePosixPath("a.py"), text.encode())
+    assert [problem for problem in told if "it does not parse: " not in problem] == []
+    assert bool(told) != _parses(text)
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("text", "line"), NO_PYTHON)
+def test_file_that_no_python_reads_installs_nothing(text: str, line: int) -> None:
+    assert NoRunTimePip().problems(PurePosixPath("a.py"), text.encode()) == ()
+    assert text.splitlines()[line - 1].startswith(("pip", "conda"))
+
+
+def test_cell_that_no_python_reads_does_not_free_the_notebook() -> None:
+    source = SourceText(path=PurePosixPath("a.ipynb"), text="pip install x\n", encoding="utf-8", bom=b"")
+    assert [refusal.kind for refusal in ALL.locate(source).refusals] == [OutcomeKind.UNPARSABLE]
 
 
 OF_WRAPPERS = [

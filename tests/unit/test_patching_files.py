@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import sys
 from pathlib import PurePosixPath
 
 import pytest
 from test_patching import BATCH, CPU, patches, run
 
+from patchlock import planning
 from patchlock.model import OutcomeKind
 from patchlock.patching import apply, for_profile
 from patchlock.targets import candidates
@@ -80,3 +82,31 @@ def test_profiles_choose_their_patches_in_order() -> None:
     chosen = patches(all=CPU, cpu=CPU + 'profiles = ["cpu", "tiny"]', cuda=CPU + 'profiles = ["cuda"]', also=BATCH)
     assert [patch.id for patch in for_profile(chosen, "cpu")] == ["all", "cpu", "also"]
     assert [patch.id for patch in for_profile(chosen, "rocm")] == ["all", "also"]
+
+
+PIP = """
+op = "run-time-pip"
+paths = ["**/*.py"]
+literal = ["pip"]
+ensure = [{ check = "no-run-time-pip" }]
+"""
+
+
+def test_patch_goes_on_without_a_file_that_no_python_can_run() -> None:
+    patched = run(patches(one=PIP), a_py=b"import x\npip install x\n", b_py=b"import os\nos.system('pip install x')\n")
+    why = "no Python reads it, so that none of it can run, and it is left as it is: `pip install x`"
+    assert [(o.kind, str(o.path), [(site.line, site.text) for site in o.sites]) for o in patched.outcomes] == [
+        (OutcomeKind.BROKEN, "a.py", [(2, why)]),
+        (OutcomeKind.NEEDED, "b.py", [(2, "os.system('pip install x')")]),
+    ]
+    assert ([str(change.path) for change in patched.changes], patched.failures) == (["b.py"], ())
+    assert planning.counted(patched.outcomes) == "1 needed"
+    assert planning.left(patched.outcomes) == (f"one: a.py:2: {why}",)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="this Python reads it")
+def test_file_that_a_newer_python_may_run_stops_the_patch() -> None:
+    newer = b"lazy import os\nos.system('pip install x')\n"
+    patched = run(patches(one=PIP), a_py=newer, b_py=b"import os\nos.system('pip install x')\n")
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.UNPARSABLE, OutcomeKind.NEEDED]
+    assert patched.changes == ()

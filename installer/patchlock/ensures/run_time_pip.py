@@ -6,11 +6,10 @@ import ast
 import dataclasses
 import functools
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from patchlock.ensures.notebook import code_of
+from patchlock.ensures import reading
 
 _STARTING = frozenset(
     {
@@ -68,14 +67,12 @@ class NoRunTimePip:
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each call."""
+        tree = reading.read(path, data)
+        if isinstance(tree, str):
+            return (tree,)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
             found = _File(tree).calls_that_install()
-        except SyntaxError as error:
-            return (f"line {error.lineno or 1}: it does not parse: {error.msg}",)
-        except (ValueError, RecursionError, MemoryError) as error:
+        except RecursionError as error:
             return (f"it cannot be read: {error}",)
         wanted = [_normalised(name) for name in self.packages]
         told = {line for line, text in found if not wanted or any(name in _normalised(text) for name in wanted)}

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 
 from patchlock.model import Located, OutcomeKind, Refusal, Site
-from patchlock.ops import installing
+from patchlock.ops import broken, installing
 from patchlock.ops.executors import commands, guessed, kind_of, kind_of_name
 from patchlock.ops.scopes import Call, Function, Scopes, read
 from patchlock.ops.standins import by_use, of_executor, of_function
@@ -47,7 +47,7 @@ class RunTimePip:
             return Located()
         module = parse(source)
         if isinstance(module, Refusal):
-            return Located(refusals=(module,))
+            return Located(refusals=(broken.judged(source, module),))
         try:
             return _Search(module, self).located()
         except RecursionError:
