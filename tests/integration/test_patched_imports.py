@@ -47,6 +47,8 @@ def test_patched_tree_imports_all_that_a_machine_with_deepspeed_could(tmp_path: 
     stopped = {module for module, why in without["failed"].items() if "deepspeed" in why}
     assert stopped == set() or stopped - set(ours["failed"]) >= {"scripts.funcs", "scripts.resemble_enhance.utils"}
     assert bool(stopped) == (name == "xtts-webui")
+    if name == "advanced-rvc-inference":  # its page logs a tab that does not import, and opens without it
+        assert [module for module in ours["failed"] if module.startswith("arvc.app")] == []
     installs = [command for command in ours["processes"] if {"pip", "venv"} & set(" ".join(command).split())]
     assert installs == []
 
