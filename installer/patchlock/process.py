@@ -109,18 +109,21 @@ def run(
     program = shutil.which(argv[0], path=env.get("PATH"))
     if program is None:
         raise missing(argv[0])
-    extra = {"pass_fds": tuple(keep_open)} if os.name == "posix" else {}
+    command = [program, *argv[1:]]
     try:
-        done = subprocess.run(  # type: ignore[call-overload]
-            [program, *argv[1:]],
-            cwd=cwd,
-            env=dict(env),
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-            **extra,
-        )
+        if sys.platform == "win32":
+            done = _into_files(command, env, cwd, stdin, timeout)
+        else:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                env=dict(env),
+                input=stdin,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+                pass_fds=tuple(keep_open),
+            )
     except subprocess.TimeoutExpired as error:
         raise CommandFailedError(
             f"{Path(argv[0]).name} did not end within {timeout:g} seconds", where=shlex.join(argv)
@@ -131,6 +134,30 @@ def run(
     if done.returncode in allowed:
         return completed
     raise failure(argv, completed)
+
+
+def _into_files(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path | None, stdin: bytes, timeout: float | None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program whose output goes to files; nobody whom it leaves behind is waited for.
+
+    On Windows `subprocess.run` reads pipes until the last process that inherited them has ended, even when the time is
+    over: https://github.com/python/cpython/issues/75628. What does not end in time is killed with what it has started.
+    """
+    import tempfile  # nobody needs it elsewhere
+
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=output, stderr=errors)
+        try:
+            child.communicate(stdin, timeout)
+        except BaseException:
+            kill(child.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE)
+            raise
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(command, child.returncode, output.read(), errors.read())
 
 
 def ask(*argv: str, env: Mapping[str, str], timeout: float, limit: int = 1_000_000) -> Completed:
