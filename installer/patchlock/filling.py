@@ -249,18 +249,24 @@ def _require_room_for_copies(job: _Filling, local: LocalWheels) -> None:
 
 
 def _of_uv(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Turn what uv says into what is still on its way: `downloading av (34.1MiB), numpy (16.1MiB)`."""
-    waiting: dict[str, str] = {}
+    """Turn what uv says into what goes on: `downloading av (34.1MiB), numpy (16.1MiB); building jieba==0.42.1`."""
+    coming: dict[str, str] = {}
+    building: dict[str, str] = {}
 
     def tell(line: str) -> None:
         verb, _, rest = line.strip().partition(" ")
         name = rest.partition(" ")[0]
-        if verb in {"Downloading", "Building"}:
-            waiting[name] = rest
-        elif verb in {"Downloaded", "Built"}:
-            waiting.pop(name, None)
+        if verb == "Downloading":
+            coming[name] = rest
+        elif verb == "Building":
+            building[name] = name
+        elif verb == "Downloaded":
+            coming.pop(name, None)
+        elif verb == "Built":
+            building.pop(name, None)
         elif verb != "Prepared":
             return
-        say(f"downloading {', '.join(waiting.values())}" if waiting else "unpacking")
+        going = [("downloading", coming), ("building", building)]
+        say("; ".join(f"{what} {', '.join(names.values())}" for what, names in going if names) or "unpacking")
 
     return tell

@@ -2,7 +2,7 @@
 
 What cannot run there: git, so that the steps of `install` before and after the environment are left out; torch_directml,
 whose native half needs Windows' dxcore.dll and a driver of DirectX 12; whatever computes on a device. All other packages with
-compiled code load. Needs 5 GB below PATCHLOCK_WINE, and a quarter of an hour; `-s` shows each step with its seconds.
+compiled code load. Needs 5 GB below PATCHLOCK_WINE, and half an hour on a busy machine; `-s` shows each step with its seconds.
 
 Wine asks its server about every file that is opened, so that importing torch takes a minute on a busy machine.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchlock import transfers
+from patchlock import filling, transfers
 from patchlock.transfers import Moment, Transfer
 
 
@@ -83,3 +83,17 @@ def test_speed_is_that_of_the_window(moments: list[tuple[float, int]], speed: fl
 def test_what_is_long_ago_counts_no_more() -> None:
     moments = [Moment(seconds=seconds, done=0) for seconds in (0.0, 5.0, 12.0)]
     assert [moment.seconds for moment in transfers.recent(moments, 14.0)] == [5.0, 12.0]
+
+
+def test_what_uv_does_is_told_as_what_it_is() -> None:
+    told: list[str] = []
+    tell = filling._of_uv(told.append)
+    for line in ("Downloading av (34.1MiB)", "Building jieba==0.42.1", "warning: x", "Downloaded av (34.1MiB)"):
+        tell(f"   {line}")
+    tell("   Built jieba==0.42.1")
+    assert told == [
+        "downloading av (34.1MiB)",
+        "downloading av (34.1MiB); building jieba==0.42.1",
+        "building jieba==0.42.1",
+        "unpacking",
+    ]
