@@ -28,6 +28,8 @@ class Depot:
         """File → bytes after which the answer waits for `go`."""
         self.has_ranges = self.has_lengths = self.has_heads = True
         self.redirects = False
+        self.wants_login = frozenset[str]()
+        """`simple`, `files`: what is answered with the login page of a network, whatever was asked for."""
         self.speed = 0
         """Bytes in a second of one answer; 0 for as fast as it goes."""
         self.go = threading.Event()
@@ -70,7 +72,9 @@ class Depot:
 
     def _answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         kind, _, name = handler.path.strip("/").partition("/")
-        if kind == "simple":
+        if kind in self.wants_login:
+            self._send(handler, 200, b"<!DOCTYPE html><title>Guests</title><h1>Please sign in</h1>")
+        elif kind == "simple":
             links = [
                 f'<a href="/files/{file}#sha256={self.promised[file]}" data-upload-time="2025-06-01T00:00:00Z">{file}</a>'
                 for file in self.files

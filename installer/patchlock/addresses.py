@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
-from patchlock import uv
+from patchlock import index_answers, uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.exports.pylock import Located
 from patchlock.fits import Platform
@@ -34,7 +34,7 @@ def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mappi
 
     Raises:
         DownloadError: the index has not, or no longer, the files that the lock names; names all of them.
-        NetworkError: the index does not answer.
+        NetworkError: the index does not answer, or with something that is no page of an index.
     """
     places = {
         package.name: Located(filename=unquote(package.url.rpartition("/")[2]), url=package.url)
@@ -67,6 +67,7 @@ def _offered(lock: Lock, platform: Platform, *, installing: bool) -> dict[str, L
                 installing=installing,
             )
         except UnsatisfiableError as error:
+            index_answers.require_pages(" ".join(error.evidence))
             raise _gone(error.evidence) from error
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
         return dict(_files(answer, folder))

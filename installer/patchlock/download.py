@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import shutil
@@ -29,6 +30,9 @@ _LONGEST_WAIT = 30.0
 _OTHER_HOLDER = 3600.0
 """Seconds to wait for another patchlock that fetches the same file."""
 _AGAIN = "check the connection or the proxy, and run the same command again: what has come is kept"
+
+_MARKUP = b"<"
+"""How web pages begin, and none of the archives that are fetched here."""
 
 _PAGE_TIME = 120.0
 """Seconds in which a page must have come whole, however steadily it drips."""
@@ -68,7 +72,8 @@ def fetch(
     Raises:
         BusyError: that one did not end in time.
         HashMismatchError: other bytes came; they were removed.
-        NetworkError: the server does not answer, or not to the end, several times over.
+        NetworkError: the server does not answer, or not to the end, several times over, or with a web page, as the
+            login of a network does; what had come before is kept.
         DownloadError: it answers that it will not give the file, or the address is none.
     """
     if is_there(target, sha256):
@@ -305,7 +310,7 @@ def _attempt(session: requests.Session, address: str, part: Path, tell: Tell) ->
             part.unlink(missing_ok=True)
             return 0.0
         size = answer.headers.get("Content-Length", "")
-        _write(answer, part, kept, kept + int(size) if size.isdigit() else 0, tell)
+        _write(answer, address, part, kept, kept + int(size) if size.isdigit() else 0, tell)
     return None
 
 
@@ -322,17 +327,30 @@ def _reason(error: requests.exceptions.RequestException) -> str:
     return "there is no connection" if isinstance(error, exceptions.ConnectionError) else type(error).__name__
 
 
-def _write(answer: requests.Response, part: Path, kept: int, size: int, tell: Tell) -> None:
+def _write(answer: requests.Response, address: str, part: Path, kept: int, size: int, tell: Tell) -> None:
     import requests
 
     done = kept
+    blocks = answer.iter_content(_BLOCK)
+    first = next(blocks, b"")
+    if not kept and first.lstrip().startswith(_MARKUP):  # before what has come is overwritten
+        raise _web_page(address, answer.url)
     with part.open("ab" if kept else "wb") as file:
-        for block in answer.iter_content(_BLOCK):
+        for block in itertools.chain([first], blocks):
             file.write(block)
             done += len(block)
             tell(done, size)
     if size and done < size:
         raise requests.exceptions.ChunkedEncodingError("fewer bytes than promised")
+
+
+def _web_page(address: str, answered: str) -> NetworkError:
+    return NetworkError(
+        f"{_name(address)} could not be fetched: the answer is a web page, perhaps the login of this network",
+        where=_host(answered),
+        remedy="open it in a browser and sign in, or correct the proxy; then run the same command again: what has come "
+        "is kept",
+    )
 
 
 def _refused(address: str, status: int) -> DownloadError:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import uv
+from patchlock import index_answers, uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.identities import Sha256
 from patchlock.sdist_statements import Sdist
@@ -46,7 +46,7 @@ def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offe
 
     Raises:
         DownloadError: the index has no wheel of that version.
-        NetworkError: the index does not answer.
+        NetworkError: the index does not answer, or with something that is no page of an index.
     """
     from packaging.pylock import Pylock
 
@@ -72,6 +72,7 @@ def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offe
                 installing=False,
             )
         except UnsatisfiableError as error:
+            index_answers.require_pages(" ".join(error.evidence))
             raise DownloadError(
                 f"the index has no wheel of {name} {version}",
                 where="the package index",
@@ -88,7 +89,7 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
 
     Raises:
         DownloadError: the index has no sdist of that version.
-        NetworkError: the index does not answer.
+        NetworkError: the index does not answer, or with something that is no page of an index.
     """
     from packaging.pylock import Pylock
 
@@ -105,6 +106,7 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
                 installing=False,
             )
         except UnsatisfiableError as error:
+            index_answers.require_pages(" ".join(error.evidence))
             raise DownloadError(
                 f"the index has no sdist of {name} {version}",
                 where="the package index",

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from patchlock import process
 from patchlock.errors import (
     CommandFailedError,
+    FileAccessError,
     HashMismatchError,
     NetworkError,
     PatchlockError,
@@ -195,6 +196,10 @@ def named(error: CommandFailedError) -> PatchlockError:
             remedy=f"run `{clean(broken[1])}` and the same command again",
             evidence=error.evidence,
         )
+    if cache := re.search(r"Failed to initialize cache at `([^`]*)`(?:.*`: (.+?) \(os error)?", words):
+        return _closed("its cache", os.environ.get("UV_CACHE_DIR") or cache[1], cache[2])
+    if lock := re.search(r"Could not acquire lock.* cause: ([^:]+) \(os error \d+\) at path \"([^\"]*)", words):
+        return _closed("a folder, its cache or that of its Pythons", str(Path(lock[2]).parent), lock[1])
     if any(text in words for text in _OFFLINE):
         return NetworkError(
             "a package is not in the cache and the network is switched off",
@@ -236,6 +241,15 @@ def named(error: CommandFailedError) -> PatchlockError:
     return error
 
 
+def _closed(what: str, folder: str, reason: str | None) -> FileAccessError:
+    """Say that uv cannot write to a folder that it needs; the reason is the system's, and None where uv does not tell."""
+    return FileAccessError(
+        f"uv cannot use {what}: {(reason or 'it cannot be made').lower()}",
+        where=folder,
+        remedy="correct the folder's permissions, or choose another one with UV_CACHE_DIR",
+    )
+
+
 def clean(*distributions: str) -> str:
     """Write the command that removes these, or all, from uv's cache; our uv need not be on PATH."""
     names = [re.match(r"[A-Za-z0-9._-]*", distribution) for distribution in distributions]
@@ -251,7 +265,8 @@ def no_page(where: str) -> NetworkError:
     return NetworkError(
         "the package index answers with something that is no page of an index",
         where=where,
-        remedy="check its address in UV_DEFAULT_INDEX: it ends in /simple on most servers",
+        remedy="sign in to this network, if a browser shows its login page; otherwise check the address in "
+        "UV_DEFAULT_INDEX: it ends in /simple on most servers",
     )
 
 

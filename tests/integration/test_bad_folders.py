@@ -112,6 +112,17 @@ def test_folder_that_is_a_file(places: Places, server: Server, which: str) -> No
     assert (places.folder / which).read_text() == "mine"
 
 
+def test_cache_of_uv_that_is_a_file_is_no_missing_python(places: Places, server: Server) -> None:
+    places.put("locked")
+    shutil.rmtree(places.folder / "uv")
+    (places.folder / "uv").write_text("mine")
+    sentence = _refused(places, server, "install", "mini")
+    assert sentence.startswith(f"error[file-access]: uv cannot use its cache: file exists ({places.folder / 'uv'}); ")
+    assert not places.installed.exists()
+    (places.folder / "uv").unlink()
+    _must(places, server, "install", "mini")
+
+
 def _other_disk(folder: Path) -> Path | None:
     other = Path("/dev/shm")
     return (

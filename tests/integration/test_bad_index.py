@@ -29,8 +29,8 @@ CLOSED = (
     "the same command again"
 )
 NO_PAGE = (
-    "the package index answers with something that is no page of an index ({}); check its address in UV_DEFAULT_INDEX: "
-    "it ends in /simple on most servers"
+    "the package index answers with something that is no page of an index ({}); sign in to this network, if a browser "
+    "shows its login page; otherwise check the address in UV_DEFAULT_INDEX: it ends in /simple on most servers"
 )
 ABSENT = (
     "the package index has no {}, or not that version ({}); correct the line with a patch (set-requirement, "

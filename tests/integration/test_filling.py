@@ -181,6 +181,26 @@ def test_without_a_network_the_sentence_is_clear(
     assert depot.asked == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("simple", "the package index answers with something that is no page of an index ({}/simple/"),
+        ("files", "{}-py3-none-any.whl could not be fetched: the answer is a web page, perhaps the login of this network"),
+    ],
+    ids=["index", "wheels"],
+)
+def test_login_page_of_a_network_is_not_taken_for_deleted_files(
+    depot: Depot, fill: Fill, kind: str, sentence: str
+) -> None:
+    depot.wants_login = frozenset({kind})
+    with pytest.raises(NetworkError) as refused:
+        fill()
+    assert re.sub(r"\b(alpha|beta|gamma)-\d\.\d", "{}", str(refused.value).replace(depot.host, "{}")).startswith(sentence)
+    assert "sign in" in refused.value.remedy
+    depot.wants_login = frozenset()
+    fill()
+
+
 def test_flipped_bit_is_refused_and_kept_nowhere(depot: Depot, fill: Fill, tmp_path: Path) -> None:
     depot.files[BETA] = depot.files[BETA][:-1] + b"\1"
     with pytest.raises(HashMismatchError, match=f"{BETA} is not the file that was promised, and was removed") as found:

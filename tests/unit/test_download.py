@@ -84,7 +84,12 @@ def cut(handler: http.server.BaseHTTPRequestHandler) -> None:
 
 
 def other(handler: http.server.BaseHTTPRequestHandler) -> None:
-    _send(handler, 200, b"<html>please log in</html>")
+    _send(handler, 200, b"PK of another file")
+
+
+def portal(handler: http.server.BaseHTTPRequestHandler) -> None:
+    """Answer as a network that wants a login first: with its page, whatever was asked for."""
+    _send(handler, 200, b"\r\n<!doctype html><title>please log in</title>", Content_Type="text/html")
 
 
 def status(code: int, **headers: str) -> Answer:
@@ -180,7 +185,7 @@ def test_wrong_bytes_are_removed(server: Server, tmp_path: Path) -> None:
     server.answers = [other]
     with pytest.raises(HashMismatchError) as caught:
         _fetch(server.url.replace("//", "//me:secret@") + "?token=secret", tmp_path / "b.whl")
-    found = hashlib.sha256(b"<html>please log in</html>").hexdigest()
+    found = hashlib.sha256(b"PK of another file").hexdigest()
     assert str(caught.value) == (
         "alpha-1.0-py3-none-any.whl is not the file that was promised, and was removed "
         f"({server.url} has sha256 {found[:12]}…, wanted {SHA256[:12]}…); "
@@ -227,6 +232,27 @@ def test_what_came_of_a_broken_download_is_kept(server: Server, tmp_path: Path) 
     with pytest.raises(NetworkError):
         _fetch(server.url, tmp_path / "b.whl")
     assert (tmp_path / "b.whl.part").stat().st_size > 0
+
+
+@pytest.mark.parametrize("begun", [0, 300_000], ids=["at once", "in the middle"])
+def test_web_page_in_the_place_of_a_file_is_named_and_overwrites_nothing(
+    server: Server, tmp_path: Path, begun: int
+) -> None:
+    target, part = tmp_path / "b.whl", tmp_path / "b.whl.part"
+    if begun:
+        part.write_bytes(DATA[:begun])
+    server.answers = [portal]
+    with pytest.raises(NetworkError) as caught:
+        _fetch(server.url, target)
+    assert str(caught.value) == (
+        "alpha-1.0-py3-none-any.whl could not be fetched: the answer is a web page, perhaps the login of this network "
+        "(127.0.0.1); open it in a browser and sign in, or correct the proxy; then run the same command again: what has "
+        "come is kept"
+    )
+    assert (part.read_bytes() if part.exists() else b"") == DATA[:begun]
+    server.answers = [ranged]
+    assert _fetch(server.url, target).read_bytes() == DATA
+    assert server.ranges[-1] == (f"bytes={begun}-" if begun else None)
 
 
 def test_nobody_listens(server: Server, tmp_path: Path) -> None:
