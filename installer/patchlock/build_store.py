@@ -13,10 +13,10 @@ from packaging.utils import NormalizedName
 from patchlock import build_records, mutex
 from patchlock.build_records import Inputs, Record
 from patchlock.checkout import remove_tree
+from patchlock.housekeeping import BUILDS, RECORD
 from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
 
-_RECORD = "built.toml"
 _PARTIAL = ".partial"
 _WAIT = 6 * 3600.0
 """Seconds to wait for another patchlock that builds the same."""
@@ -24,7 +24,7 @@ _WAIT = 6 * 3600.0
 
 def folder(cache: Path, inputs: Sha256) -> Path:
     """Name the folder of a build: its log, its lock, and below it what it made, once for each set of requirements."""
-    return cache / "builds" / inputs[:16]
+    return cache / BUILDS / inputs[:16]
 
 
 def log(cache: Path, inputs: Sha256) -> Path:
@@ -47,7 +47,7 @@ def find(
         identify: asks programs what they are; only asked about those that were used.
     """
     top = folder(cache, inputs)
-    for file in sorted(top.glob(f"*/{_RECORD}")):
+    for file in sorted(top.glob(f"*/{RECORD}")):
         if file.parent.suffix == _PARTIAL:
             continue
         record = build_records.parse(file.read_text(encoding="utf-8"))
@@ -99,8 +99,8 @@ def accept(cache: Path, record: Record, about: Inputs, products: Mapping[str, Pa
         (partial / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, partial / name)
         _settle(partial / name)
-    (partial / _RECORD).write_text(build_records.render(record, about), encoding="utf-8", newline="\n")
-    _settle(partial / _RECORD)
+    (partial / RECORD).write_text(build_records.render(record, about), encoding="utf-8", newline="\n")
+    _settle(partial / RECORD)
     shutil.copyfile(log(cache, record.inputs), partial / "log.txt")
     remove_tree(target)
     remove_tree(top / "work")  # before the record is there, or nobody would come back to remove it

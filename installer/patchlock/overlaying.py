@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from patchlock import download, mutex, overlays, preloading, trusted, unpacking, whole_files
+from patchlock import download, housekeeping, mutex, overlays, preloading, trusted, unpacking, whole_files
 from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
@@ -73,7 +73,7 @@ def _unpack(overlay: Overlay, archive: Path, folder: Path) -> None:
 
 
 def _cache(request: Request) -> Path:
-    return request.cache / "overlays"
+    return request.cache / housekeeping.OVERLAYS
 
 
 def _archive(request: Request, overlay: Overlay) -> tuple[Path, Sha256]:

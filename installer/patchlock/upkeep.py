@@ -10,6 +10,7 @@ from patchlock import (
     checkout,
     environments,
     generations,
+    housekeeping,
     kept_choice,
     launch_scripts,
     moving,
@@ -67,10 +68,12 @@ class Pruned:
     generations: tuple[tuple[Receipt, Room], ...]
     downloads: tuple[tuple[str, Room], ...]
     """Name of each file that no generation of this home needs."""
+    others: tuple[tuple[str, Room], ...]
+    """Builds and archives of overlays that no generation of this home needs; what each is."""
 
 
 def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
-    """Remove every generation but the one in use, and the downloads that no generation of this home needs then."""
+    """Remove every generation but the one in use, and of the cache what no generation of this home needs then."""
     installation = request.installation
     generations.require_current(installation, request.app.name)
     if dry_run:
@@ -86,6 +89,7 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
                 checkout.remove_tree(folder)
         worktree.keep_only(installation.source, generations.names(installation))
     wheelhouse.remove(wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home)))
+    housekeeping.remove(housekeeping.superfluous(request.cache, housekeeping.needed(request.home)))
     return pruned
 
 
@@ -100,10 +104,12 @@ def _superfluous(request: Request, progress: Progress) -> Pruned:
     others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
     folders = [generations.generation(installation, receipt.id) for receipt in others]
     downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home, without=folders))
-    rooms = room.of([*folders, *(one.folder for one in downloads)])
+    kept = housekeeping.superfluous(request.cache, housekeeping.needed(request.home, without=folders))
+    rooms = iter(room.of([*folders, *(one.folder for one in downloads), *(one.folder for one in kept)]))
     return Pruned(
-        generations=tuple(zip(others, rooms[: len(others)], strict=True)),
-        downloads=tuple(zip([one.filename for one in downloads], rooms[len(others) :], strict=True)),
+        generations=tuple((receipt, next(rooms)) for receipt in others),
+        downloads=tuple((one.filename, next(rooms)) for one in downloads),
+        others=tuple((one.what, next(rooms)) for one in kept),
     )
 
 
@@ -120,7 +126,7 @@ class Left:
     commits: tuple[str, ...]
     """Of the user, a line each."""
     downloads: int
-    """Bytes of the files in the cache that no generation of this home needs."""
+    """Bytes of the cache that no generation of this home needs."""
 
 
 def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
@@ -129,7 +135,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     Args:
         request: which one.
         progress: told what goes on.
-        purge: remove the user's files too, and the downloads that no generation of this home needs then.
+        purge: remove the user's files too, and of the cache what no generation of this home needs then.
 
     Raises:
         NotInstalledError: there is nothing to remove.
@@ -160,9 +166,13 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     if not mine and os.name != "posix":
         checkout.remove_tree(installation.folder)
     downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home))
+    others = housekeeping.superfluous(request.cache, housekeeping.needed(request.home))
     if purge:
         wheelhouse.remove(downloads)
-    return Left(files=files, commits=commits, downloads=0 if purge else sum(one.size for one in downloads))
+        housekeeping.remove(others)
+        return Left(files=files, commits=commits, downloads=0)
+    size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
+    return Left(files=files, commits=commits, downloads=size)
 
 
 def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:

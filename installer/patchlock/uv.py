@@ -242,7 +242,7 @@ def named(error: CommandFailedError) -> PatchlockError:
 
 
 def _closed(what: str, folder: str, reason: str | None) -> FileAccessError:
-    """Say that uv cannot write to a folder that it needs; the reason is the system's, and None where uv does not tell."""
+    """Say that uv cannot write to a folder that it needs; the reason is the system's, None where uv does not tell."""
     return FileAccessError(
         f"uv cannot use {what}: {(reason or 'it cannot be made').lower()}",
         where=folder,

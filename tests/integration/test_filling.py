@@ -185,7 +185,10 @@ def test_without_a_network_the_sentence_is_clear(
     ("kind", "sentence"),
     [
         ("simple", "the package index answers with something that is no page of an index ({}/simple/"),
-        ("files", "{}-py3-none-any.whl could not be fetched: the answer is a web page, perhaps the login of this network"),
+        (
+            "files",
+            "{}-py3-none-any.whl could not be fetched: the answer is a web page, perhaps the login of this network",
+        ),
     ],
     ids=["index", "wheels"],
 )
@@ -195,7 +198,9 @@ def test_login_page_of_a_network_is_not_taken_for_deleted_files(
     depot.wants_login = frozenset({kind})
     with pytest.raises(NetworkError) as refused:
         fill()
-    assert re.sub(r"\b(alpha|beta|gamma)-\d\.\d", "{}", str(refused.value).replace(depot.host, "{}")).startswith(sentence)
+    assert re.sub(r"\b(alpha|beta|gamma)-\d\.\d", "{}", str(refused.value).replace(depot.host, "{}")).startswith(
+        sentence
+    )
     assert "sign in" in refused.value.remedy
     depot.wants_login = frozenset()
     fill()

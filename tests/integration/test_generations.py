@@ -164,4 +164,4 @@ def test_prune_frees_what_it_promises(
     assert wheelhouse.find(tmp_path / "cache", digest) is not None
     assert all(path.exists() for path in everything)
     said = face("uninstall", "mini").stdout
-    assert "kept for the next install: 50000 bytes of downloads in" in said
+    assert "kept for the next install: 50000 bytes of downloads and builds in" in said

@@ -90,9 +90,15 @@ def test_extension_comes_into_the_tree_and_goes_with_it(
     assert face("install", "mini").returncode == 0
     assert ((source / PRODUCT).is_file(), _logs(tmp_path)) == (True, built)
 
-    (source / "native" / "delta.c").write_text(CODE.replace("ANSWER + 1", "ANSWER + 1 + 0"))
+    (source / "native" / "delta.c").write_text(f"{CODE}\nint other(void) {{ return 3; }}\n")
     assert face("install", "mini").returncode == 0
+    now = _logs(tmp_path).keys() - built.keys()
+    assert len(now) == 1
+    planned = json.loads(face("prune", "mini", "--dry-run", "--json").stdout)["data"]["others"]
+    assert [(one["what"], one["bytes"] > 0) for one in planned] == [("the build of mini:delta", True)]
     assert len(_logs(tmp_path)) == 2
+    assert "MB: the build of mini:delta, which no generation needs" in face("prune", "mini").stdout
+    assert _logs(tmp_path).keys() == now
 
     (source / "native" / "delta.c").write_text(CODE)
     assert face("uninstall", "mini").returncode == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -101,8 +102,13 @@ def test_damage_is_named(whole: Path, face: Face, harm: Callable[[Path], None], 
     harm(whole)
     done = face("verify", "mini", f"--{depth}", "--json")
     assert done.returncode == 1
-    data = json.loads(done.stdout)["data"]
+    envelope = json.loads(done.stdout)
+    data, error = envelope["data"], envelope["error"]
     assert [(f["distribution"], f["path"]) for f in data["findings"]] == [("beta", "beta.py")]
+    assert (envelope["ok"], error["code"]) == (False, "verify")
+    assert re.fullmatch(r"[12] of \d checks of mini did not pass: files(, imports)?", error["what"])
+    assert error["remedy"] == "to mend exactly that, run `patchlock install mini --profile tiny --repair`"
+    assert error["evidence"][0].startswith("files (seen): beta: beta.py: expected ")
     assert data["findings"][0]["cause"].startswith(cause)
     if depth == "deep":
         assert face("verify", "mini", "--quick").returncode == 0

@@ -66,6 +66,7 @@ STOREYS: dict[str, int] = {
         (
             "wheels",
             "wheelhouse",
+            "housekeeping",
             "freshness",
             "checked_locks",
             "wheel_cases",

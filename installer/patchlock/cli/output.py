@@ -35,11 +35,19 @@ def tell_pretended(observed: Observed) -> None:
         echo(f"pretended machine: {', '.join(observed.pretended)}", err=True)
 
 
-def succeed(command: str, data: object, *, ok: bool = True) -> None:
-    """Print the envelope of a command that did its work."""
+def succeed(command: str, data: object, *, ok: bool = True, error: PatchlockError | None = None) -> None:
+    """Print the envelope of a command that did its work.
+
+    Args:
+        command: its name.
+        data: what it found or did.
+        ok: whether that is good.
+        error: what is wrong, where the work was to find that out.
+    """
     import json
 
-    echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": None}, indent=2))
+    told = _details(error) if error is not None else None
+    echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": told}, indent=2))
 
 
 def fail(error: PatchlockError, command: str, as_json: bool) -> int:
@@ -47,21 +55,7 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
     if as_json:
         import json
 
-        details: dict[str, object] = {
-            "code": error.code,
-            "what": error.what,
-            "where": error.where,
-            "remedy": error.remedy,
-            "evidence": list(error.evidence),
-        }
-        if isinstance(error, CatalogueError):
-            details["problems"] = [
-                {"file": p.file, "line": p.line, "key": p.key, "what": p.what, "remedy": p.remedy}
-                for p in error.problems
-            ]
-        if isinstance(error, NotReadyError):
-            details["problems"] = [finding_data(finding) for finding in error.findings]
-        envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": details}
+        envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": _details(error)}
         echo(json.dumps(envelope, indent=2))
     else:
         import click
@@ -73,6 +67,23 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
             f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True, color=coloured(sys.stderr)
         )
     return error.exit_code
+
+
+def _details(error: PatchlockError) -> dict[str, object]:
+    details: dict[str, object] = {
+        "code": error.code,
+        "what": error.what,
+        "where": error.where,
+        "remedy": error.remedy,
+        "evidence": list(error.evidence),
+    }
+    if isinstance(error, CatalogueError):
+        details["problems"] = [
+            {"file": p.file, "line": p.line, "key": p.key, "what": p.what, "remedy": p.remedy} for p in error.problems
+        ]
+    if isinstance(error, NotReadyError):
+        details["problems"] = [finding_data(finding) for finding in error.findings]
+    return details
 
 
 def finding_data(finding: Finding) -> dict[str, object]:

@@ -24,7 +24,7 @@ _SHOWN = 5
 def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path | None, as_json: bool) -> None:
     """Remove every generation but the one in use, and say how much room that frees.
 
-    Downloads that no generation of any installation needs any more go too.
+    Downloads, builds and archives of overlays that no generation of any installation needs any more go too.
 
     \b
     Example:
@@ -40,7 +40,9 @@ def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path 
             for receipt, room in pruned.generations
         ]
         downloads = [{"file": name, "bytes": room.freed} for name, room in pruned.downloads]
-        output.succeed("prune", {"removed": removed, "downloads": downloads, "dry_run": dry_run})
+        others = [{"what": what, "bytes": room.freed} for what, room in pruned.others]
+        data = {"removed": removed, "downloads": downloads, "others": others, "dry_run": dry_run}
+        output.succeed("prune", data)
     else:
         click.echo("\n".join(_pruned(pruned, "would free" if dry_run else "freed")))
 
@@ -52,9 +54,10 @@ def _pruned(pruned: Pruned, verb: str) -> list[str]:
         f"{verb} {room.freed / 1e6:.1f} MB: generation {receipt.id}, made {receipt.made}"
         for receipt, room in pruned.generations
     ]
-    lines += [f"{verb} {room.freed / 1e6:.1f} MB: {name}, which no generation needs" for name, room in pruned.downloads]
+    cached = (*pruned.downloads, *pruned.others)
+    lines += [f"{verb} {room.freed / 1e6:.1f} MB: {name}, which no generation needs" for name, room in cached]
     if len(lines) > 1:
-        total = sum(room.freed for _, room in (*pruned.generations, *pruned.downloads))
+        total = sum(room.freed for _, room in (*pruned.generations, *cached))
         lines.append(f"{verb} {total / 1e6:.1f} MB in all")
     if shared := sum(room.shared for _, room in pruned.generations):
         lines.append(
@@ -98,7 +101,7 @@ def _left(request: Request, left: Left) -> list[str]:
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove it too: {purge}"]
     if left.downloads:
-        lines.append(f"kept for the next install: {_size(left.downloads)} of downloads in {request.cache}")
+        lines.append(f"kept for the next install: {_size(left.downloads)} of downloads and builds in {request.cache}")
     return lines
 
 

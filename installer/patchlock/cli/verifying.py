@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from patchlock.checks import CheckResult
+    from patchlock.errors import VerifyError
     from patchlock.gathering import Request
     from patchlock.generations import Installation, Receipt
     from patchlock.install import Progress
@@ -156,7 +157,8 @@ def _tell(
             "drifted": list(drifted),
             "proofs": proof_reports.data(report) if report is not None else None,
         }
-        output.succeed("verify", data, ok=passed)
+        error = None if passed else _error(installation, receipt, results)
+        output.succeed("verify", data, ok=passed, error=error)
         return 0 if passed else 1
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
@@ -169,9 +171,27 @@ def _tell(
         click.echo(f"note    {file} differs from our patched file: you edited it")
     if passed:
         return 0
-    itself = launcher.itself(options.home())
-    broken = [result for result in results if not result.passed and result.level == "seen"]
-    option = "--repair" if broken else "--reinstall"
-    words = "to mend exactly that" if broken else "to build it afresh"
-    click.echo(f"{words}: {itself} install {receipt.app} --profile {receipt.profile} {option}", err=True)
+    words, command = _cure(receipt, results)
+    click.echo(f"to {words}: {launcher.itself(options.home())} {command}", err=True)
     return 1
+
+
+def _error(installation: Installation, receipt: Receipt, results: tuple[CheckResult, ...]) -> VerifyError:
+    """Say in one error what a program reads that asked for JSON."""
+    from patchlock.errors import VerifyError
+
+    failed = [result for result in results if not result.passed]
+    words, command = _cure(receipt, results)
+    return VerifyError(
+        f"{len(failed)} of {len(results)} checks of {receipt.app} did not pass: {', '.join(one.id for one in failed)}",
+        where=str(installation.folder),
+        remedy=f"to {words}, run `patchlock {command}`",
+        evidence=(f"{one.id} ({one.level}): {one.detail}" for one in failed),
+    )
+
+
+def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]:
+    """Say what is to be done about failed checks: in words, and as a command."""
+    broken = any(not result.passed and result.level == "seen" for result in results)
+    words, option = ("mend exactly that", "--repair") if broken else ("build it afresh", "--reinstall")
+    return words, f"install {receipt.app} --profile {receipt.profile} {option}"
