@@ -115,6 +115,27 @@ def in_use(
     return generation if is_so else None
 
 
+def is_touched(generation: Path) -> bool:
+    """Say whether packages may have changed since a generation's receipt was written, as far as a glance shows it.
+
+    A look at each entry of site-packages sees what was put there, taken away or replaced; not a file further down that
+    was written over. True only means that a real look is worth its time: Python may have left bytecode there.
+
+    Args:
+        generation: its folder.
+    """
+    try:
+        made = (generation / "receipt.toml").stat().st_mtime_ns
+        inside = ["Lib/site-packages"] if os.name == "nt" else generation.glob("lib/python*/site-packages")
+        for packages in (generation / one for one in inside):
+            with os.scandir(packages) as listed:
+                times = [packages.stat().st_mtime_ns, *(one.stat(follow_symlinks=False).st_mtime_ns for one in listed)]
+            return max(times) > made
+    except OSError:
+        return True
+    return True
+
+
 def _lock(folder: Path, profile: str, platform: str) -> Path:
     """Name the lock of a pair: a profile for one platform has one without the platform's name."""
     own = folder / f"{profile}.{platform}.txt"

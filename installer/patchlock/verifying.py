@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
-from patchlock import blame, checks, environments, gate, inspection, installed, ledger, whole_files
+from patchlock import blame, checks, environments, gate, inspection, installed, ledger, lockfile, whole_files
 from patchlock.checks import CheckResult
 from patchlock.damage import Finding
 from patchlock.errors import LockFormatError
@@ -56,6 +56,13 @@ def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> Seen:
     """
     book, contents = ledger.read(folder), inspection.read(folder)
     return _seen(folder, receipt, lock, book, contents, inspection.by_size(contents), read=False)
+
+
+def alone(folder: Path, receipt: Receipt) -> Seen:
+    """Do as `quick` with the lock that the generation keeps, so that nothing of the catalogue is read."""
+    path = folder / environments.LOCK
+    lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path)) if is_kept(folder, receipt) else None
+    return quick(folder, receipt, lock)
 
 
 def deep(

@@ -114,6 +114,22 @@ def test_damage_is_named(whole: Path, face: Face, harm: Callable[[Path], None], 
         assert face("verify", "mini", "--quick").returncode == 0
 
 
+def test_install_with_nothing_new_names_damage_that_a_glance_shows(whole: Path, face: Face) -> None:
+    (whole / "__pycache__").mkdir(exist_ok=True)  # as Python leaves it where somebody starts it by hand
+    said = "mini is installed on tiny and up to date: nothing to do\n"
+    assert face("install", "mini").stdout == said
+    (whole / "beta.py").unlink()
+    for words in (("install", "mini"), ("install", "mini", "--profile", "tiny")):
+        done = face(*words)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(
+            "error[verify]: mini is installed on tiny, and there is nothing new; but it is not as it was installed ("
+        )
+        assert "install mini --profile tiny --repair` mends exactly that\n" in done.stderr
+        assert "  files: beta: beta.py: expected 20 bytes, found nothing" in done.stderr
+    assert json.loads(face("install", "mini", "--json").stdout)["error"]["code"] == "verify"
+
+
 def test_repair_mends_exactly_what_is_wrong(packages: Path, face: Face, tmp_path: Path) -> None:
     inode = (packages / "alpha.py").stat().st_ino
     _edit(packages)

@@ -68,7 +68,8 @@ def install_command(
         from patchlock import freshness
 
         folder = options.home() / f"{app}@{profile}"
-        if freshness.in_use(folder, options.root(catalogue), app, profile, added, left_out):
+        if generation := freshness.in_use(folder, options.root(catalogue), app, profile, added, left_out):
+            _require_whole(folder / "environments" / generation, app, profile)
             _tell_nothing_to_do(app, profile)
             return
     from patchlock import gathering, kept_choice
@@ -98,6 +99,7 @@ def install_command(
         launcher.write_for(request)
         if named is None and request.kept is not None:
             kept_choice.write(request.installation.folder, request.kept)
+        _require_whole(request.installation.environments / receipt.id, app, request.profile.name)
         if as_json:
             output.succeed("install", _report(request, receipt))
         else:
@@ -132,6 +134,31 @@ def _remembered(app: str, catalogue: Path) -> str | None:
 
 def _tell_nothing_to_do(app: str, profile: str) -> None:
     click.echo(f"{app} is installed on {profile} and up to date: nothing to do")
+
+
+def _require_whole(generation: Path, app: str, profile: str) -> None:
+    """Refuse to call an installation up to date whose packages were changed, where a glance shows that they may be.
+
+    Raises:
+        VerifyError: the quick look of `verify` finds damage.
+    """
+    from patchlock import freshness
+
+    if not freshness.is_touched(generation):
+        return
+    from patchlock import generations, verifying
+    from patchlock.errors import VerifyError
+
+    receipt = generations.read_receipt(generation)
+    results = verifying.alone(generation, receipt).results if receipt is not None else ()
+    wrong = [result for result in results if not result.passed]
+    if wrong:
+        raise VerifyError(
+            f"{app} is installed on {profile}, and there is nothing new; but it is not as it was installed",
+            where=str(generation),
+            remedy=f"`patchlock install {app} --profile {profile} --repair` mends exactly that",
+            evidence=(f"{one.id}: {one.detail}" for one in wrong),
+        )
 
 
 def _repair(request: Request, as_json: bool) -> None:
