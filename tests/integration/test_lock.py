@@ -9,10 +9,19 @@ import subprocess
 import sys
 import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT, Patchlock
 from miniature import World, index, wheel
+
+
+def _pair(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Give what `lock --json` says of its first pair; where it says nothing of pairs, its error is what the test shows."""
+    told = json.loads(done.stdout)
+    assert told["error"] is None, f"{told['error']} {done.stderr}"
+    first: dict[str, Any] = told["data"]["pairs"][0]
+    return first
 
 
 def locks(world: World) -> dict[str, bytes]:
@@ -141,7 +150,7 @@ def test_two_distributions_that_write_the_same_files_are_refused(
     index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nonnxruntime\nonnxruntime-gpu\n")
     world.name_commit(tmp_path)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert (pair["state"], pair["code"]) == ("failed", "policy")
     assert (
         "onnxruntime 1.0 (requirements.txt:3) and onnxruntime-gpu 1.0 (requirements.txt:4) both write" in pair["detail"]
@@ -152,7 +161,7 @@ def test_two_distributions_that_write_the_same_files_are_refused(
 def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patchlock) -> None:
     extra = '\n[[constraint]]\nrequirement = "nowhere<2"\nwhy = "x"\nsource = "tests"\n'
     world.app.write_text(world.app.read_text() + extra)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["code"] == "policy"
     assert "the [[constraint]] on nowhere in patches/mini/app.toml:" in pair["detail"]
     assert "bounds nothing; remove it" in pair["detail"]
@@ -169,7 +178,7 @@ def test_an_sdist_is_not_built_unless_it_is_allowed(world: World, patchlock: Pat
     (root / "delta" / "index.html").write_text(row)
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\ndelta\n")
     world.name_commit(tmp_path)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["code"] == "unsatisfiable"
     assert "delta" in pair["detail"]
 
@@ -242,7 +251,7 @@ def test_requirement_that_names_a_place_is_told_with_its_line(
 ) -> None:
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\n" + line + b"\n")
     world.name_commit(tmp_path)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert (pair["state"], pair["code"]) == ("failed", "requirements")
     assert "a lock names files by their sha256 (requirements.txt:3)" in pair["detail"]
     assert place.rsplit("@ ", maxsplit=1)[-1] in pair["detail"]
@@ -262,14 +271,14 @@ def test_two_wheels_that_write_one_file_are_refused_unless_the_app_says_why(
     index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), made)
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nfirst\nsecond\n")
     world.name_commit(tmp_path)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert (pair["state"], pair["code"]) == ("failed", "policy")
     assert "first 1.0 (requirements.txt:3) and second 1.0 (requirements.txt:4) both write both/x.py" in pair["detail"]
     exception = '\n[[exception]]\nrule = "one-owner"\ndistributions = ["first", "second"]\nwhy = "w"\nsource = "s"\n'
     world.app.write_text(world.app.read_text() + exception)
-    assert json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]["state"] == "written"
+    assert _pair(patchlock("lock", "mini", "--json"))["state"] == "written"
     world.app.write_text(world.app.read_text() + exception.replace("second", "third"))
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert "the [[exception]] from one-owner for first, third in patches/mini/app.toml:" in pair["detail"]
     assert "excuses nothing; remove it" in pair["detail"]
 
@@ -278,9 +287,24 @@ def test_yanked_version_that_upstream_pins_is_locked_and_named(world: World, pat
     root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     page = root / "alpha" / "index.html"
     page.write_text(page.read_text().replace("data-upload-time", 'data-yanked="wrong build" data-upload-time'))
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["state"] == "written"
     assert ["was yanked by its project: wrong build" in warning for warning in pair["warnings"]] == [True]
+
+
+def test_pair_that_the_system_stops_is_named_and_the_others_are_locked(world: World, patchlock: Patchlock) -> None:
+    other = world.profile.with_name("other.toml")
+    other.write_text(world.profile.read_text().replace("specificity = 0", "specificity = 1"))
+    (world.catalogue / "lockfiles" / "mini").mkdir()
+    blocked = world.catalogue / "lockfiles" / "mini" / ".other.linux-x86_64.txt.new"  # where the lock is written first
+    blocked.mkdir()
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+    states = {pair["file"]: pair["state"] for pair in json.loads(done.stdout)["data"]["pairs"]}
+    assert states == {
+        "lockfiles/mini/other.linux-x86_64.txt": "failed",
+        "lockfiles/mini/tiny.linux-x86_64.txt": "written",
+    }
+    assert done.returncode == 1
 
 
 def test_check_judges_a_lock_by_the_tables_of_today(world: World, patchlock: Patchlock) -> None:
@@ -303,7 +327,7 @@ def test_version_whose_wheels_were_deleted_is_named_where_nothing_fits(
     page.write_text(f'<!DOCTYPE html><a href="av-11.0.0.tar.gz#sha256={"1" * 64}">av-11.0.0.tar.gz</a>')
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\nav==11.0.0\n")
     world.name_commit(tmp_path)
-    pair = json.loads(patchlock("lock", "mini", "--json").stdout)["data"]["pairs"][0]
+    pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["code"] == "unsatisfiable"
     assert (
         "av 11.0.0 has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"

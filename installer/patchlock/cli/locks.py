@@ -19,6 +19,7 @@ from patchlock.errors import (
     UnknownProfileError,
     UnsatisfiableError,
     UsageError,
+    from_os,
     nearest,
 )
 
@@ -258,7 +259,8 @@ def _lock(request: Request, cut_off: CutOff, ahead: Ahead, accept: tuple[str, ..
         lock = relocking.resolve(request, cut_off, ahead)
         warnings = relocking.require_known_bytes(request, lock, accept)
         _, state = relocking.write(request, lock)
-    except PatchlockError as error:
+    except (PatchlockError, OSError) as found:  # a pair that the system stops does not stop the others
+        error = from_os(found) if isinstance(found, OSError) else found
         refused = "refused" if error.code == "refused" else "failed"
         return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
