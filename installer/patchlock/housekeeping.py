@@ -68,7 +68,7 @@ def superfluous(cache: Path, kept: Collection[Sha256]) -> tuple[Superfluous, ...
 def _builds(top: Path, kept: Collection[Sha256]) -> Iterator[Superfluous]:
     """Look at all builds from the same inputs: one for each set of requirements and tools."""
     records = {file.parent: _read(file) for file in sorted(top.glob(f"*/{RECORD}"))}
-    idle = {folder: record for folder, record in records.items() if kept.isdisjoint(_made(record))}
+    idle = {folder: record for folder, record in records.items() if not _made(record) & set(kept)}
     if len(idle) == len(records):
         names = {str(record.get("what", "")) for record in records.values()} - {""}
         what = f"the build of {', '.join(sorted(names))}" if names else "the log of a build that failed"

@@ -109,6 +109,18 @@ def test_lock_that_was_edited_by_hand(locked: World, patchlock: Patchlock, tmp_p
     assert _nothing_installed(tmp_path)
 
 
+def test_lock_of_another_system_is_not_installed(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    texts = {path: path.read_text() for path in (locked.catalogue / "lockfiles" / "mini").glob("tiny.*.txt")}
+    names = sorted(texts)
+    for path, other in zip(names, (*names[1:], names[0]), strict=True):
+        path.write_text(texts[other])
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    assert "error[lock-format]: it is the lock of mini on tiny on " in done.stderr
+    assert "run `patchlock lock mini --profile tiny`" in done.stderr
+    assert _nothing_installed(tmp_path)
+
+
 def test_wrong_hash_installs_nothing(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     for path in (locked.catalogue / "lockfiles" / "mini").iterdir():
         lines = path.read_text().splitlines()
