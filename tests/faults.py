@@ -35,6 +35,8 @@ _EVENTS = {
 _CONNECTIONS = {"socket.connect"}
 _NEVER_FULL = {"os.remove", "os.rmdir", "os.chmod", "subprocess.Popen"}
 """Events that a full disk does not stop."""
+_HUNG = 600.0
+"""Seconds after which a command has hung: a build takes more than two minutes where twenty programs share two cores."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +173,7 @@ def _serve(state: Path) -> None:
 
 
 def _wait(child: int) -> int:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + _HUNG
     while time.monotonic() < deadline:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
