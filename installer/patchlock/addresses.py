@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
-from patchlock import index_answers, uv
+from patchlock import uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.exports.pylock import Located
 from patchlock.fits import Platform
@@ -67,6 +67,8 @@ def _offered(lock: Lock, platform: Platform, *, installing: bool) -> dict[str, L
                 installing=installing,
             )
         except UnsatisfiableError as error:
+            from patchlock import index_answers
+
             index_answers.require_pages(" ".join(error.evidence))
             raise _gone(error.evidence) from error
         answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock import index_answers, uv
+from patchlock import uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.identities import Sha256
 from patchlock.sdist_statements import Sdist
@@ -72,6 +72,8 @@ def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offe
                 installing=False,
             )
         except UnsatisfiableError as error:
+            from patchlock import index_answers
+
             index_answers.require_pages(" ".join(error.evidence))
             raise DownloadError(
                 f"the index has no wheel of {name} {version}",
@@ -106,6 +108,8 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
                 installing=False,
             )
         except UnsatisfiableError as error:
+            from patchlock import index_answers
+
             index_answers.require_pages(" ".join(error.evidence))
             raise DownloadError(
                 f"the index has no sdist of {name} {version}",
