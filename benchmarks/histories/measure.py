@@ -63,7 +63,8 @@ def measure(row: Row, git: Path, *, with_peers: bool) -> Measured:
         line = [by_commit[id_] for id_ in mainline_ids if id_ in by_commit]
         seconds = time.perf_counter() - started
         mainline = _changes([state for state in line if state.verdict.kind != "no target"])
-        oldest = next((s for c in commits if (s := by_commit[c.id]).verdict.kind == "right"), None)
+        line_of_states = (by_commit[c.id] for c in commits if c.id in by_commit)  # one without any target has none
+        oldest = next((s for s in line_of_states if s.verdict.kind == "right"), None)
         replays = [s for s in found if s.verdict.kind != "no target" and s is not oldest] if oldest else []
         trials, ours = (
             _peers(row, repository, git, mainline, oldest, replays)
