@@ -28,7 +28,8 @@ from packaging.specifiers import SpecifierSet  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
 
 from patchlock.model import Op  # noqa: E402
-from patchlock.ops.python import NeutraliseCall, OptionalImport  # noqa: E402
+from patchlock.ops.optional_import import OptionalImport  # noqa: E402
+from patchlock.ops.python import NeutraliseCall  # noqa: E402
 from patchlock.ops.requirements import (  # noqa: E402
     AddRequirement,
     DropRequirement,

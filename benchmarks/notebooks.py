@@ -22,7 +22,8 @@ from optional_imports import _git, clones  # noqa: E402
 from patchlock import notebooks  # noqa: E402
 from patchlock.model import Op, Refusal  # noqa: E402
 from patchlock.ops.device_literals import DeviceLiterals  # noqa: E402
-from patchlock.ops.python import NeutraliseCall, OptionalImport, ReplaceExpression  # noqa: E402
+from patchlock.ops.optional_import import OptionalImport  # noqa: E402
+from patchlock.ops.python import NeutraliseCall, ReplaceExpression  # noqa: E402
 from patchlock.ops.run_time_pip import RunTimePip  # noqa: E402
 from patchlock.ops.syntax import parse  # noqa: E402
 from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402

@@ -42,7 +42,7 @@ from mocks import Mock  # noqa: E402
 from patchlock.ensures.python import ImportsWithout  # noqa: E402
 from patchlock.model import OutcomeKind  # noqa: E402
 from patchlock.ops import absent  # noqa: E402
-from patchlock.ops.python import OptionalImport  # noqa: E402
+from patchlock.ops.optional_import import OptionalImport  # noqa: E402
 from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
 
 HISTORIES = (

@@ -49,7 +49,7 @@ class LostError(AssertionError):
 
 def patch_set() -> PatchSet:
     """Give the one patch of the trials."""
-    root = Table(tomllib.loads(PATCHES), Report(file="trials", lines={}))
+    root = Table(tomllib.loads(PATCHES), Report(file="trials", text=""))
     chosen = declarations.patches(root, None)
     folder = PurePosixPath()
     return PatchSet(name="trials", profile="", patches=chosen, digest=Sha256("0" * 64), directory=folder, seen=None)

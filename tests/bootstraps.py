@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import uv
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PREPARING = "patchlock: preparing (first run only)...\n"
 posix = pytest.mark.skipif(os.name == "nt", reason="install.sh is for POSIX systems")
 

@@ -58,8 +58,11 @@ Machine
   system  ubuntu 24.04, 6.14.0-24-generic, glibc 2.39
   processor  x86_64
   memory  62.4 GiB
+  nodes  /dev/kfd
 
-""".replace("  system  ", "  system     ").replace("  memory  ", "  memory     ")
+""".replace("  system  ", "  system     ")
+        .replace("  memory  ", "  memory     ")
+        .replace("  nodes  ", "  nodes      ")
         + """\
 Devices
   AMD Radeon 610M        gfx1036  rdna2-integrated  -  1002:164e rev c1  0000:12:00.0

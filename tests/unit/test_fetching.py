@@ -125,7 +125,6 @@ def test_rest_of_a_killed_run_is_gone_on_with(depot: Depot, tmp_path: Path) -> N
 LIES = {
     "flipped bit": DATA[BIG][:-1] + b"\0",
     "truncated": DATA[BIG][:-1],
-    "page of a proxy": b"<html>please log in</html>",
     "another file": DATA[SMALL],
 }
 
@@ -138,6 +137,13 @@ def test_wrong_bytes_are_refused_and_kept_nowhere(depot: Depot, tmp_path: Path, 
     found = hashlib.sha256(lie).hexdigest()
     assert refused.value.what == f"{BIG} is not the file that was promised, and was removed"
     assert refused.value.where == (f"{depot.url(BIG)} has sha256 {found[:12]}…, wanted {depot.promised[BIG][:12]}…")
+    assert _in_wheelhouse(tmp_path) == {}
+
+
+def test_page_of_a_proxy_is_told_as_one_and_kept_nowhere(depot: Depot, tmp_path: Path) -> None:
+    depot.files[BIG] = b"<html>please log in</html>"
+    with pytest.raises(NetworkError, match="the answer is a web page, perhaps the login of this network"):
+        fetching.fetch(_wanted(depot, BIG), tmp_path, lambda _: None, pulse=0.01)
     assert _in_wheelhouse(tmp_path) == {}
 
 
