@@ -19,6 +19,14 @@ def problems(text: str, ensure: NoRunTimePip = NONE) -> tuple[str, ...]:
     return ensure.problems(PATH, text.encode())
 
 
+SPEAKER = """\
+import sys
+class Output:
+    @staticmethod
+    def error(error, message, code=1):
+        sys.stderr.write(f"{error}: {message}")
+        raise SystemExit(code)
+"""
 HOLDS = [
     pytest.param("import os\nos.system('pip list')\nos.system('pip show install')\nos.system('uv run x')\n", id="reads"),
     pytest.param("print('pip install x')\nif a: raise ImportError('pip install x')\nlog.info('pip install x')\n", id="advice"),
@@ -27,6 +35,8 @@ HOLDS = [
     pytest.param("import os\nos.system('git commit -m \"pip install x\"')\nos.system('apt-get install pip')\n", id="other-programs"),
     pytest.param("import other\nc = other.make_pip_cmd(['install', 'x'])\nc = []\n", id="made-and-dropped"),
     pytest.param("def run(c): print(c)\nrun('pip install x')\n", id="starts-nothing"),
+    pytest.param("if a: raise SystemExit('x is missing: pip install x')\nSystemExit(['pip', 'install', 'x'])\n", id="last-words"),
+    pytest.param(SPEAKER + "Output.error('Missing', 'x required: pip install x')\n", id="method-that-speaks-and-ends"),
 ]  # fmt: skip
 
 
@@ -43,6 +53,11 @@ FAILS = [
     pytest.param("from os import system as s\ns('pip install x')\n", [2], id="another-name"),
     pytest.param("import os\ndef w(c): os.system(c)\ndef v(c): w(c)\nv('pip install x')\nv('ls')\n", [4], id="through-two-functions"),
     pytest.param("import os\nc = 'pip '\nif a: c += 'list'\nelse: c += 'install x'\nos.system(c)\n", [5], id="one-branch"),
+    pytest.param(SPEAKER + "class Shell:\n    def error(self, c): sys.modules['os'].system(c)\nShell().error('pip install x')\n", [9], id="method-of-the-same-name-that-starts"),
+    pytest.param("import os\ndef SystemExit(c): os.system(c)\nSystemExit('pip install x')\n", [3], id="function-with-an-exceptions-name"),
+    pytest.param("from subprocess import run as SystemExit\nraise SystemExit(['pip', 'install', 'x'])\n", [2], id="executor-with-an-exceptions-name"),
+    pytest.param("import os\nclass RunFailed(Exception):\n    def __init__(self, c): os.system(c)\nraise RunFailed('pip install x')\n", [4], id="exception-that-starts"),
+    pytest.param("import os\nraise SystemExit(os.system('pip install x'))\n", [2], id="status-of-an-installer"),
     pytest.param("import os\nfor a in b:\n    os.system(c)\n    c = 'pip install x'\n", [3], id="next-round"),
     pytest.param("import subprocess, threading\nthreading.Thread(target=subprocess.run, args=(['pip', 'install', 'x'],))\n", [2], id="executor-handed-on"),
     pytest.param("from somewhere import anything\nanything(['pip', 'install', 'x'])\n", [2], id="argument-list-to-anything"),

@@ -372,8 +372,9 @@ def _parts(statement: ast.stmt) -> Iterator[list[ast.stmt] | ast.AST]:
 
 
 def _words(node: ast.expr) -> list[str]:
-    """Split the last part of a name into its words."""
-    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", _last(node)).lower())
+    """Split the last part of a name into its words; `SystemExit` says its text and ends, as an error does."""
+    name = "error" if _last(node) == "SystemExit" else _last(node)
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
 
 
 def _last(node: ast.expr) -> str:
