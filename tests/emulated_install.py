@@ -1,0 +1,107 @@
+"""Install a lock and prove it, with our own code: run in an emulated system by test_emulated_thor, which reads the last line.
+
+    emulated_install.py APP PROFILE PYTHON COMMIT CACHE
+
+The folder it runs in has `catalogue` and `home`, where the patched source lies already; CACHE is kept from one run to the next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from patchlock import checks, environments, filling, in_tree, install, mutex
+from patchlock.catalogue import Catalogue
+from patchlock.check_kinds import LoadsCheck, OwnCheck, PythonCheck
+from patchlock.checks import CheckResult
+from patchlock.gathering import Request, read_lock
+from patchlock.lockfile import Lock
+from patchlock.model import CommitId
+from patchlock.platforms import PLATFORMS
+
+
+class Progress:
+    """Says everything once, with the time since the start."""
+
+    began, last = time.monotonic(), ""
+
+    def stage(self, _name: str) -> contextlib.nullcontext[None]:
+        """Say nothing of stages."""
+        return contextlib.nullcontext()
+
+    def say(self, text: str) -> None:
+        """Say what goes on."""
+        if text != self.last:
+            print(f"{time.monotonic() - self.began:7.1f} s  {text}", flush=True)
+        self.last = text
+
+    note = say
+
+
+def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
+    """Make the environment, fill it, build what the tree needs, run the checks."""
+    catalogue = Catalogue(root=Path.cwd() / "catalogue")
+    request = Request(
+        app=catalogue.app(app),
+        profile=catalogue.profile(profile),
+        catalogue=catalogue,
+        platform=PLATFORMS["linux-aarch64"],
+        home=Path.cwd() / "home",
+        cache=Path(cache),
+    )
+    lock, _ = read_lock(request)
+    folder = request.installation.environments / "one"
+    progress = Progress()
+    with mutex.hold(request.installation.lock, wait=0) as held:
+        environments.create(folder, python, lock=held)
+        filling.fill(request, lock, folder, progress, held).settle()
+        progress.say("filled")
+        kept = in_tree.bring(request, lock, folder, CommitId(commit), tell=progress.say, held=held)
+    results = _proved(request, lock, folder, progress)
+    found = str(environments.interpreter(folder))
+    product = "(torch.ones(2, 3) @ torch.ones(3, 2)).sum().item()"
+    computes = f"import torch, torchaudio as _; print(torch.__version__, torch.version.cuda, {product})"
+    said = {
+        "freeze": _ask("uv", "pip", "freeze", "-p", found),
+        "check": _ask("uv", "pip", "check", "-p", found),
+        "torch": _ask(found, "-c", computes)[-1],
+        "recorded": (folder / "builds.toml").read_text("utf-8"),
+        "kept": [str(path) for path in kept],
+        "failed": [f"{result.id}: {result.detail}" for result in results if not result.passed],
+        "passed": {result.id: result.detail for result in results if result.passed},
+    }
+    progress.say("proved")
+    print(json.dumps(said))
+
+
+def _proved(request: Request, lock: Lock, folder: Path, progress: Progress) -> tuple[CheckResult, ...]:
+    """Look at what is installed, and run the app's own checks: those of a device have none to ask."""
+    where = install.place(request, folder)
+    progress.say("packages")
+    results = [*checks.stands(lock, where)]
+    for check in request.app.checks:
+        if isinstance(check, LoadsCheck | OwnCheck):
+            results += checks.run([_patient(check)], where, progress.say)
+            progress.say(f"{check.id}: {results[-1].detail}")
+    return tuple(results)
+
+
+def _patient(check: LoadsCheck | OwnCheck) -> LoadsCheck | OwnCheck:
+    """Give a check the time that an emulated processor needs."""
+    return dataclasses.replace(check, timeout=10 * check.timeout) if isinstance(check, PythonCheck) else check
+
+
+def _ask(*command: str) -> list[str]:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    return done.stdout.splitlines()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
