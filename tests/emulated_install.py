@@ -104,4 +104,5 @@ def _ask(*command: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    checks._PATIENCE *= 10
     main(*sys.argv[1:])

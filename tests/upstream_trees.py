@@ -17,12 +17,12 @@ from patchlock.model import GitUpstream
 CLONES = os.environ.get("PATCHLOCK_UPSTREAMS", "")
 """Read here: the guards of each test take the variable away."""
 CATALOGUE = Catalogue(root=ROOT)
-_KINDS = {".css", ".json", ".py", ".pyx", ".sh", ".toml", ".txt", ".bat"}
+_KINDS = {".css", ".json", ".onnx", ".py", ".pyx", ".sh", ".toml", ".txt", ".bat"}
 
 
 @functools.cache
 def upstream(name: str) -> dict[PurePosixPath, bytes]:
-    """Read the text files of an app's upstream; skips the test where there is no clone."""
+    """Read the source files, and the models in ONNX, of an app's upstream; skips the test where there is no clone."""
     from histories.repository import Repository, find
 
     upstream = CATALOGUE.app(name).upstream

@@ -5,6 +5,7 @@ named sdists and the extension in the app's tree are built there, and the app's 
 
 - CUDA has no device there, and the profile's preflight would refuse a machine that is no Thor: neither is asked.
 - The patches are applied here, and the tree is brought there as one commit: LibCST in emulation takes a quarter of an hour.
+- MaskGCT and Metis open a model of upstream's tree on import; where the clone lacks it, as a partial one does, they end there.
 - Debian 12 stands for Ubuntu 24.04, whose glibc is newer.
 
 It needs 15 GB. What was fetched and built is kept in `root/var/cache/thor`, so that a run that was stopped is gone on with.
@@ -81,10 +82,10 @@ def test_amphion_for_thor_is_installed_from_wheels_and_the_named_builds(inside: 
         done = subprocess.run([str(EMULATED / "enter"), command], stdout=told, stderr=subprocess.STDOUT, check=False)
     said = log.read_text("utf-8")
     assert done.returncode == 0, said[-3000:]
-    _judge(json.loads(said.splitlines()[-1]))
+    _judge(json.loads(said.splitlines()[-1]), inside / "home" / f"{APP}@{PROFILE}" / "source")
 
 
-def _judge(said: dict[str, Any]) -> None:
+def _judge(said: dict[str, Any], source: Path) -> None:
     lines = LOCK.read_text("utf-8")
     wheels = set(re.findall(WHEELS, lines, re.MULTILINE))
     builds = set(re.findall(r"^([\w.-]+)==\S+ .*· sdist$", lines, re.MULTILINE))
@@ -93,6 +94,13 @@ def _judge(said: dict[str, Any]) -> None:
     assert {line for line in said["check"] if line.startswith("The package")} == MISNAMED
     assert said["torch"] == "2.11.0+cu130 13.0 12.0"
     assert set(re.findall(r'^name = "([\w-]+)"', said["recorded"], re.MULTILINE)) == builds
-    assert said["failed"] == []
+    assert [failure for failure in said["failed"] if not _wants_what_the_clone_lacks(failure, source)] == []
+    assert said["passed"].keys() >= {"packages", "isolation", "vevo", "dualcodec", "monotonic-align"}
     assert said["passed"]["monotonic-align"] == "alignment: [[1, 0], [1, 0], [0, 1]]"
     assert said["kept"] == []
+
+
+def _wants_what_the_clone_lacks(failure: str, source: Path) -> bool:
+    """Say whether the one import that failed opens a large file of upstream that is not in the clone here."""
+    wanted = re.search(r"models/[\w/.-]+\.(?:onnx|txt)", failure)
+    return failure.count("import ") == 1 and wanted is not None and not (source / wanted[0]).exists()
