@@ -212,3 +212,15 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
     patch = section.written.patch
     assert (patch.id, patch.paths, patch.profiles, patch.source) == ("xformers-optional", ("a.py",), ("cpu",), "a.py#1")
     assert dataclasses.asdict(patch.op)["message"] == "it is for CUDA"  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("readme", "wanted"),
+    [
+        pytest.param("## Introduction\n# OpenVoice\n", "OpenVoice", id="part-first"),
+        pytest.param("<b>x</b>\n## 📖 Overview\n## Installation:\n", "owned", id="parts-alone"),
+        pytest.param("# Introduction to Tones\n", "Introduction to Tones", id="a-name-that-begins-so"),
+    ],
+)
+def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> None:
+    assert project_facts.title(tree({"README.md": readme}), "owned") == wanted

@@ -216,7 +216,10 @@ def _of_lock(locked: Locked) -> list[str]:
         return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(conflicts.UVS)[0]}")
     if locked.stuck is not None:
-        lines += ["", conflicts.text(locked.pair, *locked.stuck), "", "`--solve` writes edit set 1 into the proposal"]
+        hint = "`--solve` writes edit set 1 into the proposal"
+        if not locked.stuck[0].tried:
+            hint = "no edits were found in that time: give it more with --explain SECONDS"
+        lines += ["", conflicts.text(locked.pair, *locked.stuck), "", hint]
     return lines
 
 

@@ -33,8 +33,15 @@ _LICENCES = (
 _SAID = re.compile(r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython\s*(?:version\s*)?(?:==|=|>=|≥)?\s*)(3\.\d+)")
 
 
+_NO_NAME = re.compile(
+    r"(?i)\W*(?:introduction|overview|about|abstract|news|updates?|features|contents|table of contents|installation|"
+    r"install|setup|getting started|quick ?start|usage|requirements|demo|readme)\W*"
+)
+"""Headings of a part of a README, which name no project."""
+
+
 def title(files: Files, name: str) -> str:
-    """Give the first heading of the README, or the project's description, or the name."""
+    """Give the first heading of the README that names the project, or the project's description, or the name."""
     described = str(project(files).get("description", "")).strip()
     if described:
         return described[:100]
@@ -43,7 +50,7 @@ def title(files: Files, name: str) -> str:
         for line in text.splitlines():
             found = re.match(r"#{1,2}\s+(.+)", line)
             words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", found[1]).strip() if found else ""
-            if words:
+            if words and not _NO_NAME.fullmatch(words):
                 return words[:100]
     return name
 
