@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ class Progress:
 
 def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
     """Make the environment, fill it, build what the tree needs, run the checks."""
+    os.environ.setdefault("USER", "root")  # that system has no /etc/passwd, and torch asks for the user's name
     catalogue = Catalogue(root=Path.cwd() / "catalogue")
     request = Request(
         app=catalogue.app(app),
