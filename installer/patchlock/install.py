@@ -174,8 +174,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     folder = generations.generation(installation, name)
     receipt = generations.read_receipt(folder)
     filled = None
-    source = job.request.installation.source
-    cloning = meanwhile.cloning(source, job.request.app, job.upstream.snapshot, job.ref, job.applied, job.held)
+    cloning = meanwhile.cloning(installation.source, request.app, job.upstream.snapshot, job.ref, job.applied, job.held)
     with progress.stage("environment"), cloning as cloned:
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:

@@ -119,7 +119,6 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
         except UnsatisfiableError as error:
             raise _not_there(order, error) from error
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
-        digest = questions.digest(folder)
         idle = _idle_exclusions(order, folder)
     archives.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _askers(found.log, answer))
@@ -138,7 +137,7 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
             uv=uv.version(),
             patches=tuple(patch.id for patch in patching.for_profile(order.app.patches, order.profile.name)),
             inputs=order.inputs,
-            resolver_input=digest,
+            resolver_input=found.question,
             build_constraints=build_constraints.digest(build) if build else "",
         ),
         packages=packages,

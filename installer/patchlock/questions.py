@@ -41,6 +41,8 @@ class Answer:
     """Text of the pylock.toml (PEP 751)."""
     log: str
     """What uv said with `-v`."""
+    question: Sha256
+    """Digest of what it was asked."""
 
 
 def ask(folder: Path) -> Answer:
@@ -49,8 +51,9 @@ def ask(folder: Path) -> Answer:
     Raises:
         PatchlockError: as `uv.run`.
     """
+    asked = digest(folder)
     done = uv.run(*_command(folder), cwd=folder, installing=False)
-    return Answer(pylock=(folder / _ANSWER).read_text(encoding="utf-8"), log=done.stderr)
+    return Answer(pylock=(folder / _ANSWER).read_text(encoding="utf-8"), log=done.stderr, question=asked)
 
 
 def _command(folder: Path) -> tuple[str, ...]:
@@ -149,6 +152,7 @@ class Ahead:
             return Answer(
                 pylock=(started.folder / _ANSWER).read_text(encoding="utf-8"),
                 log=(started.folder / _LOG).read_text(encoding="utf-8", errors="replace"),
+                question=started.digest,
             )
         answer = ask(folder)
         if not same:

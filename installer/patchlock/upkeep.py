@@ -88,8 +88,9 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
                 (folder / generations.RECEIPT).unlink(missing_ok=True)
                 checkout.remove_tree(folder)
         worktree.keep_only(installation.source, generations.names(installation))
-    wheelhouse.remove(wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home)))
-    housekeeping.remove(housekeeping.superfluous(request.cache, housekeeping.needed(request.home)))
+    needed = housekeeping.needed(request.home)
+    wheelhouse.remove(wheelhouse.unneeded(request.cache, needed))
+    housekeeping.remove(housekeeping.superfluous(request.cache, needed))
     return pruned
 
 
@@ -103,8 +104,9 @@ def _superfluous(request: Request, progress: Progress) -> Pruned:
             progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
     others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
     folders = [generations.generation(installation, receipt.id) for receipt in others]
-    downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home, without=folders))
-    kept = housekeeping.superfluous(request.cache, housekeeping.needed(request.home, without=folders))
+    needed = housekeeping.needed(request.home, without=folders)
+    downloads = wheelhouse.unneeded(request.cache, needed)
+    kept = housekeeping.superfluous(request.cache, needed)
     rooms = iter(room.of([*folders, *(one.folder for one in downloads), *(one.folder for one in kept)]))
     return Pruned(
         generations=tuple((receipt, next(rooms)) for receipt in others),
@@ -165,8 +167,9 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
                 checkout.remove_tree(installation.folder)
     if not mine and os.name != "posix":
         checkout.remove_tree(installation.folder)
-    downloads = wheelhouse.unneeded(request.cache, wheelhouse.needed(request.home))
-    others = housekeeping.superfluous(request.cache, housekeeping.needed(request.home))
+    needed = housekeeping.needed(request.home)
+    downloads = wheelhouse.unneeded(request.cache, needed)
+    others = housekeeping.superfluous(request.cache, needed)
     if purge:
         wheelhouse.remove(downloads)
         housekeeping.remove(others)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +18,6 @@ FOLDER = "wheels"
 """Of the cache."""
 _KEY = 16
 """Digits of a sha256 that name the folder of its file."""
-_HASH = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,28 +69,12 @@ class Unneeded:
     """Bytes, of the file and its parts together."""
 
 
-def needed(home: Path, *, without: Collection[Path] = ()) -> frozenset[Sha256]:
-    """Gather the sha256 of all files that the generations of a home were made from, or are being made from.
-
-    Args:
-        home: of the installations.
-        without: folders of generations that are about to go.
-    """
-    found: set[Sha256] = set()
-    for listed in home.glob("*/environments/*/*.txt"):
-        with contextlib.suppress(FileNotFoundError):
-            if listed.parent in without:
-                continue
-            found.update(map(Sha256, _HASH.findall(listed.read_text(encoding="utf-8", errors="replace"))))
-    return frozenset(found)
-
-
 def unneeded(cache: Path, kept: Collection[Sha256]) -> tuple[Unneeded, ...]:
     """List the files of the wheelhouse that are not to be kept, in the order of their names; whole or in part.
 
     Args:
         cache: the cache of patchlock.
-        kept: what `needed` says; homes that share a cache and are not in it fetch their files again.
+        kept: what `housekeeping.needed` says; homes that share a cache and are not in it fetch their files again.
     """
     keys = {sha256[:_KEY] for sha256 in kept}
     folders = [] if not (cache / FOLDER).is_dir() else [path for path in (cache / FOLDER).iterdir() if path.is_dir()]

@@ -18,7 +18,7 @@ from depot import Depot
 from miniature import World, this_platform
 from packaging.version import Version
 
-from patchlock import disk_room, download, environments, filling, uv, wheelhouse
+from patchlock import disk_room, download, environments, filling, housekeeping, uv, wheelhouse
 from patchlock.catalogue import Catalogue
 from patchlock.disk_room import FileSystem
 from patchlock.errors import (
@@ -129,7 +129,7 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "another-uv"))
     fill()
     assert depot.asked == []
-    assert wheelhouse.unneeded(tmp_path / "cache", wheelhouse.needed(tmp_path / "installed")) == ()
+    assert wheelhouse.unneeded(tmp_path / "cache", housekeeping.needed(tmp_path / "installed")) == ()
 
 
 def test_file_with_an_address_of_its_own_is_fetched_from_there(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patchlock import mutex, wheelhouse
+from patchlock import housekeeping, mutex, wheelhouse
 from patchlock.identities import Sha256
 
 
@@ -29,12 +29,12 @@ def test_what_any_generation_was_made_from_is_needed(tmp_path: Path) -> None:
     one, two = Sha256("1" * 64), Sha256("2" * 64)
     _generation(tmp_path, "a", "lock.txt", one)
     _generation(tmp_path, "b", "local.txt", two)
-    assert wheelhouse.needed(tmp_path) == {one, two}
+    assert housekeeping.needed(tmp_path) == {one, two}
 
 
 @pytest.mark.parametrize("name", ["nowhere", "."], ids=["no home", "empty home"])
 def test_home_without_generations_needs_nothing(tmp_path: Path, name: str) -> None:
-    assert wheelhouse.needed(tmp_path / name) == frozenset()
+    assert housekeeping.needed(tmp_path / name) == frozenset()
 
 
 def test_files_that_are_not_kept_are_listed_with_their_bytes(tmp_path: Path) -> None:
