@@ -15,12 +15,13 @@ from patchlock import askers, conflict_search
 from patchlock.asking import Asking, anywhere
 from patchlock.conflicts import CUT_OFF, Asker, Member, Question, Solved, Unsolved, atoms
 from patchlock.explaining import Conflict, conflict_of
+from patchlock.lazily import dataclass
 from patchlock.locking import Order
 
 Files = Mapping[PurePosixPath, bytes]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Newer:
     """Which newer versions of a locked distribution there are, and what keeps each out."""
 

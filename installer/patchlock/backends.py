@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 
 from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.lazily import dataclass
 
 TORCH_KERNELS = (
     *("mm-f32", "mm-f16", "mm-bf16", "linear", "bmm", "stft", "istft", "rfft", "conv1d", "conv-transpose1d"),
@@ -18,7 +19,7 @@ KERNELS = (*TORCH_KERNELS, *ONNX_KERNELS)
 TORCH = canonicalize_name("torch")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class BackEnd:
     """What computes."""
 

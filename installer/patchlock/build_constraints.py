@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -12,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import LockFormatError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 
 FORMAT = 1
@@ -22,7 +22,7 @@ _LINE = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class BuildConstraints:
     """One wheel for everything that the builds of a lock's sdists require."""
 

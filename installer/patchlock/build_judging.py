@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 from patchlock import compatibility, wheels
 from patchlock.errors import BuildError, WheelError
 from patchlock.fits import Platform
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Profile
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class MadeWheel:
     """The wheel that a build made."""
 

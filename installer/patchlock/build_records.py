@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from packaging.utils import NormalizedName
 
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Patch
 
@@ -18,7 +19,7 @@ FORMAT = 1
 """Raised when the same inputs are built in another way, so that what was built before is not taken for it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """All that is known of a build before it runs; how many compilers run at once is none of it."""
 
@@ -39,7 +40,7 @@ class Inputs:
         return Sha256(hashlib.sha256(text.encode()).hexdigest())
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """A build that succeeded."""
 

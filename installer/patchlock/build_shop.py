@@ -11,13 +11,14 @@ from packaging.utils import NormalizedName
 
 from patchlock import addresses, build_constraints, build_room, download, indexes, uv, wheelhouse
 from patchlock.gathering import Request
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.recipes import Jobs
 
 Pins = Mapping[NormalizedName, LockedPackage]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Shop:
     """What all builds of an install share."""
 

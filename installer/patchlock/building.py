@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from patchlock.build_constraints import BuildConstraints, render
 from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.fits import Platform
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules, Metadata
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Profile
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from packaging.pylock import Package
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """For which machine, and as of when."""
 
@@ -44,7 +44,7 @@ class Target:
     """Distribution → its own cut-off; "" for no bound."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answers:
     """What uv answers for all that an app's builds may require: asked for while uv resolves the app itself."""
 

@@ -34,6 +34,7 @@ from patchlock.errors import (
     nearest,
 )
 from patchlock.fits import Platform
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.model import App, Patch, Profile, RecordedIndex, SharedSet
 from patchlock.needs import Resource
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from patchlock.troubles import Trouble
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Catalogue:
     """A folder with `profiles/`, `patches/` and `lockfiles/`."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
+from patchlock.lazily import dataclass
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class SmokeImport:
     """What must hold in the app's environment after patching: modules import while packages are not there.
 
@@ -36,7 +37,7 @@ class SmokeImport:
             raise ValueError("`timeout` must be a number of seconds above 0")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ImportsCheck:
     """Modules that must import in the environment, and modules that must not be there."""
 
@@ -45,7 +46,7 @@ class ImportsCheck:
     absent: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OnnxSessionCheck:
     """Tiny ONNX models must compute the right numbers on this provider, proved by ONNX Runtime's own profile."""
 
@@ -53,7 +54,7 @@ class OnnxSessionCheck:
     provider: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CommandCheck:
     """A command of the app must end with exit code 0 and print a text."""
 
@@ -67,7 +68,7 @@ class CommandCheck:
     """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PythonCheck:
     """A few lines of Python that compute with the app's own modules must end well and print a text."""
 
@@ -82,7 +83,7 @@ class PythonCheck:
     """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ServesCheck:
     """A service of the app must answer with status 200 on the loopback address."""
 
@@ -98,7 +99,7 @@ class ServesCheck:
     """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SmokeImportCheck:
     """The executed ensure of a patch that was needed."""
 

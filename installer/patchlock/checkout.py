@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from patchlock import mutex, process
 from patchlock.errors import CommandFailedError, UpstreamError
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.model import App, EmbeddedUpstream
@@ -30,7 +31,7 @@ _PROTOCOLS = "file:git:http:https:ssh"
 """What upstream may be fetched over; `ext` would run a program that the address names."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """One commit of upstream in our cache."""
 

@@ -28,13 +28,14 @@ from patchlock.environments import bytecode, interpreter, python_version
 from patchlock.errors import CommandFailedError, PatchlockError, VerifyError
 from patchlock.generations import read_receipt
 from patchlock.installed import distributions, site_packages
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 
 _PATIENCE = 900
 """Seconds for a check of ours: a first import reads gigabytes from a slow disk and compiles for a minute."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """What one check found."""
 
@@ -46,7 +47,7 @@ class CheckResult:
     """The evidence, or what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where checks run."""
 
@@ -213,7 +214,7 @@ def _serves(check: ServesCheck, place: Place) -> CheckResult:
     return CheckResult(id=check.id, level="loads", passed=False, detail=detail)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Silence:
     why: str
 

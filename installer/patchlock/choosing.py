@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
 from patchlock import device_choice, machine_tables, selection
 from patchlock.device_choice import Selected
+from patchlock.lazily import dataclass
 from patchlock.pretended import Observed
 from patchlock.selection import Choice
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Chosen:
     """A profile for a machine, with all that was looked at."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
@@ -11,6 +10,7 @@ from packaging.specifiers import SpecifierSet
 
 from patchlock import checkout
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.model import App, GitUpstream, Launch
 from patchlock.places import Origin
@@ -22,7 +22,7 @@ _LARGEST = 2_000_000
 _DOCUMENTS = re.compile(r"(?i)(?:readme|licen[cs]e|copying)[^/]*")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Clone:
     """One commit of an upstream."""
 

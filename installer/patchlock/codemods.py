@@ -15,6 +15,7 @@ from pathlib import Path
 
 from patchlock import process
 from patchlock.errors import CatalogueError, CommandFailedError, Problem
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Patch, Refusal, Site
 from patchlock.ops.codemod import Codemod
 from patchlock.ops.syntax import Module, parse
@@ -25,7 +26,7 @@ _GRACE = 15
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class BoundCodemod:
     """A codemod with its code; an op like the others, but that it runs a program."""
 
@@ -60,7 +61,7 @@ class BoundCodemod:
         return Located(edits=edits, sites=tuple(_site(module, edit) for edit in edits))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Failed:
     why: str
     """A clause."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from patchlock.conflicts import Answer, Atom, Atoms, Edit, Member, Question, Solved, Unsolved, edits
+from patchlock.lazily import dataclass
 
 _DEEPEST = 8
 """Edits in one set; more would be another app."""
@@ -29,7 +29,7 @@ class Resolver(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Core:
     """Things of which each is needed for the conflict."""
 
@@ -41,7 +41,7 @@ class Core:
     """Whether there was time to see that it cannot be smaller."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Correction:
     """Edits after which there is a solution."""
 
@@ -49,7 +49,7 @@ class Correction:
     solved: Solved
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """What a search has found."""
 

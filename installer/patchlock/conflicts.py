@@ -11,11 +11,13 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+from patchlock.lazily import dataclass
+
 FAMILY = frozenset(map(canonicalize_name, ("torch", "torchaudio", "torchvision", "torchtext", "torchcodec")))
 """Released together, each for one version of torch: their pins move as one edit."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Asker:
     """Who wrote a requirement or a bound, and where."""
 
@@ -35,7 +37,7 @@ class Asker:
         return f"{self.file}:{self.line}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Member:
     """One line of a requirement file, or one constraint of the catalogue."""
 
@@ -68,7 +70,7 @@ CUT_OFF = Atom(-1, "cut-off")
 Atoms = frozenset[Atom]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """Something to try: what of the members stays, and further bounds."""
 
@@ -77,7 +79,7 @@ class Question:
     """Requirements that only bound."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Solved:
     """The resolver found a set."""
 
@@ -86,14 +88,14 @@ class Solved:
     """Which distributions ask for it; those that nobody but a requirement file asks for are left out."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unsolved:
     """The resolver says that there is none."""
 
     words: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """The resolver did not say, or was not asked any more."""
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from patchlock import memory_use, process
+from patchlock.lazily import dataclass
 from patchlock.proofs import Ended
 
 CAN_FORK = sys.platform == "linux"
@@ -33,7 +34,7 @@ _LAST_WORDS = 5
 """Lines of a log that are kept."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
     """One program of `kernels/`, run once."""
 
@@ -47,7 +48,7 @@ class Task:
     """Bytes."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Where:
     """What programs run with."""
 
@@ -116,7 +117,7 @@ class _Server:
         return found[0] if found else self._process.poll()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Child:
     number: Callable[[], int | None]
     poll: Callable[[], int | None]

@@ -18,6 +18,7 @@ from patchlock.authoring.drafts import Draft, ensures, op, slug
 from patchlock.conflict_search import Correction
 from patchlock.conflict_versions import pinned
 from patchlock.conflicts import Edit, Member, line
+from patchlock.lazily import dataclass
 from patchlock.model import BLOCKING, Patch
 from patchlock.ops.requirements import AddRequirement, RenameRequirement
 
@@ -28,7 +29,7 @@ _LATER = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """What becomes of one requirement or bound."""
 
@@ -38,7 +39,7 @@ class Change:
     """The new requirement; "" where it goes."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Remedy:
     """A set of edits, ready to be pasted."""
 

@@ -5,7 +5,6 @@ pip knows markers and tags of the machine it runs on only, so that it is asked a
 
 from __future__ import annotations
 
-import dataclasses
 import html
 import importlib.util
 import json
@@ -24,6 +23,7 @@ from patchlock import compatibility, environments, process, requirement_sources,
 from patchlock.errors import CommandFailedError, HashMismatchError, ProgramMissingError, UnsatisfiableError
 from patchlock.fits import Platform
 from patchlock.hosts import Host
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.locking import Order
 from patchlock.model import Profile
@@ -33,7 +33,7 @@ _OF_THE_MACHINE = ("PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_DEFAULT_TIME
 """pip's settings that say how an index is reached; all others could change the answer."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """A distribution as somebody else understands a lock or a question."""
 
@@ -42,7 +42,7 @@ class Found:
     """Of the file that he would take; "" where he does not say."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Disagreement:
     """One distribution on which two do not agree."""
 

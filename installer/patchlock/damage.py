@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 
 from packaging.utils import NormalizedName
+
+from patchlock.lazily import dataclass
 
 _BINARY = (".dll", ".exe", ".pyd", ".so", ".dylib", ".sys")
 """Endings of what virus scanners look at; a `.so` may have a version behind it."""
@@ -15,7 +16,7 @@ _DEFENDER = (
 _SCANNER = "look in the log of the scanner, for example `journalctl -u clamav-daemon`"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What can be seen of one file that is not as its RECORD says."""
 
@@ -45,7 +46,7 @@ class Evidence:
         return self.is_binary and not self.size and self.wanted != 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing that is not as it was installed."""
 

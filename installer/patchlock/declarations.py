@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import re
 from collections import ChainMap
@@ -20,6 +19,7 @@ from patchlock.check_kinds import CHECKS, Check, CommandCheck, OwnCheck, PythonC
 from patchlock.ensures import ENSURES
 from patchlock.errors import nearest
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.model import (
     App,
@@ -162,7 +162,7 @@ def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tupl
 # --- patches ----------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Declared:
     """A patch as far as it could be read."""
 

@@ -9,9 +9,10 @@ from patchlock.devices import Card, Known, Unknown, identify
 from patchlock.fits import Accepted
 from patchlock.fitting import HIDING, called
 from patchlock.hosts import Host
+from patchlock.lazily import dataclass
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Selected:
     """How programs come to the chosen device."""
 

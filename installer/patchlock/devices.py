@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from patchlock.hosts import Device
+from patchlock.lazily import dataclass
 
 VENDORS: Mapping[str, str] = {"1002": "AMD", "10de": "NVIDIA", "8086": "Intel"}
 """PCI vendor → who that is, of those whose cards are in the table."""
@@ -51,7 +52,7 @@ Source: https://github.com/ROCm/TheRock/blob/main/SUPPORTED_GPUS.md;
 https://github.com/pytorch/pytorch/blob/main/.ci/docker/manywheel/build.sh"""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Card:
     """One row of the table."""
 
@@ -76,7 +77,7 @@ class Card:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Known:
     """A device that the table has, or whose driver says what it runs."""
 
@@ -86,7 +87,7 @@ class Known:
     """As the driver says, else as the table has it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """A device that the table does not have."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 
 from patchlock import devices
 from patchlock.devices import Card
 from patchlock.hosts import Recording
+from patchlock.lazily import dataclass
 from patchlock.policy.values import Family
 from patchlock.troubles import CONFIDENCES, Confidence, Facts, Remedy, Sign, Trouble
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """A trouble that a machine shows."""
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from patchlock.errors import DiskFullError
+from patchlock.lazily import dataclass
 
 _MB = 1_000_000
 _SPARE = 100 * _MB
 """Bytes that stay free on each file system."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Need:
     """Something that is going to be written."""
 
@@ -28,7 +28,7 @@ class Need:
     """The environment variable that chooses another place."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileSystem:
     """One file system as observed."""
 

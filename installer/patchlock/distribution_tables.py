@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import keyword
 from pathlib import PurePosixPath
 
@@ -12,12 +11,13 @@ from packaging.version import Version
 
 from patchlock import declarations
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.model import Patch
 from patchlock.places import Origin
 from patchlock.tables import Table, sha256, specifiers, version
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class KnownWheel:
     """A file of upstream that the patches were tried on."""
 
@@ -27,7 +27,7 @@ class KnownWheel:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Distribution:
     """The patches of a third-party distribution.
 

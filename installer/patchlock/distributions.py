@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import sys
 import tempfile
@@ -15,12 +14,13 @@ from patchlock import download, indexes, patching, targets, wheel_cases, wheelho
 from patchlock.distribution_tables import Distribution
 from patchlock.errors import DownloadError, PatchError, PatchlockError, UnknownDistributionError, UsageError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.model import Outcome, OutcomeKind, Patched
 from patchlock.wheel_cases import CaseResult
 from patchlock.wheels import PackedWheel, Wheel
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Obtained:
     """A wheel of upstream on this machine."""
 
@@ -30,7 +30,7 @@ class Obtained:
     """Whether the catalogue names this file; otherwise the sha256 is what the index says."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Made:
     """What became of a wheel."""
 
@@ -47,7 +47,7 @@ class Made:
     notices: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Checked:
     """Whether the patches of a distribution hold for one wheel that the catalogue names."""
 

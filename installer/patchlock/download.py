@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import re
@@ -17,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from patchlock import __version__, mutex, whole_files
 from patchlock.errors import DownloadError, HashMismatchError, NetworkError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     import requests
@@ -102,7 +102,7 @@ def fetch_unproved(address: str, target: Path, *, pause: Callable[[float], None]
     return whole_files.sha256(target)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Page:
     """A small answer, whole."""
 

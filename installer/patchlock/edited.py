@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import checkout
 from patchlock.errors import UsageError
+from patchlock.lazily import dataclass
 
 _LINK_MODE = "120000"
 _SKIPPED = frozenset({".git", "__pycache__", ".venv", "venv", "node_modules"})
@@ -19,7 +19,7 @@ _TOO_LARGE = 8_000_000
 """Bytes of a file that nobody wrote by hand."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Edits:
     """The files in which two trees differ."""
 

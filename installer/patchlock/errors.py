@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
+
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.preflight import Finding
@@ -84,7 +85,7 @@ class RefusedError(PatchlockError):
     code = "refused"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """One mistake in a file that somebody wrote.
 

@@ -10,11 +10,12 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.backends import KERNELS
 from patchlock.errors import nearest
+from patchlock.lazily import dataclass
 from patchlock.proofs import Proof, Verdict
 from patchlock.tables import Table, specifiers
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Expectation:
     """A kernel that is known not to work on a back end."""
 
@@ -27,7 +28,7 @@ class Expectation:
     """Of torch, or of ONNX Runtime; empty: of all."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Judged:
     """A proof beside what was expected."""
 

@@ -16,13 +16,14 @@ from patchlock.conflict_search import Core, Correction
 from patchlock.conflicts import CUT_OFF, Atoms, Edit, Member, Question, Solved, Unsolved, atoms
 from patchlock.corrections import Remedy
 from patchlock.errors import CommandFailedError, NetworkError, UnsatisfiableError
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.locking import Order
 
 Files = Mapping[PurePosixPath, bytes]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Culprit:
     """One of the things that cannot be together."""
 
@@ -38,7 +39,7 @@ class Culprit:
     """Which versions the recorded index of that name has for this machine; "" where the name is in none."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Conflict:
     """Things of which each is needed for the conflict."""
 
@@ -48,7 +49,7 @@ class Conflict:
     is_minimal: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Tried:
     """A set of edits with which uv has resolved the whole order."""
 
@@ -57,7 +58,7 @@ class Tried:
     """All that would be locked."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """All that was found out."""
 

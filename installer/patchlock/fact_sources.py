@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import tomllib
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from patchlock.lazily import dataclass
 
 _OPENABLE = re.compile(
     r"https?://[\w.-]+\.[a-z]+\S*"  # a page
@@ -17,7 +18,7 @@ _VARIABLE = re.compile(r"^(?:\w+|\"\w+\")\s*=")
 _ENVIRONMENT = re.compile(r"^\[(?:\w+\.)?environment\]")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unsourced:
     """A fact that a reader has to believe."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from packaging.utils import NormalizedName
 from patchlock import download, transfers, wheelhouse
 from patchlock.errors import BusyError, DownloadError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.transfers import Moment, Transfer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _PULSE = 0.25
 """Seconds between two tellings."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """A file that is to be fetched."""
 
@@ -45,7 +45,7 @@ class Wanted:
     """Bytes; None where nobody says."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Fetched:
     """What came of it."""
 

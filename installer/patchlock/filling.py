@@ -33,6 +33,7 @@ from patchlock.errors import (
 )
 from patchlock.gathering import Request, rules_of
 from patchlock.inspection import Contents, Deviation
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.wheelhouse import LocalWheel, LocalWheels
 
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from patchlock.install import Progress
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Filling:
     """One environment that is being filled."""
 
@@ -74,7 +75,7 @@ class _Filling:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Filled:
     """What was found in an environment right after it was filled."""
 

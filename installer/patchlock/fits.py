@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Literal
 
+from patchlock.lazily import dataclass
 from patchlock.version_bounds import Bounds
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 Os = Literal["linux", "windows", "macos"]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Platform:
     """One kind of operating system and processor that wheels are made for."""
 
@@ -32,7 +33,7 @@ class Platform:
 SELECTORS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Fit:
     """One way in which a machine can be of a profile's kind, one is enough; what is empty demands nothing."""
 
@@ -61,7 +62,7 @@ class Fit:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Successor:
     """A profile that is better on the same machines, whether it is there already or still to come."""
 
@@ -71,7 +72,7 @@ class Successor:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Outline:
     """A profile without its locks' rules, which takes long to read and which no choice looks at."""
 
@@ -86,7 +87,7 @@ class Outline:
     successor: Successor | None = None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Accepted:
     """A profile fits a host."""
 
@@ -102,7 +103,7 @@ class Accepted:
     """Variable by which programs are told which device, among several; "" where there is none."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Rejected:
     """A profile does not fit a host, with every reason why."""
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from patchlock.devices import VENDORS, Known, Unknown, shown_name
 from patchlock.fits import Fit
 from patchlock.hosts import Host
+from patchlock.lazily import dataclass
 
 _SHOWN = 12
 """Of a list in a sentence."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Attempt:
     """What became of one fit."""
 

@@ -28,6 +28,7 @@ from patchlock.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.fits import Platform
 from patchlock.generations import Installation, Receipt
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.lockfile import Lock
 from patchlock.model import App, EmbeddedUpstream, Patched, Profile, RecordedIndex
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from patchlock.kept_choice import Kept
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """One app on one profile, with all that the user chose."""
 
@@ -68,7 +69,7 @@ class Request:
         return Installation(folder=self.home / f"{self.app.name}@{self.profile.name}")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Upstream:
     """Upstream's files as the wanted commit has them, patched."""
 
@@ -84,7 +85,7 @@ class Upstream:
     patched: Patched
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """What upstream asks for: all that a lock needs of it."""
 

@@ -16,13 +16,14 @@ from patchlock import whole_files
 from patchlock.checkout import remove_tree
 from patchlock.errors import NotInstalledError
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 
 RECEIPT = "receipt.toml"
 _NAME = re.compile(r"[0-9a-f]{1,64}(-[0-9]{1,9})?")
 """Of a generation: its digest, and a number where the same one was built afresh."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Installation:
     """The folder of one app on one profile."""
 
@@ -70,7 +71,7 @@ class Installation:
         return self.folder / "current"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckRecord:
     """One check as it was passed when the generation was made."""
 
@@ -80,7 +81,7 @@ class CheckRecord:
     detail: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The proof that a generation is complete; written last."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from patchlock import fact_sources, gathering, lockfile, optional_patches, patching, planning, relocking, trying
 from patchlock.errors import PatchlockError
 from patchlock.gathering import Request
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import App, Outcome, OutcomeKind, SharedSet
 from patchlock.policy import Rules
@@ -16,7 +17,7 @@ from patchlock.recipes import Recipe
 from patchlock.trying import Wanted
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing that was looked at."""
 

@@ -5,15 +5,15 @@ Probes write these words, recordings, profiles and the catalogue of troubles rea
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 from collections.abc import Iterable, Mapping
 
 from patchlock.errors import nearest
 from patchlock.hosts import Host
+from patchlock.lazily import dataclass
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Word:
     """One name, and what stands behind it."""
 

@@ -9,7 +9,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from patchlock import lazily
 from patchlock.errors import UsageError, nearest
+from patchlock.lazily import dataclass
 
 FORMAT = 1
 """Of a recording; another number is refused."""
@@ -17,7 +19,7 @@ CHOICE = "choice"
 """Key beside a recording in which `detect --json` says what it chose; a reader passes over it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Device:
     """A graphics card, or another accelerator, as one or several sources named it."""
 
@@ -45,7 +47,7 @@ class Device:
     """Whether a variable such as `HIP_VISIBLE_DEVICES` hides it from programs."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Node:
     """A device node (`/dev/kfd`)."""
 
@@ -56,7 +58,7 @@ class Node:
     """Which group may, where this process may not."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Failure:
     """A probe that could not answer."""
 
@@ -65,7 +67,7 @@ class Failure:
     """A clause: what was asked, and what happened."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Host:
     """This machine as observed. What was not seen is empty; why, is among `failures`."""
 
@@ -115,7 +117,7 @@ class Host:
     failures: tuple[Failure, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Recording:
     """A machine and what is known of an environment on it, as a file of JSON."""
 
@@ -185,7 +187,7 @@ def _read(kind: type[Any], data: object, at: str, mistakes: list[str]) -> Any:
     if not isinstance(data, dict):
         mistakes.append(f"{at or 'the file'} must be a table")
         return None
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+    fields = {field.name: field for field in lazily.fields(kind)}
     values: dict[str, Any] = {}
     before = len(mistakes)
     for key, value in data.items():

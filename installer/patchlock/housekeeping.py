@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
@@ -14,6 +13,7 @@ from patchlock import mutex
 from patchlock.checkout import remove_tree
 from patchlock.errors import BusyError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 BUILDS, OVERLAYS = "builds", "overlays"
 """Of the cache."""
@@ -26,7 +26,7 @@ _SAYS = ("*.txt", "in-tree.toml", "overlays/preload.json")
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Superfluous:
     """A folder of the cache that no generation was made from."""
 

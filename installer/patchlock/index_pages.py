@@ -5,7 +5,6 @@ Source: packaging.python.org, "Simple repository API" (PEP 503, 592, 629, 658, 6
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import json
 import re
@@ -20,12 +19,13 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import IndexAnswerError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 """What is asked for. Source: PEP 691, "Content negotiation"."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Listed:
     """One file of a page."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import sys
@@ -18,13 +17,14 @@ from packaging.version import Version
 from patchlock import uv
 from patchlock.errors import DownloadError, UnsatisfiableError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.sdist_statements import Sdist
 
 if TYPE_CHECKING:
     from packaging.pylock import PackageWheel
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Offered:
     """A wheel as the index has it."""
 

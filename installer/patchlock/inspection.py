@@ -16,6 +16,7 @@ from patchlock import damage, digests, installed, uv
 from patchlock.damage import Evidence, Finding
 from patchlock.identities import Sha256
 from patchlock.installed import Distribution, Row
+from patchlock.lazily import dataclass
 from patchlock.ledger import Laid, Ledger
 
 _PEEK = 4096
@@ -29,7 +30,7 @@ Tell = Callable[[int, int], None]
 """Told bytes hashed so far and bytes in all."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Contents:
     """All that the RECORDs of an environment say."""
 
@@ -41,7 +42,7 @@ class Contents:
     """sha256 of each RECORD, by the same names."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Deviation:
     """A file that is not as its RECORD says."""
 

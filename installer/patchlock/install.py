@@ -40,6 +40,7 @@ from patchlock.errors import SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
 from patchlock.generations import CheckRecord, Installation, Receipt
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.model import Outcome
 
@@ -64,7 +65,7 @@ class Progress(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """What an install did."""
 
@@ -120,7 +121,7 @@ def install(
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Job:
     """An install that knows all it needs and has not touched the environment or the working tree yet."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import hashlib
 import io
 import json
@@ -16,6 +15,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.blame import Newcomer
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -26,7 +26,7 @@ Row = tuple[str, str, str]
 """Path from site-packages, `<algorithm>=<digest>` or "", bytes or ""; as RECORD has them."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Distribution:
     """One `.dist-info` folder."""
 

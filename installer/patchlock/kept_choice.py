@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from patchlock.lazily import dataclass
+
 FILE = "choice.json"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """A choice."""
 

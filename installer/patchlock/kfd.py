@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-
+from patchlock.lazily import dataclass
 from patchlock.machine_files import Files, number
 
 _NODES = "sys/class/kfd/kfd/topology/nodes"
@@ -12,7 +11,7 @@ _AMD = 0x1002
 _BITS = 0xFFFF_FFFF
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Gpu:
     """A node of the topology that computes."""
 

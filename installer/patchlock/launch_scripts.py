@@ -6,12 +6,13 @@ isolation, gate and variables.
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Mapping
 
+from patchlock.lazily import dataclass
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Starter:
     """How patchlock is started again."""
 
@@ -24,7 +25,7 @@ class Starter:
     """An absolute path that is there as long as patchlock is."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """What a launcher is for."""
 

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 FILE = "ledger.json"
 """In a generation."""
 _FORMAT = 1
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Laid:
     """A file of which RECORD says something else."""
 
@@ -25,7 +26,7 @@ class Laid:
     """As the wheel itself has it, or as it was laid down where RECORD has no hash; None where nobody has read it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Ledger:
     """What is known of a generation since it was filled."""
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from patchlock import tegra
 from patchlock.hosts import Device
 from patchlock.kfd import Gpu
+from patchlock.lazily import dataclass, fields
 from patchlock.nvidia_cards import NvidiaAnswer, NvidiaCard
 
 _AMD, _NVIDIA = "1002", "10de"
 _THOR = "2b00"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sources:
     """What was seen, each source by itself."""
 
@@ -49,9 +50,7 @@ def _merge(found: list[Device], said: Device, place: int | None) -> None:
     if place is None:
         found.append(said)
         return
-    values = {
-        field.name: getattr(said, field.name) for field in dataclasses.fields(Device) if getattr(said, field.name)
-    }
+    values = {field.name: getattr(said, field.name) for field in fields(Device) if getattr(said, field.name)}
     found[place] = dataclasses.replace(found[place], **values)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage, Provenance
 
 
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
     OTHER_REASON = "other reason"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """One distribution that is not locked as it was; `old` is None where it is new, `new` where it is gone."""
 
@@ -43,7 +43,7 @@ class Change:
         return self.kind is Kind.OTHER_BYTES
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Difference:
     """All that is different between two locks."""
 

@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.lazily import dataclass
 from patchlock.places import Origin
 
 WITHOUT_PYPROJECT = ("setuptools>=40.8.0", "wheel")
@@ -16,7 +17,7 @@ WITHOUT_PYPROJECT = ("setuptools>=40.8.0", "wheel")
 Source: PEP 518; setuptools before 70.1 asks for wheel, whose work newer ones do themselves."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Constraint:
     """A bound on a distribution, for whoever asks for it; with `[[override]]`, one that replaces every other bound."""
 
@@ -28,7 +29,7 @@ class Constraint:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Exclusion:
     """A distribution that is left out, whoever asks for it."""
 
@@ -39,7 +40,7 @@ class Exclusion:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Newer:
     """An exception from the cut-off: a distribution whose files may be younger than the others."""
 
@@ -52,7 +53,7 @@ class Newer:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Build:
     """Distributions that may be built from an sdist; everything else must be a wheel."""
 
@@ -65,7 +66,7 @@ class Build:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """What one version of an allowed sdist, and its build, requires: nobody runs its `setup.py` to learn that."""
 
@@ -80,7 +81,7 @@ class Metadata:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PatchedDistribution:
     """A distribution that enters as the catalogue patches it, where upstream has not fixed it."""
 
@@ -91,7 +92,7 @@ class PatchedDistribution:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PolicyException:
     """A rule of `policy` that a lock does not follow."""
 
@@ -105,7 +106,7 @@ class PolicyException:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LockRules:
     """All rules of a profile, of an app, or of both."""
 

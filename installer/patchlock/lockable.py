@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock import requirement_sources
 from patchlock.errors import RequirementsError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 from patchlock.sources import SourceText, Undecodable, decode
 
@@ -31,7 +31,7 @@ Source: https://docs.github.com/repositories/working-with-files/using-files/down
 https://docs.gitlab.com/api/repositories/#get-file-archive"""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Objection:
     """A line that no lock can be made from."""
 
@@ -41,7 +41,7 @@ class Objection:
     remedy: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Pin:
     """A requirement that names its one file by address and sha256."""
 

@@ -23,6 +23,7 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import LockFormatError
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 
 FORMAT = 1
 """Raised when the meaning of a lockfile changes."""
@@ -33,7 +34,7 @@ _LINE = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Original:
     """The wheel of upstream that a wheel of ours is made from."""
 
@@ -45,7 +46,7 @@ class Original:
     """Ids of those that change something in it, in their order."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LockedPackage:
     """One distribution of a lock: exactly one file."""
 
@@ -72,7 +73,7 @@ class LockedPackage:
         return f"{pin} --hash=sha256:{self.sha256}" + (f" # {self.why}" if self.why else "")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Provenance:
     """What a lock was made from."""
 
@@ -98,7 +99,7 @@ class Provenance:
     """Of the file beside the lock that pins what builds its sdists; "" where nothing has to be built."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Lock:
     """A lockfile."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import datetime
 import re
 import tempfile
@@ -34,6 +33,7 @@ from patchlock.catalogue import Catalogue
 from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.fits import Platform
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.lockable import Pin
 from patchlock.lockfile import Lock, LockedPackage, Provenance
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """All that a lock is made from."""
 

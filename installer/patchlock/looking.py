@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ from patchlock.device_choice import Selected
 from patchlock.devices import Known, Unknown, identify, shown_name
 from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.fits import Accepted, Rejected
+from patchlock.lazily import dataclass
 from patchlock.pretended import Observed
 from patchlock.selection import Choice
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Look:
     """What was seen, and what follows from it."""
 

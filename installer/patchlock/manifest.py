@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import trees
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.model import Outcome
 from patchlock.trees import Tree
 
@@ -16,7 +17,7 @@ _FORMAT = 1
 _NAME = "manifest.json"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileRecord:
     """One patched file as it stood when patchlock had written it."""
 
@@ -33,7 +34,7 @@ class FileRecord:
     """Nanoseconds since 1970."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """What was last applied to a tree."""
 

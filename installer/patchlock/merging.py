@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from patchlock.checkout import git
+from patchlock.lazily import dataclass
 from patchlock.sources import SourceText, decode, encode
 
 LABELS = ("yours", "before", "patchlock")
 """What stands behind the markers of a conflict: the user's side, the common one, ours."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Joined:
     """The result of a merge."""
 

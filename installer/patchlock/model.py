@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -16,6 +15,7 @@ from packaging.version import Version
 from patchlock.check_kinds import Check, SmokeImport
 from patchlock.fits import Fit, Platform, Successor
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import LockRules
 from patchlock.needs import Need
 from patchlock.overlays import Overlay
@@ -48,7 +48,7 @@ BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, Out
 """Outcomes with which a patch is not applied, so that nothing may be installed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """One place in a file."""
 
@@ -58,7 +58,7 @@ class Site:
     """The line or expression as it stands there, for a message."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Refusal:
     """A place that an op found and will not touch."""
 
@@ -67,7 +67,7 @@ class Refusal:
     why: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Located:
     """What an op found in one file."""
 
@@ -96,7 +96,7 @@ class Ensure(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Expect:
     """How many places the author of a patch saw; 0 means "any number"."""
 
@@ -105,7 +105,7 @@ class Expect:
     """Another number than `sites` is ambiguous, not merely reported as new sites."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Patch:
     """One declared change with an id and a why; its `op` does the work."""
 
@@ -136,7 +136,7 @@ class Patch:
     """Compute kernels whose failure recommends it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What became of one patch in one file, or in the whole app where no file is named."""
 
@@ -149,7 +149,7 @@ class Outcome:
     """A clause for a person; "" where the kind says it all."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileChange:
     """One file before and after all patches."""
 
@@ -161,7 +161,7 @@ class FileChange:
     """Of a file that the patches make; others stay as they are."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Patched:
     """The result of all patches over all sources."""
 
@@ -176,7 +176,7 @@ class Patched:
 # --- catalogue --------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedWheel:
     """One wheel of an index, as the index answered."""
 
@@ -192,7 +192,7 @@ class RecordedWheel:
     """When the index took it, an RFC 3339 time; "" where that is not known."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedSdist:
     """One sdist that only this index has; what it requires stands in a [[metadata]] table."""
 
@@ -204,7 +204,7 @@ class RecordedSdist:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Keep:
     """Which wheels of an index are recorded."""
 
@@ -215,7 +215,7 @@ class Keep:
     platforms: tuple[Platform, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedIndex:
     """An index answer kept in the catalogue, so that uv can lock from it offline."""
 
@@ -228,7 +228,7 @@ class RecordedIndex:
     sdists: tuple[RecordedSdist, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """A kind of machine that we support."""
 
@@ -263,7 +263,7 @@ class Profile:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class EmbeddedUpstream:
     """A miniature upstream that lives in the catalogue and becomes a git clone at install."""
 
@@ -275,7 +275,7 @@ class EmbeddedUpstream:
     """When that commit says it was made: RFC 3339, UTC; also the default cut-off of locks."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class GitUpstream:
     """A public repository."""
 
@@ -286,7 +286,7 @@ class GitUpstream:
 Upstream = EmbeddedUpstream | GitUpstream
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """How the app is started, from its folder in the clone."""
 
@@ -298,7 +298,7 @@ class Launch:
     """What a person does next, or ""."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RefusedPair:
     """A pair that cannot be, and why."""
 
@@ -309,7 +309,7 @@ class RefusedPair:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SharedSet:
     """Patches and rules against one common disease, for any app that names the set."""
 
@@ -324,7 +324,7 @@ class SharedSet:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class App:
     """An upstream application that we patch."""
 

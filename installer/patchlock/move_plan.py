@@ -11,6 +11,7 @@ from patchlock import merging, standing, trees
 from patchlock.checkout import git
 from patchlock.errors import UnsafePathError
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.standing import Standing
 from patchlock.trees import Entries, Tree
 
@@ -31,7 +32,7 @@ class Plan:
     """All files that the move may write, and a killed one may have been writing."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _States:
     """All the commits whose files may stand in the tree without being an edit of the user's."""
 

@@ -8,7 +8,6 @@ move leaves each file in one of two known states, so the next move finishes it, 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from patchlock import move_plan, staging, standing, trees
 from patchlock.checkout import git
 from patchlock.errors import SourceConflictError
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.move_plan import Plan
 from patchlock.standing import Standing
 from patchlock.trees import Tree, commit_of
@@ -25,7 +25,7 @@ APPLIED, PENDING, _PASSED, _BEFORE, ABORTED = "applied", "pending", "passed", "b
 _RECORD = "conflicts.json"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Moved:
     """What a move did, by path from the root of the tree."""
 

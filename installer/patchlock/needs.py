@@ -8,6 +8,8 @@ from typing import Literal
 
 from packaging.specifiers import SpecifierSet
 
+from patchlock.lazily import dataclass
+
 Kind = Literal["program", "library", "file", "driver", "variable", "rule"]
 
 KINDS: Mapping[str, str] = {
@@ -25,7 +27,7 @@ RULES = ("ascii-paths", "no-store-python", "unscanned-folder")
 """ASCII alone in the folders of an install; no Python of the Microsoft Store; no virus scanner that removes a file."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Resource:
     """Something that a machine may have or lack."""
 
@@ -53,7 +55,7 @@ class Resource:
         return self.find.get(os, self.find.get("any", ()))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Need:
     """One thing that an app or a profile needs of a machine."""
 

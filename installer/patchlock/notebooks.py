@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from patchlock import json_places
 from patchlock.json_places import Node, Text
+from patchlock.lazily import dataclass
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.ops import OPS, PYTHON_OPS
 from patchlock.sources import Edit, SourceText, splice
@@ -34,7 +35,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Cell:
     strings: tuple[Text, ...]
     """The elements of `source`, or the one string that it is."""
@@ -43,7 +44,7 @@ class _Cell:
     text: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Notebook:
     """The Python cells of a notebook, joined."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 from patchlock import nvidia_cards, process
 from patchlock.errors import PatchlockError
 from patchlock.hosts import Failure
+from patchlock.lazily import dataclass
 from patchlock.machine_files import Files
 from patchlock.nvidia_cards import NvidiaAnswer
 
@@ -20,7 +20,7 @@ _PROC = "proc/driver/nvidia"
 _OF_WSL = "usr/lib/wsl/lib/nvidia-smi"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answered:
     """An answer, or none, and what failed on the way to it."""
 

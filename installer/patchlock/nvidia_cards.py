@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from patchlock.lazily import dataclass
 
 COLUMNS = ("name", "uuid", "pci.bus_id", "pci.device_id", "compute_cap", "driver_version", "memory.total")
 """What nvidia-smi is asked for. Source: `nvidia-smi --help-query-gpu`."""
@@ -15,7 +16,7 @@ _ARCH = re.compile(r"sm_\d{2,3}")
 _ADDRESS = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NvidiaCard:
     """One card; what its driver does not say is empty."""
 
@@ -32,7 +33,7 @@ class NvidiaCard:
     """Bytes; a Jetson has none of its own."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NvidiaAnswer:
     """What NVML, or nvidia-smi, says."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from patchlock.errors import CatalogueError, Problem, UsageError, nearest
+from patchlock.lazily import dataclass
 from patchlock.model import App, Outcome, Patch
 from patchlock.planning import APPLIED
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Option:
     """What can be chosen with `--with`: all patches that share one name."""
 
@@ -24,7 +24,7 @@ class Option:
     """Ids."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Choice:
     """What a person says on a command line; names in the order in which he gives them."""
 

@@ -20,12 +20,13 @@ from patchlock import addresses, installed, ranges, uv, wheelhouse
 from patchlock.errors import PatchlockError
 from patchlock.fits import Platform
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 
 _PINNED = re.compile(r"^([A-Za-z0-9._-]+)==\S+ --hash=sha256:([0-9a-f]{64})$", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """Why it cannot be said what the wheel has."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
+from patchlock.lazily import dataclass
 from patchlock.places import Origin
 
 SDK, PACKAGES, FOLDER = "{sdk}", "{packages}", "{folder}"
 """What the value of a variable may name: the folder of the SDK, site-packages, and the overlay's own folder."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OverlayLibrary:
     """One library, either a member of the archive or a file of the SDK."""
 
@@ -27,7 +27,7 @@ class OverlayLibrary:
     """Whether it is loaded; others only lie there for those that are."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sdk:
     """Something that a person has installed on the machine, and without which an overlay does not work."""
 
@@ -42,7 +42,7 @@ class Sdk:
     """What a person does to get it, a clause."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Overlay:
     """An archive of libraries, which of them are loaded under which names, and what they need."""
 
@@ -94,7 +94,7 @@ def picked(overlay: Overlay) -> dict[str, tuple[str, ...]]:
     return found
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Found:
     """Where an SDK is, or where it is not."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
+
+from patchlock.lazily import dataclass
 
 MANAGERS: Mapping[str, str] = {
     # Source for each: the manual page of the program, or the home page of the project.
@@ -50,7 +51,7 @@ _ONE_AT_A_TIME = frozenset({"winget"})
 """With `--id`, winget takes one package. Source: https://learn.microsoft.com/windows/package-manager/winget/install"""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class System:
     """An operating system, as far as installing something on it goes."""
 
@@ -75,7 +76,7 @@ class System:
         return self.release.get("PRETTY_NAME") or self.release.get("NAME") or self.os
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Way:
     """How something is installed: packages of a manager, or a command of its own."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from patchlock import planning
 from patchlock.fits import Platform
+from patchlock.lazily import dataclass
 from patchlock.model import App, Profile
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """How one app stands on one platform of a profile; all by name."""
 
@@ -26,7 +26,7 @@ class Standing:
     """Of what is refused: where that can be read."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """One reason for which a pair, or some platforms of it, cannot be."""
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 
 from patchlock import build_constraints, planning
 from patchlock.errors import RefusedError
 from patchlock.fits import Platform
+from patchlock.lazily import dataclass
 from patchlock.model import App, Profile
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Pair:
     """One lock to be: an app on a profile on a platform."""
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from patchlock import notebooks, targets
 from patchlock.errors import PatchError
+from patchlock.lazily import dataclass
 from patchlock.model import (
     BLOCKING,
     FileChange,
@@ -111,7 +112,7 @@ def require_complete(patched: Patched, where: str) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Result:
     outcomes: tuple[Outcome, ...]
     failures: tuple[str, ...] = ()

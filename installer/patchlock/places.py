@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
+from patchlock.lazily import dataclass
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where in the catalogue something was written, for messages and for `# via` comments."""
 

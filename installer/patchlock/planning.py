@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from patchlock.check_kinds import SmokeImportCheck
 from patchlock.errors import RefusedError
 from patchlock.fits import Platform
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.model import App, FileChange, Outcome, OutcomeKind, Patch, Patched, Profile
 from patchlock.ops import requirements
@@ -25,7 +25,7 @@ APPLIED = frozenset(
 """Outcomes with which a patch has changed a file."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """All that an install needs to know before it touches anything."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from packaging.version import InvalidVersion, Version
 
 from patchlock import package_managers
+from patchlock.lazily import dataclass
 from patchlock.needs import Need, Resource
 from patchlock.package_managers import System, Way
 
@@ -41,7 +42,7 @@ GIT = Resource(
 # --- facts ------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sighting:
     """What was seen of a resource on this machine."""
 
@@ -58,7 +59,7 @@ class Sighting:
 NOTHING = Sighting(where="")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Interpreter:
     """The Python that the environment will be made from."""
 
@@ -67,7 +68,7 @@ class Interpreter:
     """`conda`, `store` (Microsoft's), or "" where it makes no difference."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PythonDownload:
     """There is none of that version here, and uv will fetch one."""
 
@@ -78,7 +79,7 @@ class PythonDownload:
     """Where it will lie."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoPython:
     """There is none of that version here, and none may or can be fetched."""
 
@@ -93,7 +94,7 @@ class NoPython:
 Python = Interpreter | PythonDownload | NoPython
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Folder:
     """A folder that an install writes to."""
 
@@ -104,7 +105,7 @@ class Folder:
     """What kind of drive it lies on where that matters: `network`, `OneDrive`, `Windows` (seen from WSL); else ""."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All that is known about a machine before an install touches it."""
 
@@ -127,7 +128,7 @@ class Facts:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One thing that is not as it should be."""
 

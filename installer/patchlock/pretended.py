@@ -13,6 +13,7 @@ from patchlock import hosts
 from patchlock.errors import UsageError, nearest
 from patchlock.fit_tables import ARCH
 from patchlock.hosts import Device, Host, Node, Recording
+from patchlock.lazily import dataclass
 
 VARIABLE = "PATCHLOCK_HOST"
 OVERRIDES: Mapping[str, str] = {
@@ -40,7 +41,7 @@ _LARGEST = 4 << 20
 _NODES = {"gfx": ("/dev/kfd",), "sm_": ("/dev/nvidiactl",)}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Observed:
     """A machine, and by what it is pretended."""
 

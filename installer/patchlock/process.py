@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import shlex
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from patchlock.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
+from patchlock.lazily import dataclass
 
 _NOT_INHERITED = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR"),
@@ -55,7 +55,7 @@ _GET = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Completed:
     """A program that ended with exit code 0, or with one that the caller allowed."""
 

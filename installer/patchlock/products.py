@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
 import tomllib
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from patchlock import whole_files
 from patchlock.generations import Installation
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 _LEDGER = "products.json"
 """In the folder of an installation: path from the clone's root → sha256 of each file that is or will be ours."""
@@ -127,7 +127,7 @@ def _digest(path: Path) -> str:
 # --- what a generation has --------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class InTreeFiles:
     """What was built into the tree for a generation, and from which files; paths are from the clone's root."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from patchlock.expectations import Judged
+from patchlock.lazily import dataclass
 from patchlock.proofs import Proof, Verdict
 
 FORMAT = 1
@@ -17,7 +17,7 @@ _NOISE = 0.5
 """Milliseconds that make no difference, whatever the factor."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """All kernels that were run, on all devices."""
 

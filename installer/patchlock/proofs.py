@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 import re
 import signal
 from collections.abc import Mapping
 from typing import Any, Literal
+
+from patchlock.lazily import dataclass
 
 
 class Verdict(enum.Enum):
@@ -28,7 +29,7 @@ class Verdict(enum.Enum):
     """The worst: nothing says so."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Ended:
     """How the process of a kernel ended, as its parent saw it."""
 
@@ -56,7 +57,7 @@ class Ended:
     """Bytes of memory that it had at most, as far as was seen."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Proof:
     """One kernel on one device."""
 

@@ -18,6 +18,7 @@ from patchlock.errors import MetadataMissingError, PatchlockError, PolicyError, 
 from patchlock.explaining import Explanation, Tried
 from patchlock.fits import Platform
 from patchlock.gathering import Request
+from patchlock.lazily import dataclass
 from patchlock.locking import Order
 from patchlock.model import Profile, SharedSet
 from patchlock.proposals import document
@@ -35,7 +36,7 @@ source = "https://github.com/triton-lang/triton#compatibility"
 """
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Trying:
     """Where and for what locks are tried."""
 
@@ -54,7 +55,7 @@ class Trying:
     sets: Mapping[str, SharedSet]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Locked:
     """What became of the lock of one pair."""
 

@@ -15,6 +15,7 @@ from patchlock import cloning, index_answers, requirement_sources, uv
 from patchlock.catalogue import Catalogue
 from patchlock.cloning import Clone
 from patchlock.errors import RequirementsError, UsageError
+from patchlock.lazily import dataclass
 from patchlock.model import Outcome, Profile
 from patchlock.ops.requirements import DropRequirement, RenameRequirement
 from patchlock.policy.fitting import only_sdists
@@ -37,7 +38,7 @@ from patchlock.sources import SourceText, decode
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What a person asked for."""
 
@@ -53,7 +54,7 @@ class Wanted:
     """The requirement file that is meant."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Proposed:
     """A proposal, and how its patches came out."""
 

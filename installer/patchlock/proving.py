@@ -17,6 +17,7 @@ from patchlock.contained import Task, Where, Workshop
 from patchlock.errors import ProgramMissingError, UsageError
 from patchlock.expectations import Expectation, Judged
 from patchlock.generations import Installation
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.proof_reports import Report
 from patchlock.proofs import Ended, Proof, Verdict
@@ -30,7 +31,7 @@ _PATIENCE = 2
 """After so many hangs on one device nothing more is tried on it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What has to be proved of an environment."""
 
@@ -46,7 +47,7 @@ class Wanted:
     """Only the most telling kernel of torch, on the first device; a machine without a device is told, not failed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Proved:
     """What was found."""
 

@@ -8,7 +8,6 @@ what has to be asked, the answer counts only if that is the same, byte for byte;
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import glob
 import hashlib
 import json
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from patchlock import process, uv, whole_files
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     import subprocess
@@ -33,7 +33,7 @@ _HERE = "\0"
 """Stands in a kept question where its folder's address was; no text that uv reads can have it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """What uv found."""
 
@@ -83,7 +83,7 @@ def _texts(folder: Path) -> dict[str, str]:
     }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Started:
     """A question that uv is working at."""
 
@@ -105,7 +105,7 @@ class Ahead:
         self._started: dict[str, _Started] = {}
 
     @contextlib.contextmanager
-    def asked_again(self, apps: Sequence[str], profile: str | None, platform: str | None) -> Iterator[None]:
+    def asked_again(self, apps: Sequence[str], profile: str | None, platform: str | None) -> Iterator[Ahead]:
         """Ask again what was asked last time, as many questions at once as the machine can serve; end those left.
 
         Args:
@@ -129,7 +129,7 @@ class Ahead:
                     self._started[kept.relative_to(self._kept).with_suffix("").as_posix()] = _Started(
                         folder=folder, digest=digest(folder), child=child
                     )
-            yield
+            yield self
 
     @property
     def started(self) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from patchlock import interpreters, machine, needs, preflight, sightings
 from patchlock.errors import NotReadyError
 from patchlock.gathering import Request
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.preflight import Facts, Finding, Interpreter, PythonDownload
 
@@ -20,7 +21,7 @@ Source: the tables of contents of the wheels of four apps' locks for Windows (98
 _PARTIAL = "environments/123456789012-10/Lib/site-packages/"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Readiness:
     """What was found, and what the environment is made with."""
 

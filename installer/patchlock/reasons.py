@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Mapping
 
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 
 _MOST = 8
 """Chains that are told; torch and numpy have hundreds."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Reason:
     """What the comment of one line says."""
 
@@ -28,7 +28,7 @@ class Reason:
     """Which kind of file was chosen: `wheel cp311-cp311-win_amd64`, `sdist`."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Chain:
     """One way from a requirement down to a distribution."""
 

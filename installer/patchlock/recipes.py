@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.lazily import dataclass
 from patchlock.places import Origin
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GB = 1_000_000_000
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Jobs:
     """How many compilers run at once, from the memory that there is."""
 
@@ -42,7 +42,7 @@ class Jobs:
         return max(1, min(max(fitting, self.least), self.most, processors))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How one distribution is built from its sdist."""
 
@@ -70,7 +70,7 @@ class Recipe:
     origin: Origin
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class InTree:
     """An extension that an app keeps in its own tree and builds there."""
 

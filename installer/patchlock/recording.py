@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import hashlib
 import re
 import tempfile
@@ -20,6 +19,7 @@ from patchlock import download, index_pages, records
 from patchlock.errors import DownloadError, HashMismatchError, IndexAnswerError, RecordChangedError, UsageError
 from patchlock.identities import Sha256
 from patchlock.index_pages import Listed
+from patchlock.lazily import dataclass
 from patchlock.model import Keep, RecordedIndex, RecordedWheel
 from patchlock.records import Change, Kind
 
@@ -35,7 +35,7 @@ _AT_ONCE = 8
 Tell = Callable[[str], None]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Refreshed:
     """What an index has now."""
 
@@ -44,7 +44,7 @@ class Refreshed:
     """Against the record, the refused files among them."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Found:
     """A wheel that can be recorded, or why not."""
 

@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from patchlock.identities import Sha256
 from patchlock.index_pages import Listed
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 from patchlock.model import Keep, RecordedIndex, RecordedWheel
 from patchlock.platforms import wheel_rank
@@ -38,7 +39,7 @@ class Kind(enum.Enum):
     """The index says too little about it; it is not recorded."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """One line of what a refresh finds."""
 
@@ -104,7 +105,7 @@ def _changed(old: RecordedWheel, new: RecordedWheel) -> list[Change]:
     return [Change(kind=kind, filename=new.filename, detail=detail) for kind, detail in found]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Name:
     """What a file name says, however it is spelled."""
 
@@ -119,7 +120,7 @@ def _name_of(package: LockedPackage) -> _Name | None:
     return _Name(package.name, package.version, parse_tag(found[1])) if found else None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Strange:
     """A wheel of a lock that has other bytes than are known under its name."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -23,17 +22,18 @@ from patchlock.errors import (
 )
 from patchlock.gathering import Request
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.policy import Rules
 from patchlock.questions import Ahead
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """The cut-off stays as the lock has it; that of upstream's commit, where upstream has moved or there is no lock."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Until:
     """One cut-off for all distributions."""
 
@@ -41,7 +41,7 @@ class Until:
     """RFC 3339 in UTC; `commit` for the date of upstream's commit, whose day the authors had in mind; "" for none."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Upgraded:
     """Some distributions may be as new as now, the others stay."""
 
@@ -174,7 +174,7 @@ def _bounds(
             return date, {}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """How a lock stands."""
 

@@ -30,6 +30,7 @@ from patchlock.gathering import Request
 from patchlock.generations import CheckRecord, Receipt
 from patchlock.inspection import names
 from patchlock.install import Progress, working
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.verifying import Seen
 
@@ -37,7 +38,7 @@ _ROUNDS = 2
 """Environments built at most: the second where uv's cache turns out to have damage that the old one did not have."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Repaired:
     """What a repair did."""
 

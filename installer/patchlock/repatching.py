@@ -14,6 +14,7 @@ from patchlock import checkout, manifest, merging, moving, patching, planning, s
 from patchlock.checkout import git
 from patchlock.errors import CommandFailedError, NotPatchedError, UpstreamError
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 from patchlock.manifest import Manifest
 from patchlock.model import Outcome, OutcomeKind, Patched
 from patchlock.moving import Moved
@@ -24,7 +25,7 @@ _MADE = "made"
 """A ref, as those of `moving`: the newest patched commit."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Applied:
     """What was done to a tree."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 import urllib.parse
@@ -11,6 +10,7 @@ from collections.abc import Collection, Iterator
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.lazily import dataclass
 from patchlock.sources import SourceText
 
 _CONTINUATION = re.compile(r"\\+(?:\r\n|\r|\n|\Z)")
@@ -47,7 +47,7 @@ _REQUIREMENT_OPTIONS = frozenset({"--config-settings", "--global-option", "--has
 _EDITABLE_OPTIONS = frozenset({"--config-settings", "--editable"})
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Span:
     """The characters `start` (included) to `end` (excluded) of a `SourceText.text`."""
 
@@ -55,7 +55,7 @@ class Span:
     end: int
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RequirementLine:
     """A requirement that says which distribution it is for."""
 
@@ -74,7 +74,7 @@ class RequirementLine:
     has_hash: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LocationLine:
     """A URL or a path that does not say which distribution it is."""
 
@@ -85,7 +85,7 @@ class LocationLine:
     editable: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OptionLine:
     """Options for the whole file, such as `-r`, `-c` and `--index-url`."""
 
@@ -95,7 +95,7 @@ class OptionLine:
     """In file order: long name with its dashes, and value or ""."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class EmptyLine:
     """A blank line, or nothing but a comment."""
 
@@ -103,7 +103,7 @@ class EmptyLine:
     span: Span
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Head:
     """What is certain of a line that cannot be read: a plain name, and where its specifier would stand."""
 
@@ -117,7 +117,7 @@ class Head:
     has_hash: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unreadable:
     """A line that pip would refuse, or would read in a way that cannot be told from the file alone."""
 

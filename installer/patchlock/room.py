@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from patchlock.lazily import dataclass
+
 _BLOCK = 512
 """Bytes of `st_blocks`, whatever the file system's own blocks are (POSIX)."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Room:
     """What removing a folder does to the room on a disk."""
 

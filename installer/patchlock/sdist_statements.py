@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import email.parser
 import re
 import tomllib
@@ -15,6 +14,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import WITHOUT_PYPROJECT
 from patchlock.model import Refusal
 from patchlock.ops import requirement_formats
@@ -39,7 +39,7 @@ Source: `get_requires_for_build_wheel` of each; setuptools adds `setup_requires`
 _HATCH_HOOKS = re.compile(r"^\[+tool\.hatch\.build\..*hooks", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sdist:
     """One sdist, as an index or a requirement names it."""
 
@@ -53,7 +53,7 @@ class Sdist:
         return f"{self.name} {self.version}" if self.version is not None else self.name
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Statement:
     """What the static files of an sdist say."""
 

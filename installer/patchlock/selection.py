@@ -12,6 +12,7 @@ from patchlock.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.fits import Accepted, Outline, Rejected
 from patchlock.fitting import Attempt, attempt, called, counted, missing
 from patchlock.hosts import Host
+from patchlock.lazily import dataclass
 from patchlock.platforms import GLIBC_FLOOR, platform_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 NOTHING: Mapping[str, str] = {}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Choice:
     """A profile for a machine, and what a person should know about it."""
 

@@ -12,6 +12,8 @@ import tokenize
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
+
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 _PYTHON = frozenset({".py", ".pyw", ".pyi"})
@@ -23,7 +25,7 @@ _BOMS = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceText:
     """A file of upstream, decoded.
 
@@ -50,7 +52,7 @@ class SourceText:
         return (0, *(match.end() for match in _NEWLINE.finditer(self.text)))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Undecodable:
     """A file that cannot be read as text and written back unchanged."""
 
@@ -58,7 +60,7 @@ class Undecodable:
     why: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Edit:
     """Replace the characters `start` (included) to `end` (excluded) of a `SourceText.text`."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -11,11 +10,12 @@ from pathlib import Path, PurePosixPath
 from patchlock import trees
 from patchlock.checkout import blobs, git
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 
 _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unmerged:
     """The three versions of a file that git could not merge; None where one has no such file."""
 
@@ -25,7 +25,7 @@ class Unmerged:
     is_executable: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Standing:
     """What the user's branch is built on."""
 

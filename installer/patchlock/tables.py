@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from patchlock.errors import Problem, nearest
+from patchlock.lazily import fields
 from patchlock.places import Origin
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class Table:
                 hints[field.name],
                 None if field.default is dataclasses.MISSING else field.default,
             )
-            for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+            for field in fields(cls)
         }
         if len(self._report.problems) > known:
             return None

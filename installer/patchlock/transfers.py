@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
+
+from patchlock.lazily import dataclass
 
 _MB = 1_000_000
 _NAMED = 2
@@ -14,7 +15,7 @@ _SOON = 1.0
 """Seconds before which a speed says nothing."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Transfer:
     """One file on its way."""
 
@@ -26,7 +27,7 @@ class Transfer:
     is_running: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Moment:
     """How much had come at some time."""
 

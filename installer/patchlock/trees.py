@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from patchlock import mutex
 from patchlock.checkout import blobs, git
 from patchlock.errors import UnsafePathError
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
@@ -20,7 +20,7 @@ _REFS = "refs/patchlock"
 _LOCK = "lock"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Tree:
     """A folder of the user's with upstream's files, and the repository that remembers what we did there."""
 
@@ -45,7 +45,7 @@ class Tree:
         return self.is_clone or (self.repository / "HEAD").is_file()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One regular file of a commit."""
 

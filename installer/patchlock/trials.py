@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from patchlock import notebooks, patching, targets
+from patchlock.lazily import dataclass
 from patchlock.model import BLOCKING, Ensure, Located, Op, Outcome, OutcomeKind, Patch, Patched
 from patchlock.sources import SourceText
 
@@ -24,7 +25,7 @@ _FIRST = (
 """Which outcome stands for a patch that has several."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """Files before and after one patch."""
 
@@ -129,7 +130,7 @@ def _before(by_id: Mapping[str, Patch], name: str) -> set[str]:
 # --- over time --------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
     """Neighbouring commits in which the same became of a patch."""
 
@@ -168,7 +169,7 @@ class Survival:
             self.runs.append(Run(what=verdict.what, first=commit, last=commit, commits=1))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What became of one patch in one commit."""
 

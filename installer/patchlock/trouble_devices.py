@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 
 from patchlock.devices import Known, Unknown, shown_name
+from patchlock.lazily import dataclass
 from patchlock.tables import Table
 from patchlock.troubles import Facts, Test
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Wanted:
     """What a device must be; what is None or empty is not asked."""
 

@@ -6,7 +6,6 @@ Source: the shape of the catalogue in AMD's rocm-cli (https://github.com/ROCm/ro
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
@@ -14,6 +13,7 @@ from packaging.utils import NormalizedName
 
 from patchlock.devices import Known, Unknown
 from patchlock.hosts import Recording
+from patchlock.lazily import dataclass
 from patchlock.policy.values import Family
 
 Confidence = Literal["possible", "likely", "certain"]
@@ -33,7 +33,7 @@ NEEDS: Mapping[str, str] = {
 """What a remedy can ask for → what that means."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """All that signs are looked for in."""
 
@@ -53,7 +53,7 @@ Test = Callable[[Facts], str | None]
 """Says what was seen, in words; "" where it holds and is no evidence by itself; None where it does not hold."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Condition:
     """Tests that must hold together."""
 
@@ -69,7 +69,7 @@ class Condition:
         return tuple(words for words in found if words)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Sign:
     """One thing that speaks for a trouble."""
 
@@ -80,7 +80,7 @@ class Sign:
     condition: Condition
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Remedy:
     """What to do, and how to see that it helped."""
 
@@ -98,7 +98,7 @@ class Remedy:
     proof_shell: Shell
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Trouble:
     """One entry of the catalogue."""
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from patchlock import cases, checkout, histories, optional_patches, patching, trials
 from patchlock.catalogue import Catalogue
 from patchlock.errors import UsageError, nearest
+from patchlock.lazily import dataclass
 from patchlock.model import App, EmbeddedUpstream, Patch
 from patchlock.trials import Survival
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What a maintainer asked for."""
 
@@ -28,7 +29,7 @@ class Wanted:
     every: bool = False
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class TriedCase:
     """One case and what is wrong with it."""
 
@@ -37,7 +38,7 @@ class TriedCase:
     problems: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Tried:
     """All that was found out about the patches of an app."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import dataclasses
 import errno
 import functools
 import gzip
@@ -22,6 +21,7 @@ from typing import IO, cast
 from patchlock import member_names
 from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError
+from patchlock.lazily import dataclass
 
 _BLOCK = 1024 * 1024
 _LONGEST_READ = 16 * 1024 * 1024
@@ -44,7 +44,7 @@ _DAMAGED = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """What an honest archive stays below."""
 
@@ -57,7 +57,7 @@ class Limits:
     small: int = 64 * 1024**2
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Entry:
     name: str
     size: int

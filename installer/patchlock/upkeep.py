@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from patchlock.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
 from patchlock.generations import Installation, Receipt
 from patchlock.install import Progress, clear, working
+from patchlock.lazily import dataclass
 from patchlock.room import Room
 
 
@@ -61,7 +61,7 @@ def _earlier(request: Request) -> Receipt:
     return earlier[0]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Pruned:
     """What was removed, or would be."""
 
@@ -119,7 +119,7 @@ def _is_used(installation: Installation, name: str) -> bool:
     return environments.is_used(generations.generation(installation, name))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Left:
     """What an uninstall leaves."""
 

@@ -5,13 +5,13 @@ Of a clone they are those of a commit; of any other folder they are kept as a co
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from patchlock import merging, moving, patching, standing, targets, trees
 from patchlock.identities import CommitId, Sha256
+from patchlock.lazily import dataclass
 from patchlock.model import Patch, Patched
 from patchlock.trees import Tree
 
@@ -24,7 +24,7 @@ _LARGEST = 8_000_000
 """Bytes; a larger file of a folder that is no clone is a model or an archive, not source."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PatchSet:
     """The patches that a tree shall have."""
 

@@ -17,6 +17,7 @@ from patchlock.errors import LockFormatError
 from patchlock.generations import Receipt
 from patchlock.identities import Sha256
 from patchlock.inspection import Contents, Deviation
+from patchlock.lazily import dataclass
 from patchlock.ledger import Laid, Ledger
 from patchlock.lockfile import Lock
 
@@ -27,7 +28,7 @@ _SHOWN = 3
 """Findings in one line for a person; --json has all."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """What was found without running anything of the environment."""
 
@@ -38,7 +39,7 @@ class Seen:
     """What is no damage, and worth knowing."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where the wheels of a generation can be asked."""
 

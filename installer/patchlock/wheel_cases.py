@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.resources
 import json
 import os
@@ -13,13 +12,14 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import process
 from patchlock.errors import CommandFailedError, PatchError
+from patchlock.lazily import dataclass
 
 _PATIENCE = 60.0
 """Seconds for all cases of one wheel together."""
 _CONTROL = "control_"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CaseResult:
     """What one case did."""
 

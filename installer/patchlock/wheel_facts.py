@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import dataclasses
 import json
 import re
 import tempfile
@@ -24,6 +23,7 @@ from packaging.version import Version
 from patchlock import index_answers, ranges
 from patchlock.errors import NetworkError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 from patchlock.policy.fitting import of_version
 from patchlock.policy.owners import roots, suspects
@@ -43,7 +43,7 @@ _SCHEMES = {"purelib": "", "platlib": "", "scripts": "../bin/", "data": "../", "
 """Folder in `<wheel>.data` → where its files go, from site-packages (PEP 427)."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where the file of a locked package lies."""
 
@@ -54,7 +54,7 @@ class Place:
     """False for a vendor's host, which a lock never depends on."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Known:
     filename: str
     roots: frozenset[str]

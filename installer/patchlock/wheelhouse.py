@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from packaging.version import Version
 from patchlock import mutex
 from patchlock.errors import BusyError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 FOLDER = "wheels"
 """Of the cache."""
@@ -20,7 +20,7 @@ _KEY = 16
 """Digits of a sha256 that name the folder of its file."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LocalWheel:
     """A wheel that lies on this machine."""
 
@@ -58,7 +58,7 @@ def listing(wheels: LocalWheels) -> str:
 # --- housekeeping -----------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unneeded:
     """A file of the wheelhouse that no generation was made from, or what has come of one."""
 

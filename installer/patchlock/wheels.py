@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from patchlock.errors import HashMismatchError, WheelError
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 _FORMAT = "1"
 """Raised when `repack` writes other bytes for the same input, so that no name ever stands for two files."""
@@ -30,7 +31,7 @@ _HASHES = {"sha256", "sha384", "sha512"}
 _OURS = "patchlock"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Member:
     """One file of a wheel."""
 
@@ -39,7 +40,7 @@ class Member:
     is_executable: bool
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wheel:
     """A wheel whose files are all listed in its RECORD with the hash that they have."""
 
@@ -57,7 +58,7 @@ class Wheel:
         return {m.path: m.data for m in self.members if m.path.parts[0] != self.info}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PackedWheel:
     """A wheel of ours."""
 

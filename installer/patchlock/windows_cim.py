@@ -6,9 +6,9 @@ reach: WSL, and systems that imitate Windows.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
+from patchlock.lazily import dataclass
 from patchlock.windows_records import DISPLAY_CLASS, Plugged
 
 _PROPERTIES = "Name,PNPDeviceID,DriverVersion,ConfigManagerErrorCode,AdapterRAM,InfFilename"
@@ -31,7 +31,7 @@ PATIENCE = 5.0
 _BASIC_INF = "display.inf"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """The display devices that are plugged in, by CIM."""
 
@@ -40,7 +40,7 @@ class Answer:
     """The largest AdapterRAM, bytes; it has 32 bits and ends at 4 GB."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Garbage:
     """Output that is no answer."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from patchlock import hiding, nvidia, process
 from patchlock.hosts import Failure
+from patchlock.lazily import dataclass
 from patchlock.nvidia_cards import NvidiaAnswer
 from patchlock.windows_records import Told
 
@@ -24,7 +24,7 @@ _SANE = 1 << 44
 """Bytes: no card has 16 TB."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a driver says."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
+
+from patchlock.lazily import dataclass
 
 Value = str | int | bytes | tuple[str, ...]
 """One value of the registry: REG_SZ, REG_DWORD and REG_QWORD, REG_BINARY, REG_MULTI_SZ."""
@@ -23,7 +24,7 @@ _PCI = re.compile(
 _DRIVER_KEY = re.compile(rf"^{re.escape(DISPLAY_CLASS)}\\(\d{{4}})$", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PciId:
     """What a card is, in lower-case hexadecimal digits; "" where it does not say."""
 
@@ -32,7 +33,7 @@ class PciId:
     revision: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Plugged:
     """A display device that is plugged in, as Windows' configuration manager or its CIM describes it."""
 
@@ -57,7 +58,7 @@ class Plugged:
         return found[1] if found else ""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Told:
     """One card, by its driver."""
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from patchlock import hiding, host_variables, windows_cards, windows_facts
 from patchlock.hosts import Failure, Host
+from patchlock.lazily import dataclass
 from patchlock.windows_records import Plugged, Registry, Told
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Seen:
     """What one look at a Windows machine gave; what was not seen is empty."""
 

@@ -11,6 +11,7 @@ import pytest
 from miniature import World, wheel
 
 from patchlock import questions
+from patchlock.cli import at_once
 from patchlock.errors import PatchlockError
 
 PAIR = "mini/tiny.here"
@@ -124,3 +125,31 @@ def test_answers_are_those_of_now(world: World, folder: Path, tmp_path: Path) ->
     new = wheel(world.wheels, "beta", "9.0")
     page.write_text(f'<!DOCTYPE html><a href="{new.as_uri()}#sha256={"0" * 64}">{new.name}</a>')
     assert 'version = "9.0"' in _ask(cache, folder).pylock
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("lock mini", 1),
+        ("lock", 1),
+        ("lock mini --profile tiny --platform here --json", 1),
+        ("lock --explain 0 mini", 1),
+        ("lock mini --profile other", 0),
+        ("lock mini --check", None),
+        ("lock mini --upgrade", None),
+        ("lock mini --as-of now", None),
+        ("lock mini --profile", None),
+        ("lock mini --profile --json", None),
+        ("lock mini --profile=tiny", None),
+        ("lock mini --help", None),
+        ("--json lock mini", None),
+        ("check", None),
+    ],
+)
+def test_only_a_plain_lock_asks_ahead(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, count: int | None
+) -> None:
+    _ask(tmp_path / "cache", folder)
+    monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
+    with at_once.asked_ahead(words.split()) as ahead:
+        assert (None if ahead is None else len(ahead.started)) == count

@@ -10,13 +10,14 @@ from patchlock import patching
 from patchlock.authoring.drafts import Draft, NamedEnsure
 from patchlock.authoring.files import FileDrafts, Likeness, drafts_for, likeness
 from patchlock.authoring.texts import addition
+from patchlock.lazily import dataclass
 from patchlock.model import Patch
 from patchlock.sources import SourceText, decode
 
 Files = Mapping[PurePosixPath, bytes]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Written:
     """A patch, with what its checks are called."""
 
@@ -24,7 +25,7 @@ class Written:
     ensures: tuple[NamedEnsure, ...]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Authored:
     """What became of the edits of a tree."""
 

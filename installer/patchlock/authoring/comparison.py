@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
+
+from patchlock.lazily import dataclass
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Replaced:
     """An expression became another one."""
 
@@ -20,7 +21,7 @@ class Replaced:
     """`function`, `Class.method` or ""."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Removed:
     """A statement that was nothing but a call is gone."""
 
@@ -28,7 +29,7 @@ class Removed:
     scope: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Returned:
     """A function returns at once now."""
 
@@ -37,7 +38,7 @@ class Returned:
     value: ast.expr | None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """Something else changed."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from patchlock.ensures import ENSURES
+from patchlock.lazily import dataclass
 from patchlock.model import Ensure, Expect, Op, Patch
 from patchlock.ops import OPS
 from patchlock.places import Origin
@@ -20,7 +20,7 @@ SOURCE = "TODO: a link that shows the trouble"
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Draft:
     """One op that does some of an edit."""
 

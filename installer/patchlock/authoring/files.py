@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from patchlock import patching
 from patchlock.authoring import declared_changes, guards, python_changes, requirement_changes, texts
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures
+from patchlock.lazily import dataclass
 from patchlock.model import BLOCKING, Refusal
 from patchlock.ops.syntax import parse
 from patchlock.sources import SourceText, Undecodable, decode
@@ -25,7 +26,7 @@ class Likeness(enum.Enum):
     OTHER = "something else"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileDrafts:
     """What makes one file what the user made of it."""
 

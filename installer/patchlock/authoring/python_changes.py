@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterable, Iterator
 
 from patchlock.authoring import comparison, guards
 from patchlock.authoring.comparison import Change, Removed, Replaced, Returned
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.lazily import dataclass
 from patchlock.model import Op
 from patchlock.ops.syntax import Module
 
@@ -16,7 +16,7 @@ _TOO_LONG = 160
 """Characters of a pattern that nobody would want to read."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Recognised:
     """What could be said of a file's changes."""
 
@@ -55,7 +55,7 @@ def _optional(module: Module, package: str) -> Iterator[Draft]:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sayer:
     """Finds an op for a change, and the fewest words that mean no other place of the file."""
 

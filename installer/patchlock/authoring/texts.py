@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from patchlock.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.lazily import dataclass
 from patchlock.sources import SourceText
 
 _CONTEXTS = (3, 8, 20)
@@ -93,7 +93,7 @@ def proofs(before: str, after: str) -> tuple[NamedEnsure, ...]:
     return tuple(found)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Run:
     """Neighbouring lines that changed."""
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from patchlock import __version__
 from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, from_os
+
+if TYPE_CHECKING:
+    from patchlock.questions import Ahead
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
@@ -91,7 +95,10 @@ def main(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
         plain = at_once.read(arguments)
-        return _by_click(arguments, command, as_json) if plain is None else at_once.answer(plain)
+        if plain is not None:
+            return at_once.answer(plain)
+        with at_once.asked_ahead(arguments) as ahead:
+            return _by_click(arguments, command, as_json, ahead)
     except PatchlockError as error:
         return fail(error, command, as_json)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
@@ -110,14 +117,14 @@ def main(arguments: Sequence[str]) -> int:
         return fail(_bug(error, arguments), command, as_json)
 
 
-def _by_click(arguments: list[str], command: str, as_json: bool) -> int:
+def _by_click(arguments: list[str], command: str, as_json: bool, ahead: Ahead | None) -> int:
     import click
 
     from patchlock.cli.commands import patchlock
     from patchlock.cli.output import echo, fail_usage
 
     try:
-        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
+        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False, obj=ahead)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
         return USAGE_OR_BUG

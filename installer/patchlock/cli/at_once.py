@@ -1,31 +1,72 @@
-"""Answer `detect` without click where it is asked in the plain way: reading click takes longer than the answer does."""
+"""Begin without click where a command is given in the plain way.
+
+Reading click takes longer than the answer of `detect` does; and while it is read, uv can work already for `lock`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patchlock.questions import Ahead
 
 _FLAG = "--json"
-_OPTIONS = ("--why-not", "--catalogue")
+_DETECT = ("--why-not", "--catalogue")
+_LOCK = ("--profile", "--platform", "--source", "--catalogue", "--explain", "--accept-changed")
+"""Options that change nothing of what is asked for the pairs."""
 
 
 def read(arguments: Sequence[str]) -> dict[str, str] | None:
-    """Read the plain ways to ask for `detect`: each option with its value, in words of their own.
+    """Read the plain ways to ask for `detect`: each option with its value.
 
     Returns:
         Option → its value, None for everything else, which click reads and judges.
     """
-    if not arguments or arguments[0] != "detect":
+    plain = _plain(arguments, "detect", _DETECT)
+    if plain is None or plain[0]:
         return None
-    read = {"--catalogue": os.environ.get("PATCHLOCK_CATALOGUE", "")}
+    read = {"--catalogue": os.environ.get("PATCHLOCK_CATALOGUE", "")} | plain[1]
+    return None if read["--catalogue"] and not Path(read["--catalogue"]).is_dir() else read
+
+
+def asked_ahead(arguments: Sequence[str]) -> contextlib.AbstractContextManager[Ahead | None]:
+    """Let uv work at what `lock` asked it last time for the same pairs; None for everything but a plain `lock`."""
+    plain = _plain(arguments, "lock", _LOCK)
+    if plain is None:
+        return contextlib.nullcontext()
+    from patchlock import questions
+    from patchlock.cli import folders
+
+    apps, given = plain
+    return questions.Ahead(folders.cache()).asked_again(apps, given.get("--profile"), given.get("--platform"))
+
+
+def _plain(
+    arguments: Sequence[str], command: str, options: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, str]] | None:
+    """Read a command line that begins with the command and has each option and its value in words of their own.
+
+    Returns:
+        The words that are no options, and option → its last value; None for a command line of another kind.
+    """
+    if list(arguments[:1]) != [command]:
+        return None
+    free: list[str] = []
+    read: dict[str, str] = {}
     words = iter(arguments[1:])
     for word in words:
-        value = word if word == _FLAG else next(words, "") if word in _OPTIONS else ""
+        if not word.startswith("-"):
+            free.append(word)
+            continue
+        value = word if word == _FLAG else next(words, "") if word in options else ""
         if not value or (value.startswith("-") and word != _FLAG):
             return None
         read[word] = value
-    return None if read["--catalogue"] and not Path(read["--catalogue"]).is_dir() else read
+    return tuple(free), read
 
 
 def answer(read: dict[str, str]) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.cli.output import Live, Plain, Silent
@@ -23,7 +24,7 @@ _SHOWN = 8
 """Lines of uv's words, or of a conflict that could not be narrowed down; --json has all."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Told:
     """What is said of one pair."""
 

@@ -12,6 +12,7 @@ import click
 
 from patchlock.cli import output
 from patchlock.errors import PatchlockError
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.cross_check import Disagreement
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from patchlock.hosts import Host
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Opinion:
     """What one tool says about one lock."""
 
@@ -29,7 +30,7 @@ class _Opinion:
     """Whether a disagreement means that the lock is wrong: a reader must agree, another resolver need not."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Line:
     pair: str
     packages: int = 0

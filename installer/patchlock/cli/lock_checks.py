@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +9,14 @@ from typing import TYPE_CHECKING
 from patchlock import checked_locks
 from patchlock.cli import conflicts, options
 from patchlock.errors import LockFormatError
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
     from patchlock.gathering import Request
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Line:
     """One pair in the table at the end."""
 

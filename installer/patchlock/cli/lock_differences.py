@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 
 from patchlock.cli import output
 from patchlock.errors import PatchlockError
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.gathering import Request
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from patchlock.relocking import CutOff
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Line:
     """One pair: what is different, or why that cannot be said."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from patchlock.errors import UsageError
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.gathering import Request
     from patchlock.relocking import CutOff
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Mode:
     """What is asked for instead of writing locks."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
 import time
 from collections.abc import Mapping
@@ -96,20 +95,15 @@ def lock_command(
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     _require_wheels(accept)
-    from patchlock import questions
-
-    ahead = questions.Ahead(options.cache())
-    as_before = not (check or upgrade or packages or as_of or mode.is_any)
-    with ahead.asked_again(apps, profile, platform) if as_before else contextlib.nullcontext():
-        cut_off = _cut_off(upgrade, packages, as_of)
-        opened, requests = _opened(catalogue, apps, profile, platform, source)
-        code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
-        if code is not None:
-            return code
-        if check:
-            return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
-        progress = output.progress(as_json)
-        lines = _lock_all(requests, cut_off, ahead, progress, accept)
+    cut_off = _cut_off(upgrade, packages, as_of)
+    opened, requests = _opened(catalogue, apps, profile, platform, source)
+    code = lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
+    if code is not None:
+        return code
+    if check:
+        return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
+    progress = output.progress(as_json)
+    lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = conflicts.tell(stuck, cut_off, explain, progress) if stuck and explain else {}
     return _tell(lines, told, check=check, as_json=as_json)
@@ -231,13 +225,13 @@ def _opened(
 def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
-    ahead: Ahead,
     progress: output.Silent | output.Plain | output.Live,
     accept: tuple[str, ...],
 ) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
     from patchlock import questions, uv
 
+    ahead: Ahead = click.get_current_context().obj or questions.Ahead(options.cache())
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=questions.at_once()) as pool:
         waiting = {

@@ -11,6 +11,7 @@ import click
 from patchlock.cli import authoring, clones, options, output
 from patchlock.cli.apps import outcome_data, outcome_lines
 from patchlock.cli.distributions import wheel_command
+from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
     from patchlock.gathering import Request, Upstream
@@ -80,7 +81,7 @@ def status_command(
     return 1 if blocked else 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Looked:
     """What patching gives, and how it stands in the tree that was looked at."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from patchlock.ensures.python import _aliases, _calls, _check_name, _names, _tree
+from patchlock.lazily import dataclass
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOGGING = frozenset({"debug", "info", "warning", "warn", "error", "print"})
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Disabled:
     """A function does nothing but return a value, after a line in the log at most.
 
@@ -57,7 +57,7 @@ class Disabled:
         return is_none
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Guarded:
     """A function leaves on a condition before it does anything but import, or leave on another one.
 
@@ -96,7 +96,7 @@ class Guarded:
         return False
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Argument:
     """Every live call of a function passes a keyword argument with this value, and there is such a call.
 
@@ -146,7 +146,7 @@ class Argument:
         return any(not isinstance(key, ast.Constant) or key.value == self.argument for key in node.keys)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class HasStatement:
     """Statements stand somewhere, one behind the other; beside each live call of a function, if one is named.
 

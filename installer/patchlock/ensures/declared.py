@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import configparser
-import dataclasses
 import re
 import tomllib
 import warnings
@@ -12,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Literal
 
+from patchlock.lazily import dataclass
+
 BUILD = "build-system.requires"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """One requirement in a list."""
 
@@ -28,7 +29,7 @@ class Declared:
     """In Poetry's case, the key."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """Why a file cannot be checked, a clause."""
 

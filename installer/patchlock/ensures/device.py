@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from patchlock.ensures.without_cuda import Around, Machine, device_in, name_of
+from patchlock.lazily import dataclass
 
 _ASKED = re.compile(r"cuda(:\d*)?(%[dsi]|\{0?\})?")
 _BEARABLE = re.compile(
@@ -36,7 +36,7 @@ _OTHER_THINGS = re.compile(
 _THROUGH = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Starred, ast.Await)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class WithoutCuda:
     """The file asks for no CUDA device, and calls nothing of `torch.cuda` that fails without one.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileIs:
     """The file has exactly these bytes."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from patchlock.ensures.imported import unguarded_imports
 from patchlock.ensures.notebook import code_of
+from patchlock.lazily import dataclass
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Variables = Mapping[str, list[ast.expr]]
 """What is assigned to each name."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ImportsWithout:
     """The file can be imported where a package is not installed, as far as its own imports go.
 
@@ -44,7 +44,7 @@ class ImportsWithout:
             return ("it is nested too deeply to be checked",)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoCall:
     """No live call of a function is left, whatever the file calls it.
 
@@ -82,7 +82,7 @@ class NoCall:
         return all(text in told or text.replace('"', "'") in told for text in self.mentions)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Calls:
     """At least one live call of a function is there.
 
@@ -115,7 +115,7 @@ class Calls:
         return True
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoString:
     """No string of the file, docstrings apart, is equal to a value."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.ensures.declared import BUILD, UNLOADABLE, Declared, Reader, Unknown, reader
 from patchlock.ensures.text import UNREADABLE, decoded
 from patchlock.ensures.translated import of_conda, of_poetry
+from patchlock.lazily import dataclass
 
 # Where pip splits lines, less U+0085, which in a file that is not UTF-8 is the ellipsis of Windows.
 _LINE_END = re.compile(r"\r\n|[\r\n\v\f\x1c-\x1e\u2028\u2029]")
@@ -23,7 +23,7 @@ _QUOTED = re.compile(r"^([\"'])(.*)\1$")
 _ARCHIVE = re.compile(r"\.(?:whl|zip|tgz|tar(?:\.\w+)?)$", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class HasRequirement:
     """A distribution is required, and everywhere with exactly this specifier and without a URL."""
 
@@ -46,7 +46,7 @@ class HasRequirement:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoRequirement:
     """A distribution is not required, neither by name nor by a URL or path that names it."""
 
@@ -62,7 +62,7 @@ class NoRequirement:
         return tuple(f"{mention.place} still asks for {self.name}: `{mention.text}`" for mention in mentions)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Mention:
     place: str
     """A line, or a list."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from patchlock.ensures import reading
+from patchlock.lazily import dataclass
 
 _STARTING = frozenset(
     {
@@ -55,7 +55,7 @@ _Texts = dict[str, str]
 """What each name may hold: all its words, one alternative a line."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoRunTimePip:
     """No live call of the file installs, downloads or removes packages, whatever the installer and the spelling.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import tomllib
 from pathlib import PurePosixPath
 
 from patchlock.ensures.text import UNREADABLE, decoded
+from patchlock.lazily import dataclass
 
 _NOT_STRUCTURED = "is no .toml, .json, .yaml or .yml file, the only ones whose keys can be checked"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class HasKey:
     """A key has exactly this value.
 
@@ -43,7 +43,7 @@ class HasKey:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NoKey:
     """A key is not there."""
 
@@ -58,7 +58,7 @@ class NoKey:
         return tuple(f"the key {_shown(self.key)} is still there: {value!r}" for value in _at(content, self.key))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Unchecked:
     why: str
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import dataclasses
 import re
 from pathlib import PurePosixPath
+
+from patchlock.lazily import dataclass
 
 _COOKIE = re.compile(rb"\A(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -14,7 +15,7 @@ UNREADABLE = "the file is not text in an encoding that can be told from its byte
 """The problem of a file for which `decoded` has no answer."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Contains:
     """A text stands in the file at least once."""
 
@@ -32,7 +33,7 @@ class Contains:
         return () if _unified(self.text) in _unified(text) else (f"{_shown(self.text)} is missing",)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Lacks:
     """A text stands nowhere in the file."""
 

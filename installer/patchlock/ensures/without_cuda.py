@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import bisect
-import dataclasses
 import re
 from collections.abc import Iterable, Iterator
+
+from patchlock.lazily import dataclass
 
 _DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
 _SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
 _QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Around:
     """An expression with the nodes around it, innermost first."""
 

@@ -16,13 +16,14 @@ from packaging.licenses import InvalidLicenseExpression, canonicalize_license_ex
 from packaging.utils import NormalizedName
 
 from patchlock import __version__
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.model import App, EmbeddedUpstream
 
 _Json = dict[str, object]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class AppliedPatch:
     """A patch that has changed something."""
 

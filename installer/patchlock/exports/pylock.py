@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 from collections.abc import Mapping
 
@@ -13,6 +12,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.fits import Platform
+from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
 
 _SYSTEM = {"linux": "linux", "macos": "darwin", "windows": "win32"}
@@ -20,7 +20,7 @@ _MACHINE = {"amd64": "AMD64"}
 """As `platform.machine()` says it, where that is not as we do."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Located:
     """Where the one file of a locked distribution lies."""
 

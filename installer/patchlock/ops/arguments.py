@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, Refusal, Site
 from patchlock.ops import pattern as patterns
 from patchlock.ops.blocks import ambiguous, why_not
@@ -27,7 +27,7 @@ _MULTI = re.compile(r"[\r\n#]")
 _ANYWHERE = -1
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SetArgument:
     """Give every call of a function a keyword argument with this value, or none with `remove`.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops.syntax import Module, is_string_statement, parse, same
 from patchlock.sources import Edit, splice
@@ -21,7 +21,7 @@ _COMPOUND = (
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Code:
     """Statements to put somewhere, without indentation of their own."""
 
@@ -89,7 +89,7 @@ def parse_code(text: str) -> ast.Module | None:
         return None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Block:
     """A list of statements that are executed one after the other."""
 

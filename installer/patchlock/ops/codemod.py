@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.sources import SourceText
 
@@ -13,7 +14,7 @@ LONGEST = 600
 """Seconds."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Codemod:
     """Name a codemod; `codemods.bind` makes an op of it that runs in a process of its own.
 

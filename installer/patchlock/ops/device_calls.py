@@ -7,9 +7,9 @@ without CUDA lacks (`AssertionError`); compared with the source of the CPU build
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterable, Mapping
 
+from patchlock.lazily import dataclass
 from patchlock.ops.device_guards import dotted, last_name
 
 HARMLESS = frozenset(
@@ -93,7 +93,7 @@ TENSORS = frozenset(
 """Legacy tensor types; `torch.cuda.FloatTensor(…)` fails, `torch.FloatTensor` is its twin on the CPU."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Names:
     """What the imports of a file call PyTorch."""
 

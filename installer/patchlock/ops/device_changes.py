@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
-import dataclasses
 
+from patchlock.lazily import dataclass
 from patchlock.ops.syntax import Module, item_ranges, parse_expression
 from patchlock.sources import Edit
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """One node and what takes its place."""
 

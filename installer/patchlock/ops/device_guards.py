@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+
+from patchlock.lazily import dataclass
 
 _KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
 KINDS = frozenset(_KINDS.split("|"))
@@ -63,7 +64,7 @@ def kind_of(node: ast.AST) -> str:
             return ""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Guards:
     """What a test says, on a machine where another device than CUDA is chosen.
 

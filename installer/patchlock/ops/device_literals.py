@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.ops import device_calls
 from patchlock.ops.device_guards import KINDS, guards_of
@@ -16,7 +17,7 @@ from patchlock.sources import SourceText, splice
 _DEVICE = re.compile(r"([a-z]+)(:\d+)?")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DeviceLiterals:
     """Make a file choose the machine's device where it assumes CUDA, and guard what fails without CUDA.
 

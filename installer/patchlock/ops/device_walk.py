@@ -8,13 +8,14 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from patchlock.lazily import dataclass
 from patchlock.ops.device_guards import Guards, ends, last_name
 
 _Test = ast.If | ast.IfExp | ast.While
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Spot:
     """A node and what stands around it."""
 
@@ -59,7 +60,7 @@ class Lines:
         return self._before[min(last, len(self._before) - 1)] > self._before[first - 1]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Walk:
     """A walk with what is known of tests."""
 

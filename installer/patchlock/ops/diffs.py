@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bisect
 import codecs
-import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops import hunks as unified
 from patchlock.ops.hunks import Hunk, HunkLine
@@ -21,7 +21,7 @@ _CLEARLY = 4
 """A place is taken among several if all others are this many times as far from the stated line."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class UnifiedDiff:
     r"""Apply the hunks of a diff where their text stands, wherever that is; there is no fuzz.
 
@@ -85,7 +85,7 @@ class UnifiedDiff:
         return chosen[0].hunks if chosen else ()
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class AddFile:
     r"""Make a file that upstream does not have.
 
@@ -178,7 +178,7 @@ def _place(lines: _Lines, hunk: Hunk) -> tuple[int, bool] | str:
     return first.at, first.is_made
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Place:
     """Where the lines of a hunk stand, as they were before it or as they are after it."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from typing import Literal, assert_never
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import json_tree, toml_tree, yaml_tree
 from patchlock.ops.tree import Node, Step, Unparsable, line_at
@@ -16,7 +16,7 @@ Language = Literal["TOML", "JSON", "YAML"]
 _LANGUAGES: dict[str, Language] = {".toml": "TOML", ".json": "JSON", ".yaml": "YAML", ".yml": "YAML"}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Document:
     """A structured file."""
 
@@ -27,7 +27,7 @@ class Document:
     root: Node
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """Where a key leads."""
 
@@ -130,7 +130,7 @@ def find(document: Document, key: tuple[str, ...]) -> Place | Refusal:
     return Place(steps=tuple(steps), nodes=tuple(nodes), value=value, missing=())
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Several:
     why: str
 

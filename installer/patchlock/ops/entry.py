@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Callable, Sequence
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, Refusal, Site
 from patchlock.ops.blocks import Code, ambiguous, code, first, insertion, is_inline, parse_code, why_not
 from patchlock.ops.functions import Definition, check_name, is_generator, leaving, live, unknown
@@ -16,7 +16,7 @@ _Change = tuple[tuple[Edit, ...], list[ast.stmt]]
 """Edits, and the body that they give."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DisableFunction:
     """Replace a function's body, docstring apart, so that nothing of it runs; it stays what it is for its callers.
 
@@ -69,7 +69,7 @@ class DisableFunction:
         return ("import logging", f"logging.getLogger(__name__).warning({self.message!r})")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class GuardEntry:
     """Leave a function early on a condition, before it did anything.
 

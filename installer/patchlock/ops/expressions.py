@@ -6,6 +6,7 @@ import ast
 import dataclasses
 from collections.abc import Iterable, Iterator
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.ops import pattern as patterns
 from patchlock.ops.pattern import Capture, Captures, Pattern
@@ -13,7 +14,7 @@ from patchlock.ops.syntax import Module, Place, parse, parse_bare_expression, pa
 from patchlock.sources import Edit, SourceText, splice
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """What to look for and what to put there."""
 

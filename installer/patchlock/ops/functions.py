@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from patchlock.lazily import dataclass
 from patchlock.model import Refusal
 from patchlock.ops.blocks import Block, ambiguous, blocks
 
@@ -17,7 +17,7 @@ _SEVERAL_IN_ONE = frozenset({"setter", "getter", "deleter", "register"})
 _MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Definition:
     """A function that a name stands for."""
 

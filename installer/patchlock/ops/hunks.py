@@ -6,6 +6,8 @@ import dataclasses
 import re
 from typing import Literal
 
+from patchlock.lazily import dataclass
+
 _HEADER = re.compile(r"@@(?: -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*)?")
 _NO_NEWLINE = "\\"
 _SIGNS = {" ", "-", "+", _NO_NEWLINE}
@@ -20,7 +22,7 @@ _UNSAYABLE = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class HunkLine:
     """One line of a hunk."""
 
@@ -31,7 +33,7 @@ class HunkLine:
     """False: the diff says that there is no newline behind it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Hunk:
     """Some neighbouring lines before and after."""
 
@@ -53,7 +55,7 @@ class Hunk:
         return tuple(line for line in self.lines if line.sign != "-")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FileDiff:
     """The hunks for one file."""
 

@@ -10,6 +10,7 @@ import ast
 import dataclasses
 from collections.abc import Generator, Iterable, Iterator
 
+from patchlock.lazily import dataclass
 from patchlock.ops.handling import MISSING, Handlers, handler_of, is_exit, suppressed
 from patchlock.ops.knowledge import (
     Class,
@@ -33,7 +34,7 @@ _DEEPEST = 30
 """Calls within calls that are followed."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Step:
     """A statement that is executed while the file is imported."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, Refusal, Site
 from patchlock.ops import pattern as patterns
 from patchlock.ops.blocks import Block, Code, ambiguous, blocks, code, insertion, parse_code, why_not
@@ -18,7 +18,7 @@ _NEWLINE = re.compile(r"\r\n|\r")
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Spot:
     """Where statements belong."""
 
@@ -33,7 +33,7 @@ class _Spot:
     hug_next: bool = False
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class InsertStatement:
     """Put statements somewhere; the indentation and line ending are those of their neighbours.
 

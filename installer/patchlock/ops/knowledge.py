@@ -6,12 +6,13 @@ import ast
 import dataclasses
 from collections.abc import Iterable
 
+from patchlock.lazily import dataclass
 from patchlock.ops import absent
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Fixed:
     """A constant."""
 
@@ -20,7 +21,7 @@ class Fixed:
     """Of the handler that bound it where the package is missing; 0: it is always so."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class StandIn:
     """What stands for a name of the package, or a class that derives from it."""
 
@@ -28,7 +29,7 @@ class StandIn:
     is_derived: bool = False
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unbound:
     """A name that nothing binds where the package is missing."""
 
@@ -59,7 +60,7 @@ class Class:
         return next((code for base in self.bases if (code := base.method(name))), None)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Instance:
     """An object of a class of the file."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
 
+from patchlock.lazily import dataclass
 from patchlock.requirement_files import Span
 from patchlock.sources import Edit
 
@@ -13,7 +13,7 @@ _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{1,3}|N\{[
 _CHARACTER = re.compile(rf"{_ESCAPE}|''|.", re.DOTALL)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Literal:
     """A text and where each of its characters stands in the file."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from collections.abc import Iterable, Iterator
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal
 from patchlock.ops.guarding import guard, is_only_guarded
 from patchlock.ops.handling import MISSING, handler_of, only_gives_up
@@ -17,7 +17,7 @@ from patchlock.ops.unbearable import unbearable
 from patchlock.sources import Edit, SourceText
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OptionalImport:
     """Let a file be imported without a package: guard its imports, and let a use of it say what is missing.
 

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
+from patchlock.lazily import dataclass
 from patchlock.ops.syntax import Module, item_ranges, items_of, parse_bare_expression, parse_expression, same
 
 _STRING = "|".join(
@@ -29,7 +30,7 @@ _ONE = "_patchlock_one_"
 _REST = "_patchlock_rest_"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Capture:
     """What a metavariable stands for."""
 
@@ -58,7 +59,7 @@ Captures = Mapping[str, Capture]
 """By the metavariable's name."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Pattern:
     """A compiled pattern."""
 

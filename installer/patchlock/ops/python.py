@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located
 from patchlock.ops import pattern as patterns
 from patchlock.ops.expressions import Rule, is_telling, locate
@@ -12,7 +12,7 @@ from patchlock.ops.syntax import same
 from patchlock.sources import SourceText
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NeutraliseCall:
     """Replace each call that matches a pattern by a declared value; the function around it keeps its other work.
 
@@ -45,7 +45,7 @@ class NeutraliseCall:
         return locate(source, rule)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplaceExpression:
     """Replace each expression that matches a pattern; the outermost match first, then inside what it captured.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import yaml_tree
 from patchlock.ops.literals import Literal, bare, quoted
@@ -91,7 +91,7 @@ def _literal(text: str, span: Span, value: str) -> Literal | None:
     return bare(text, span) if text[span.start : span.end] == value else None
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CondaEntry:
     """A match specification of conda."""
 

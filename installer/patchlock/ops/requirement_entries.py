@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 from packaging.markers import Marker
@@ -10,6 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.lazily import dataclass
 from patchlock.ops.literals import Literal
 from patchlock.ops.requirement_lists import Doubt, Untouched
 from patchlock.requirement_files import Head, Line, LocationLine, RequirementLine, Span, Unreadable, parse_one
@@ -23,7 +23,7 @@ HASH_LOCKED = "the file is hash-locked; it must be locked again, not edited"
 _UNFIT = "the new text cannot stand between these quotation marks"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Stated:
     """A requirement as pip reads it, or at least its name."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 
 from packaging.requirements import Requirement
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import enclosed
 from patchlock.ops.literals import fitted
@@ -18,7 +18,7 @@ from patchlock.sources import Edit, SourceText
 _NO_PLACE = "there is no place for another requirement"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Brackets:
     """Strings between brackets and commas."""
 
@@ -45,7 +45,7 @@ class Brackets:
         return Addition(edit=edit, line=line, place="the end of the list")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Lines:
     """Items that each have their lines."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection
 from typing import Protocol
 
@@ -10,11 +9,12 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 
+from patchlock.lazily import dataclass
 from patchlock.model import Refusal
 from patchlock.sources import Edit
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Untouched:
     """Why something that was found cannot be edited; a clause."""
 
@@ -70,7 +70,7 @@ class Layout(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Addition:
     """Where a requirement is appended."""
 
@@ -81,7 +81,7 @@ class Addition:
     """In words."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RequirementList:
     """One list of requirements."""
 
@@ -92,7 +92,7 @@ class RequirementList:
     layout: Layout
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Doubt:
     """A line that cannot be told to be about a name."""
 
@@ -103,7 +103,7 @@ class Doubt:
     """It is a URL or a path that does not say what it installs; otherwise, it cannot be read."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """All that a file declares."""
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from packaging.requirements import Requirement
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops.literals import bare
 from patchlock.ops.requirement_entries import HASH_LOCKED, Stated, entry
@@ -29,7 +30,7 @@ def read(source: SourceText) -> Declared:
     return Declared(lists=(RequirementList(name="", entries=entries, layout=layout),), doubts=doubts)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _PipLayout:
     source: SourceText
     lines: tuple[Line, ...]

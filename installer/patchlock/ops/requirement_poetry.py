@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Mapping
 
@@ -11,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import enclosed, toml_tree
 from patchlock.ops.literals import Literal, quoted
@@ -36,7 +36,7 @@ def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str
     return RequirementList(name=name, entries=entries, layout=PoetryLayout(source=source, table=table))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PoetryEntry:
     """A key and its constraint."""
 
@@ -67,7 +67,7 @@ class PoetryEntry:
         return (Edit(start=self.key.start, end=self.key.end, text=_key(to.name)), *constraint)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class PoetryLayout:
     """A table with a header, or between braces."""
 

@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.ops.requirement_entries import requirement_text
 from patchlock.ops.requirement_formats import read
@@ -20,7 +21,7 @@ _Verdict = tuple[Edit, ...] | Untouched | None
 """What a requirement needs; None: it is already as the patch wants it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SetRequirement:
     """Give every requirement of a name exactly one specifier; name, extras, marker and comment stay as they are.
 
@@ -47,7 +48,7 @@ class SetRequirement:
         return entry.with_specifier(self.specifier)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DropRequirement:
     """Remove every requirement of a name; with its line, comment and hashes where it has them alone."""
 
@@ -65,7 +66,7 @@ class DropRequirement:
         return dataclasses.replace(located, edits=tuple(dict.fromkeys(edits)))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class AddRequirement:
     """Append a requirement to a list, in the list's own style.
 
@@ -115,7 +116,7 @@ class AddRequirement:
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RenameRequirement:
     """Replace every requirement of a name by another one.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops import broken, installing
 from patchlock.ops.executors import commands, guessed, kind_of, kind_of_name
@@ -18,7 +18,7 @@ _SAYS = "patchlock: not installed at run time: "
 _ROUNDS = 6
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RunTimePip:
     """Replace each call that installs, upgrades, downloads or removes packages while the app runs.
 
@@ -54,7 +54,7 @@ class RunTimePip:
             return Located(refusals=(_refusal(1, "an expression is nested too deeply to be read"),))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Hit:
     """A call that installs."""
 

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Literal
 
+from patchlock.lazily import dataclass
 from patchlock.ops.installing import FIRST_PARAMETER
 from patchlock.ops.syntax import Place
 
@@ -51,7 +52,7 @@ class Function:
     is_generator: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """A call, where it stands, and in which function."""
 
@@ -165,7 +166,7 @@ def _outwards(scope: Function | None) -> Iterator[Function]:
         scope = scope.parent
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bound:
     """What a name may stand for where it is read."""
 
@@ -219,7 +220,7 @@ def read(tree: ast.Module) -> Scopes:
     return scopes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Around:
     """What is around a node while a file is walked."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.ops import enclosed, toml_tree
 from patchlock.ops.documents import Document, Place, changed, find, literal, load, read, removed, same
@@ -13,7 +13,7 @@ from patchlock.requirement_files import Span
 from patchlock.sources import Edit, SourceText, splice
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SetKey:
     """Give a key one value; the key is made where only its last part is missing, its parents never.
 
@@ -60,7 +60,7 @@ class SetKey:
         return _proved(document, source, (added,), Span(start=added.start, end=added.start), wanted)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DeleteKey:
     """Remove a key with its value, or an item of a list; with its lines and their comments where it has them alone."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import bisect
-import dataclasses
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from patchlock.lazily import dataclass
 from patchlock.model import OutcomeKind, Refusal, Site
 from patchlock.sources import SourceText
 
@@ -20,7 +20,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 _PUNCTUATION = re.compile(r"#[^\r\n]*|[(),]")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
     """A parsed file; all offsets are characters of `source.text`."""
 
@@ -147,7 +147,7 @@ def same(left: ast.AST, right: ast.AST, instead: Mapping[int, object] | None = N
     return True
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """A node and what stands around it."""
 

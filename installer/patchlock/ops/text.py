@@ -6,6 +6,7 @@ import bisect
 import dataclasses
 import re
 
+from patchlock.lazily import dataclass
 from patchlock.model import Located, OutcomeKind, Refusal, Site
 from patchlock.sources import Edit, SourceText, splice
 
@@ -14,7 +15,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 _ANY_NEWLINE = r"(?:\r\n|\r|(?<!\r)\n)"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplaceText:
     r"""Replace every occurrence of a text.
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Literal
 
+from patchlock.lazily import dataclass
 from patchlock.requirement_files import Span
 
 Step = str | int
@@ -47,7 +48,7 @@ class Child:
     node: Node
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Unparsable:
     """A file that is not what its name says."""
 

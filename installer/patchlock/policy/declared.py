@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable
 from typing import Literal
 
 from packaging.utils import NormalizedName
 
+from patchlock.lazily import dataclass
 from patchlock.lock_rules import PolicyException
 from patchlock.lockfile import LockedPackage
 from patchlock.places import Origin
@@ -23,7 +23,7 @@ _DOES = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Declared:
     """A table of an app's file that is about one distribution."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 
 from patchlock.fits import Platform
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 from patchlock.lockfile import LockedPackage
 from patchlock.policy.naming import named
 from patchlock.policy.values import Facts, SharedFolder, Violation, WheelFile
@@ -25,7 +25,7 @@ _BESIDE = re.compile(
 """First part of a path that no app imports or runs from: whose bytes stand there is chance, and does no harm."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Shared:
     """Files that the same wheels all write."""
 

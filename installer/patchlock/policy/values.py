@@ -11,6 +11,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.identities import Sha256
+from patchlock.lazily import dataclass
 
 Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "unused"]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
@@ -19,7 +20,7 @@ Builds = Literal["same", "same-if-tagged", "any"]
 BUILDS: tuple[str, ...] = get_args(Builds)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Violation:
     """A rule that a lock breaks."""
 
@@ -37,7 +38,7 @@ class Violation:
 # --- tables of the catalogue ------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class MemberRow:
     """One version of a member of a family."""
 
@@ -47,7 +48,7 @@ class MemberRow:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Family:
     """Distributions that are linked against one version of another, their head."""
 
@@ -57,7 +58,7 @@ class Family:
     """Where the rows stand, from the catalogue's root."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class BrokenPair:
     """Two distributions that resolvers put together and that do not work together."""
 
@@ -70,7 +71,7 @@ class BrokenPair:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SharedFolder:
     """A folder that several distributions each write their own files into; known without asking any wheel."""
 
@@ -79,7 +80,7 @@ class SharedFolder:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordedWheelFacts:
     """What was found in one wheel, once for all."""
 
@@ -89,7 +90,7 @@ class RecordedWheelFacts:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ArchFree:
     """A distribution that no scan has to look into: its GPU code is not what an app runs, or its maker vouches."""
 
@@ -98,7 +99,7 @@ class ArchFree:
     source: str
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Rules:
     """All tables of `profiles/policy/`."""
 
@@ -112,7 +113,7 @@ class Rules:
 # --- facts about the wheels of one lock -------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class WheelFile:
     """One file as a wheel installs it."""
 
@@ -124,7 +125,7 @@ class WheelFile:
     """Bytes."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class IndexFile:
     """One file of a distribution as the index offers it now."""
 
@@ -135,7 +136,7 @@ class IndexFile:
     """The reason, or "" where none is given; None: it is not yanked."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What is known about the files of a lock; what is missing is unknown, and judged by no rule."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -11,6 +10,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock import shared_sets, targets
+from patchlock.lazily import dataclass
 from patchlock.model import Patch, SharedSet
 from patchlock.ops.requirements import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
 from patchlock.proposals.findings import Disease, Files, Finding, SetChoice
@@ -23,7 +23,7 @@ _OLD_GRADIO = Version("5.23")
 Source: https://github.com/gradio-app/gradio/issues/10792; METADATA of gradio 5.23.0"""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
     """A requirement where it stands."""
 
@@ -31,7 +31,7 @@ class Asked:
     found: Finding
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Tree:
     """What is known of a clone."""
 

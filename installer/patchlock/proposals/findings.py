@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from patchlock.authoring.assembly import Written
 from patchlock.identities import CommitId
+from patchlock.lazily import dataclass
 
 Files = Mapping[PurePosixPath, bytes]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """One place in upstream's files."""
 
@@ -25,7 +25,7 @@ class Finding:
         return f"{self.path}:{self.line}: {self.text}"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Disease:
     """One kind of trouble, and all places that have it."""
 
@@ -40,7 +40,7 @@ class Disease:
     """What the proposal does about it; a clause."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """A patch of the app's own, and why it is proposed."""
 
@@ -49,7 +49,7 @@ class Section:
     written: Written
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SetChoice:
     """A shared set that is taken."""
 
@@ -60,7 +60,7 @@ class SetChoice:
     """Patches that are left out."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RequirementFile:
     """A file that says what the app requires, and what speaks for or against it."""
 
@@ -71,7 +71,7 @@ class RequirementFile:
     """A clause."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Launching:
     """How the app seems to be started."""
 
@@ -82,7 +82,7 @@ class Launching:
     """Other commands that may be meant."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What the app's file says beside patches; each with where it was read."""
 
@@ -96,7 +96,7 @@ class Facts:
     """Modules whose import proves that the environment fits; the app's own last."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SystemNeed:
     """A program or library of the machine."""
 
@@ -106,7 +106,7 @@ class SystemNeed:
     found: Finding
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Proposal:
     """All of a proposed `app.toml`."""
 

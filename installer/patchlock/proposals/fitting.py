@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from patchlock import patching, shared_sets, targets, trials
 from patchlock.authoring.assembly import Written
 from patchlock.ensures import ENSURES
+from patchlock.lazily import dataclass
 from patchlock.model import BLOCKING, Outcome, Patch, SharedSet
 from patchlock.proposals.findings import Files, Section, SetChoice
 
@@ -18,7 +19,7 @@ _ROUNDS = 30
 _SHOWN = 4
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Fitted:
     """Patches that all apply, with what they promise."""
 

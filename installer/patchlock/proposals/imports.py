@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import warnings
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
 from patchlock.proposals.findings import Files, Finding
 from patchlock.sources import Undecodable, decode
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Import:
     """One absolute import."""
 

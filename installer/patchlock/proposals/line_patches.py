@@ -12,6 +12,7 @@ from packaging.utils import NormalizedName
 from patchlock import requirement_sources
 from patchlock.authoring.assembly import Written
 from patchlock.authoring.drafts import Draft, ensures, op, slug
+from patchlock.lazily import dataclass
 from patchlock.proposals.findings import Finding, Section
 from patchlock.requirement_files import Line
 from patchlock.sources import SourceText
@@ -20,7 +21,7 @@ PROCESSOR = ("cpu",)
 """Profiles for which what only CUDA has a use for is left out."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Repair:
     """One line, what is wrong with it, and what is proposed."""
 
@@ -33,7 +34,7 @@ class Repair:
     """Of the distribution, where the line says it."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Made:
     """Makes the patches of one line of a requirement file."""
 

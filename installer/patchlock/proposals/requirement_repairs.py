@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock import lockable, requirement_sources
+from patchlock.lazily import dataclass
 from patchlock.proposals.findings import Disease, Files, Finding, Section
 from patchlock.proposals.line_patches import PROCESSOR, Made, Repair
 from patchlock.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
@@ -40,7 +41,7 @@ _TORCH = ("torch", "torchaudio", "torchvision", "torchcodec", "torchtext")
 OnIndex = Callable[[NormalizedName], bool]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Repairs:
     """What is wrong with requirement lines, and the patches."""
 

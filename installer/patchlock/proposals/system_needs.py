@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
+from patchlock.lazily import dataclass
 from patchlock.proposals.findings import Files, Finding, SystemNeed
 from patchlock.proposals.imports import Import
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sign:
     name: str
     modules: tuple[str, ...]
