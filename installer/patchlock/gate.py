@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import py_compile
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,7 +37,11 @@ def put(environment: Path, python: Path) -> None:
         modules.append(packages / f"_patchlock_{kernel}.py")
         modules[-1].write_bytes(source.read_bytes())
     # Every start of Python reads them; compiling them each time would take longer than all the rest.
-    process.run(str(python), "-I", "-m", "py_compile", *map(str, modules), env=process.environment())
+    if os.path.realpath(python) == os.path.realpath(sys.executable):
+        for module in modules:
+            py_compile.compile(str(module), doraise=True)
+    else:
+        process.run(str(python), "-I", "-m", "py_compile", *map(str, modules), env=process.environment())
     (packages / "_patchlock_gate.pth").write_text(_STARTER, "utf-8")
     shims = folder(environment)
     shims.mkdir(exist_ok=True)
