@@ -4,10 +4,11 @@
 
 Each pair is locked with a warm cache by `patchlock lock` as a whole process, and by a bare `uv pip compile` in a folder
 that holds exactly what patchlock gives to uv: once asking the index whether its pages are still the same, as uv does by
-itself, and once offline. Then all pairs at once, beside the sum of the bare compiles divided by the cores; and
-`lock --check` of the whole catalogue. Locks are written to a copy of the catalogue. Each figure is the smallest of
-several runs, as noise only ever adds. The offline ratio of a single pair is mostly the start of Python and the import
-of patchlock's modules, which a native program like uv has no part in; a person waits for "asking".
+itself, and once offline. Where sdists have to be built, a lock pins what their builds require, too: that is another
+compile, and its time counts for uv as well. Then all pairs at once, beside the sum of the bare compiles divided by the
+cores; and `lock --check` of the whole catalogue. Locks are written to a copy of the catalogue. Each figure is the
+smallest of several runs, as noise only ever adds. The offline ratio of a single pair is mostly the start of Python and
+the import of patchlock's modules, which a native program like uv has no part in; a person waits for "asking".
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from patchlock import gathering, patched_requirements, relocking, resolver_input, uv
+from patchlock import building, gathering, locking, patched_requirements, relocking, resolver_input, uv
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
 from patchlock.model import App, GitUpstream
@@ -73,14 +74,22 @@ def as_fetched(cache: Path) -> None:
         repository.replace(repository.with_name(f"{repository.stem[:-13]}.git"))
 
 
-def prepare(request: Request, folder: Path) -> tuple[str, ...]:
-    """Write what uv is given for a pair into a folder, and name its arguments."""
+def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
+    """Write what uv is given for a pair into a folder of its own for each question, and name its arguments."""
     lock = relocking.current(request)
     assert lock is not None
     made = lock.provenance
     order = gathering.order(request, patched_requirements.read(request), made.as_of, made.newer)
-    folder.mkdir(parents=True)
-    return (*resolver_input.write(order, folder), "--python", sys.executable, *FORMAT)
+    names = [folder / "packages"]
+    builds = building.requirements(building.stated(lock.packages, order.rules), order.in_tree)
+    if builds:
+        names.append(folder / "builds")
+    for name in names:
+        name.mkdir(parents=True)
+    asked = [resolver_input.write(order, names[0])]
+    if builds:
+        asked.append(building.write(builds, locking.target(order), names[1]))
+    return [(name, (*words, "--python", sys.executable, *FORMAT)) for name, words in zip(names, asked, strict=True)]
 
 
 def best(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> float:
@@ -126,15 +135,14 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
     places = [folder / "bare" / str(number) for number in range(len(pairs))]
     asked = [prepare(request, place) for request, place in zip(pairs, places, strict=True)]
     as_fetched(folder / "cache")
-    for request, place, question in zip(pairs, places, asked, strict=True):
-        arguments = (str(uv.find()), "pip", "compile", *question)
+    for request, questions in zip(pairs, asked, strict=True):
         lock = relocking.current(request)
         assert lock is not None
         row = f"| {request.app.name} × {request.profile.name} × {request.platform.name} | {len(lock.packages)} "
         ours = (*patchlock, request.app.name, "--profile", request.profile.name, "--platform", request.platform.name)
         for offline in ("", "1"):
             mode = {**env, "UV_OFFLINE": offline} if offline else env
-            theirs = best(arguments, place, mode)
+            theirs = sum(best((str(uv.find()), "pip", "compile", *words), place, mode) for place, words in questions)
             bare[offline] += theirs
             took = best(ours, folder, mode)
             row += f"| {theirs:.2f} s | {took:.2f} s | {took / theirs:.2f} "
@@ -148,7 +156,7 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
         )
     lines.append(f"\n`lock --check` of the whole catalogue: {best((*patchlock, '--check'), folder, env):.2f} s.")
     if with_pip_tools:
-        lines.append(beside_pip_tools(pairs[0], folder / "bare" / "0", env))
+        lines.append(beside_pip_tools(pairs[0], places[0] / "packages", env))
     return lines
 
 

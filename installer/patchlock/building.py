@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,7 +55,7 @@ class Answers:
 
 def ahead(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor) -> Answers:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
-    asked = _asked(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
+    asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
     return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
 
 
@@ -80,9 +80,14 @@ def build_constraints_of(
     Raises:
         PatchlockError: as `resolve`.
     """
-    built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
-    metadata = tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
+    metadata = stated(packages, rules)
     return render(resolve(metadata, in_tree, target, answers), command) if metadata or in_tree else ""
+
+
+def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadata, ...]:
+    """Give what is written down of each sdist of a lock that will be built."""
+    built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
+    return tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
 
 
 def resolve(
@@ -105,7 +110,7 @@ def resolve(
     """
     from packaging.pylock import Pylock
 
-    asked = _asked(metadata, in_tree)
+    asked = requirements(metadata, in_tree)
     try:
         text = answers.answer.result() if answers.answer and asked == answers.asked else _ask(asked, target)
     except UnsatisfiableError as error:
@@ -128,7 +133,8 @@ def resolve(
     )
 
 
-def _asked(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple[str, ...]:
+def requirements(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple[str, ...]:
+    """Gather what the builds require, in PEP 508's words; sorted."""
     of_sdists = {str(requirement) for rule in metadata for requirement in rule.build}
     return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
 
@@ -136,17 +142,19 @@ def _asked(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple
 def _ask(asked: tuple[str, ...], target: Target) -> str:
     with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
         folder = Path(name)
-        (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
-        (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
-        uv.run(
-            *("pip", "compile", "build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
-            *("--python", sys.executable, "--python-version", str(target.profile.python)),
-            *("--python-platform", target.platform.uv),
-            *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
-            cwd=folder,
-            installing=False,
-        )
+        how = ("--python", sys.executable, "--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml")
+        uv.run("pip", "compile", *write(asked, target, folder), *how, cwd=folder, installing=False)
         return (folder / "pylock.toml").read_text(encoding="utf-8")
+
+
+def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ...]:
+    """Write what uv is asked for builds into an empty folder, and give the arguments of `uv pip compile`."""
+    (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
+    (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
+    return (
+        *("build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
+        *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
+    )
 
 
 def _config(target: Target) -> str:

@@ -111,7 +111,7 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
         concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
     ):
         folder = Path(name)
-        builds = building.ahead(order.rules, order.in_tree, _target(order), pool)
+        builds = building.ahead(order.rules, order.in_tree, target(order), pool)
         resolver_input.write(order, folder)
         judging.get_ready(order)  # uv is at work already, if it was asked ahead
         try:
@@ -124,7 +124,7 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
     packages = _chosen(order, answer, _askers(found.log, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
-    build = building.build_constraints_of(packages, order.rules, order.in_tree, _target(order), command, builds)
+    build = building.build_constraints_of(packages, order.rules, order.in_tree, target(order), command, builds)
     return Lock(
         provenance=Provenance(
             app=order.app.name,
@@ -208,7 +208,8 @@ def _chosen(
     return tuple(sorted(packages, key=lambda package: package.name))
 
 
-def _target(order: Order) -> building.Target:
+def target(order: Order) -> building.Target:
+    """Give what the builds of an order's sdists are for."""
     return building.Target(
         profile=order.profile,
         platform=order.platform,
