@@ -23,7 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from patchlock import building, gathering, locking, patched_requirements, relocking, resolver_input, uv
+from patchlock import building, gathering, locking, patched_upstream, relocking, resolver_input, uv
 from patchlock.catalogue import Catalogue
 from patchlock.gathering import Request
 from patchlock.model import App, GitUpstream
@@ -79,7 +79,7 @@ def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]
     lock = relocking.current(request)
     assert lock is not None
     made = lock.provenance
-    order = gathering.order(request, patched_requirements.read(request), made.as_of, made.newer)
+    order = gathering.order(request, gathering.asked(request, patched_upstream.read(request)), made.as_of, made.newer)
     names = [folder / "packages"]
     builds = building.requirements(building.stated(lock.packages, order.rules), order.in_tree)
     if builds:

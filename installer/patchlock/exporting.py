@@ -88,7 +88,8 @@ def as_dockerfile(request: Request, base: str = "") -> str:
 def applied(request: Request, upstream: Upstream) -> tuple[AppliedPatch, ...]:
     """List the patches that change the app's source, each with its own diff, in the order in which they go."""
     wanted = patching.for_profile(request.app.patches, request.profile.name)
-    return _steps(wanted, upstream.contents, upstream.seen)
+    given = gathering.sources(request, upstream.snapshot)
+    return _steps(wanted, given.contents, given.seen)
 
 
 def _of_distributions(request: Request, lock: Lock) -> dict[NormalizedName, tuple[AppliedPatch, ...]]:

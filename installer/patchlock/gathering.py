@@ -78,11 +78,17 @@ class Upstream:
     """The patched requirement files and all that they include."""
     raw: dict[PurePosixPath, bytes]
     """The same files before patching."""
+    patched: Patched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What the patches are applied to."""
+
     contents: dict[PurePosixPath, bytes]
     """All files that the patches may touch, before patching, by path from the app's folder."""
     seen: dict[PurePosixPath, bytes]
     """Files as the patches' author saw them that are not there any more; see `patching.apply`."""
-    patched: Patched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,23 +144,34 @@ def read_upstream(request: Request, fetched: checkout.Snapshot | None = None) ->
     app = request.app
     snapshot = fetched or fetch(request)
     wanted = patching.for_profile(app.patches, request.profile.name, request.chosen)
-    listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
-    texts = {path for path in listed if path.suffix in {".txt", ".in"}}
-    paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
-    contents = checkout.read(snapshot, sorted(paths), optional=sorted(texts))
-    gone = {path for patch in wanted for path in targets.missing(patch, listed)}
-    seen = checkout.read_known(snapshot, app.upstream.commit, gone)
-    patched = patching.apply(wanted, contents, seen)
-    after = contents | {change.path: change.after for change in patched.changes}
+    given = sources(request, snapshot)
+    patched = patching.apply(wanted, given.contents, given.seen)
+    after = given.contents | {change.path: change.after for change in patched.changes}
     included = lockable.included(app.requirement_files, after)
     optional_patches.require_same_lock(wanted, patched.outcomes, included)
     return Upstream(
         snapshot=snapshot,
         requirements={path: after[path] for path in included},
-        raw={path: contents[path] for path in included if path in contents},
-        contents=contents,
-        seen=seen,
+        raw={path: given.contents[path] for path in included if path in given.contents},
         patched=patched,
+    )
+
+
+def sources(request: Request, snapshot: checkout.Snapshot) -> Sources:
+    """Read the files of a commit that the patches, or a lock, want to see.
+
+    Raises:
+        UpstreamError: a file cannot be had.
+    """
+    app = request.app
+    wanted = patching.for_profile(app.patches, request.profile.name, request.chosen)
+    listed = checkout.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    texts = {path for path in listed if path.suffix in {".txt", ".in"}}
+    paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
+    gone = {path for patch in wanted for path in targets.missing(patch, listed)}
+    return Sources(
+        contents=checkout.read(snapshot, sorted(paths), optional=sorted(texts)),
+        seen=checkout.read_known(snapshot, app.upstream.commit, gone),
     )
 
 

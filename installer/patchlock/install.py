@@ -25,7 +25,7 @@ from patchlock import (
     moving,
     mutex,
     overlaying,
-    patching,
+    patched_upstream,
     planning,
     preloading,
     products,
@@ -37,7 +37,7 @@ from patchlock import (
 from patchlock.check_kinds import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.disk_room import Need
 from patchlock.errors import SourceConflictError, UsageError
-from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, read_upstream, require_fresh
+from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, require_fresh
 from patchlock.generations import CheckRecord, Installation, Receipt
 from patchlock.identities import CommitId, Sha256
 from patchlock.lazily import dataclass
@@ -141,8 +141,7 @@ class _Job:
 
 
 def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
-    upstream = read_upstream(request)
-    patching.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+    upstream = patched_upstream.read(request)
     require_fresh(request, lock, upstream)
     ref = f"refs/patchlock/{request.profile.name}"
     message = planning.commit_message(request.app, request.profile, upstream.patched.outcomes)

@@ -10,7 +10,7 @@ from typing import Literal
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import gathering, judging, lockable, lockfile, locking, patched_requirements, planning
+from patchlock import gathering, judging, lockable, lockfile, locking, patched_upstream, planning
 from patchlock.catalogue import Catalogue
 from patchlock.errors import (
     LockFormatError,
@@ -101,7 +101,7 @@ def order(request: Request, cut_off: CutOff) -> tuple[locking.Order, Mapping[Pur
         PatchlockError: as `resolve`, but for what only uv can say.
     """
     planning.require_possible(request.app, request.profile, request.platform)
-    asked = patched_requirements.read(request)
+    asked = gathering.asked(request, patched_upstream.read(request))
     as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
     return gathering.order(request, asked, as_of, newer), asked.raw
 

@@ -55,6 +55,9 @@ def _written_later(contents: Contents, seen: Mapping[str, os.stat_result]) -> It
     """
     for _, rows in contents.rows.values():
         linked = [(path, seen[path]) for path, _, _ in rows if path in seen and seen[path].st_nlink > 1]
+        written = [status.st_mtime for _, status in linked]
+        if not written or max(written) - min(written) <= _PAUSE:
+            continue  # in one go, as nearly always
         times = sorted((status.st_mtime, path, status.st_size) for path, status in linked)
         pauses = (n for n in range(1, len(times)) if times[n][0] > times[n - 1][0] + _PAUSE + times[n][2] / _SLOWEST)
         first = next(pauses, len(times))

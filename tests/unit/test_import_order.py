@@ -81,7 +81,7 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("cross_check", "revisions"), 2),
     **dict.fromkeys(("gathering", "providing", "relocking", "install", "upkeep", "trying", "distributions"), 3),
     **dict.fromkeys(
-        ("upstream_files", "repatching", "patch_sets", "patched_requirements", "meanwhile", "missing_wheels"), 3
+        ("upstream_files", "repatching", "patch_sets", "patched_upstream", "meanwhile", "missing_wheels"), 3
     ),
     **dict.fromkeys(("own_code", "questions", "resolver_input", "frames", "memory_use"), 2),
     **dict.fromkeys(("exporting", "holding", "patched_wheels"), 3),

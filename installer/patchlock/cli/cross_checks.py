@@ -72,7 +72,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
 
 
 def _ask(request: Request, host: Host) -> _Line:
-    from patchlock import cross_check, gathering, lockfile, patched_requirements, planning
+    from patchlock import cross_check, gathering, lockfile, patched_upstream, planning
 
     pair = f"{request.app.name} × {request.profile.name} × {request.platform.name}"
     try:
@@ -80,7 +80,7 @@ def _ask(request: Request, host: Host) -> _Line:
             return _Line(pair=pair, not_asked=reason)
         planning.require_possible(request.app, request.profile, request.platform)
         lock, _ = gathering.read_lock(request)
-        asked = patched_requirements.read(request)
+        asked = gathering.asked(request, patched_upstream.read(request))
         order = gathering.order(request, asked, lock.provenance.as_of, lock.provenance.newer)
         file = request.catalogue.lock_path(request.app, request.profile, request.platform)
         skipped = cross_check.no_counterpart(order)

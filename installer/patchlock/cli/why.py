@@ -105,9 +105,9 @@ def _lock_name(request: Request) -> str:
 
 
 def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[[str], None]) -> Newer:
-    from patchlock import alternatives, gathering, patched_requirements
+    from patchlock import alternatives, gathering, patched_upstream
 
-    asked = patched_requirements.read(request)
+    asked = gathering.asked(request, patched_upstream.read(request))
     order = gathering.order(request, asked, lock.provenance.as_of, lock.provenance.newer)
     return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
 

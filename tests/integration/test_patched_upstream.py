@@ -1,7 +1,9 @@
-"""Requirement files as the patches leave them are remembered, and worked out anew when anything changes."""
+"""What patches make of upstream is remembered, and worked out anew when anything changes."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -9,18 +11,18 @@ from pathlib import Path, PurePosixPath
 import pytest
 from miniature import World
 
-from patchlock import patched_requirements
+from patchlock import patched_upstream
 from patchlock.catalogue import Catalogue
 from patchlock.errors import PatchError
-from patchlock.gathering import Asked, Request
+from patchlock.gathering import Request, Upstream
 
 FILE = PurePosixPath("requirements.txt")
 
 
-def _read(world: World, cache: Path) -> Asked:
+def _read(world: World, cache: Path) -> Upstream:
     catalogue = Catalogue(root=world.catalogue)
     profile = catalogue.profile("tiny")
-    return patched_requirements.read(
+    return patched_upstream.read(
         Request(
             app=catalogue.app("mini"),
             profile=profile,
@@ -33,24 +35,28 @@ def _read(world: World, cache: Path) -> Asked:
 
 
 def _kept(cache: Path) -> list[Path]:
-    return sorted((cache / "patched-requirements").glob("*.json"))
+    return sorted((cache / "patched").glob("*.json"))
 
 
 def _mark(cache: Path) -> None:
     """Change what is remembered, so that it is known where an answer comes from."""
     (kept,) = _kept(cache)
-    data = json.loads(kept.read_text())
-    data["patched-by"] = {"remembered": ["yes"]}
-    kept.write_text(json.dumps(data))
+    data = json.loads(kept.read_bytes().partition(b"\n")[2])
+    data["outcomes"] = []
+    text = json.dumps(data)
+    kept.write_text(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
 
 def test_second_answer_is_the_first(world: World, tmp_path: Path) -> None:
     first = _read(world, tmp_path)
     assert first.requirements[FILE] != first.raw[FILE]
-    assert first.patched_by
-    assert _read(world, tmp_path) == first
+    assert first.patched.outcomes
+    assert {change.path for change in first.patched.changes} >= {FILE}
+    again = _read(world, tmp_path)
+    assert again == first
+    assert dataclasses.asdict(again) == dataclasses.asdict(first)
     _mark(tmp_path)
-    assert dict(_read(world, tmp_path).patched_by) == {"remembered": ("yes",)}
+    assert not _read(world, tmp_path).patched.outcomes
 
 
 @pytest.mark.parametrize(
@@ -66,15 +72,30 @@ def test_whatever_changes_is_seen(world: World, tmp_path: Path, change: Callable
     first = _read(world, tmp_path)
     _mark(tmp_path)
     change(world)
-    assert _read(world, tmp_path).patched_by == first.patched_by
+    assert _read(world, tmp_path).patched.outcomes == first.patched.outcomes
     assert len(_kept(tmp_path)) == 2
 
 
-@pytest.mark.parametrize("damage", ["", "[]", '{"raw": {}}', '{"requirements": {"a": 1}, "raw": {}, "patched-by": {}}'])
-def test_damaged_memory_is_no_harm(world: World, tmp_path: Path, damage: str) -> None:
+def _head(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode() + b"\n" + text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda data: data[: len(data) // 2], id="half"),
+        pytest.param(lambda data: data.replace(b'"needed"', b'"gone"'), id="another word"),
+        pytest.param(lambda _: _head(b"[]"), id="another shape"),
+        pytest.param(lambda _: _head(b'{"requirements": {"a": 1}, "raw": {}}'), id="another type"),
+    ],
+)
+def test_damaged_memory_is_no_harm(world: World, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     first = _read(world, tmp_path)
     (kept,) = _kept(tmp_path)
-    kept.write_text(damage)
+    data = kept.read_bytes()
+    kept.write_bytes(damage(data))
+    assert kept.read_bytes() != data
     assert _read(world, tmp_path) == first
 
 
