@@ -13,7 +13,7 @@ from typing import TypeVar
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from patchlock import fit_tables, need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
+from patchlock import fit_tables, launch_tables, need_tables, overlay_tables, recipe_tables, refusal_tables, rule_tables
 from patchlock.backends import BACK_ENDS
 from patchlock.check_kinds import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
 from patchlock.ensures import ENSURES
@@ -27,7 +27,6 @@ from patchlock.model import (
     Ensure,
     Expect,
     GitUpstream,
-    Launch,
     Patch,
     Profile,
     SharedSet,
@@ -88,7 +87,7 @@ def app(
         in_tree=recipe_tables.in_tree(root, profiles),
         patches=(*theirs, *declared),
         shared=shared,
-        launch=_launch(root.table("launch")),
+        launch=launch_tables.launch(root.table("launch")),
         checks=_checks(root),
         refusals=refusal_tables.refusals(root, profiles),
         needs=need_tables.needs(root, profiles, resources),
@@ -141,16 +140,6 @@ def _commit(text: str) -> CommitId:
     if not _COMMIT.fullmatch(text):
         raise ValueError(f'"{text}" must be a commit id of 40 hexadecimal digits')
     return CommitId(text)
-
-
-def _launch(table: Table) -> Launch:
-    launch = Launch(
-        command=table.texts("command"), environment=table.mapping("environment"), says=table.text("says", "")
-    )
-    if table.has("command") and not launch.command:
-        table.problem("command", "it is empty")
-    table.finish()
-    return launch
 
 
 def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tuple[str, ...] | None) -> None:

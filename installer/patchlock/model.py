@@ -287,6 +287,18 @@ Upstream = EmbeddedUpstream | GitUpstream
 
 
 @dataclass(frozen=True, kw_only=True)
+class Listens:
+    """Where a launched app can be reached, and what lets it be reached from outside its container."""
+
+    port: int
+    """TCP."""
+    environment: Mapping[str, str]
+    """Variables that let it listen on all addresses."""
+    arguments: tuple[str, ...]
+    """Words after the command that do so; neither of the two where it does so anyway."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """How the app is started, from its folder in the clone."""
 
@@ -296,6 +308,8 @@ class Launch:
     """Defaults; a variable that the user has set wins."""
     says: str
     """What a person does next, or ""."""
+    listens: Listens | None = None
+    """None: it serves nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -262,7 +262,7 @@ def test_dockerfile_ends_as_another_user_in_the_folder_of_the_app() -> None:
         ("WORKDIR", "/app/apps/tts-service"),
         ("ENTRYPOINT", json.dumps(list(CATALOGUE.app("tts-service").launch.command))),
     ]
-    assert {word for word, _ in steps} <= {"FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "ENTRYPOINT"}
+    assert {word for word, _ in steps} <= {"FROM", "RUN", "COPY", "ENV", "USER", "WORKDIR", "EXPOSE", "ENTRYPOINT"}
 
 
 def test_dockerfile_takes_an_embedded_upstream_from_the_catalogue() -> None:
@@ -275,6 +275,34 @@ def test_dockerfile_takes_an_embedded_upstream_from_the_catalogue() -> None:
 def test_dockerfile_keeps_the_words_of_a_value() -> None:
     launch = dataclasses.replace(CATALOGUE.app("demo").launch, environment={"X": 'a "b" $HOME \\'})
     assert ("ENV", 'X="a \\"b\\" \\$HOME \\\\"') in _instructions(_dockerfile("demo", launch=launch))
+
+
+@pytest.mark.parametrize(
+    ("app", "port", "environment", "arguments"),
+    [
+        ("tts-service", "3002", {"UVICORN_HOST": "0.0.0.0"}, []),
+        ("xtts-webui", "8010", {}, ["--host", "0.0.0.0"]),
+        ("amphion", "7860", {"GRADIO_SERVER_NAME": "0.0.0.0"}, []),
+        ("advanced-rvc-inference", "7860", {}, []),
+    ],
+)
+def test_container_of_a_service_can_be_reached_and_says_how(
+    app: str, port: str, environment: dict[str, str], arguments: list[str]
+) -> None:
+    text = _dockerfile(app)
+    steps = _instructions(text)
+    set_there = dict(rest.split("=", 1) for word, rest in steps if word == "ENV")
+    assert {name: json.loads(set_there[name]) for name in environment} == environment
+    assert ("EXPOSE", port) in steps
+    assert json.loads(steps[-1][1]) == [*CATALOGUE.app(app).launch.command, *arguments]
+    assert f"# docker run --publish 127.0.0.1:{port}:{port} IMAGE. By --publish {port}:{port} it is open" in text
+
+
+@pytest.mark.parametrize("app", ["demo", "diffrhythm2"])
+def test_container_of_what_serves_nothing_opens_no_port(app: str) -> None:
+    text = _dockerfile(app)
+    assert "EXPOSE" not in text
+    assert "--publish" not in text
 
 
 def test_dockerfile_says_which_base_is_a_name_that_moves() -> None:

@@ -175,6 +175,11 @@ def _image(app: App, profile: Profile, base: str, target: str) -> str:
         "PYTHONNOUSERSITE": "1",
         **{name: _escaped(value) for name, value in {**profile.environment, **app.launch.environment}.items()},
     }
+    listens = app.launch.listens
+    command = list(app.launch.command)
+    if listens is not None:
+        variables |= {name: _escaped(value) for name, value in listens.environment.items()}
+        command += listens.arguments
     folder = "/app" if str(app.directory) == "." else f"/app/{app.directory}"
     lines = [
         f"FROM --platform={target} {base}",
@@ -184,9 +189,18 @@ def _image(app: App, profile: Profile, base: str, target: str) -> str:
         *(f'ENV {name}="{value}"' for name, value in variables.items()),
         "USER app",
         f"WORKDIR {folder}",
-        f"ENTRYPOINT {json.dumps(list(app.launch.command), ensure_ascii=False)}",
+        *(_exposed(listens.port) if listens is not None else ()),
+        f"ENTRYPOINT {json.dumps(command, ensure_ascii=False)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _exposed(port: int) -> tuple[str, ...]:
+    return (
+        "# It listens on all addresses of its container; who reaches these is said when it is run. Only this computer:",
+        f"# docker run --publish 127.0.0.1:{port}:{port} IMAGE. By --publish {port}:{port} it is open to the network.",
+        f"EXPOSE {port}",
+    )
 
 
 def _escaped(value: str) -> str:
