@@ -337,6 +337,36 @@ class BuildError(PatchlockError):
     code = "build"
 
 
+class DriftError(PatchlockError):
+    """What was only looked at would change; nothing was written."""
+
+    code = "drift"
+
+
+class LocksError(PatchlockError):
+    """Locks that were asked about are not as they should be, each for its own reason."""
+
+    code = "locks"
+
+
+class CheckError(PatchlockError):
+    """What the catalogue promises does not hold."""
+
+    code = "check"
+
+
+class TroubleError(PatchlockError):
+    """The machine, or what is installed for an app, has a known trouble for certain."""
+
+    code = "trouble"
+
+
+class EditsMeetError(PatchlockError):
+    """The user's edits and the patches touch the same lines; both stand in the files, between markers."""
+
+    code = "edits-meet"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -93,6 +93,13 @@ def require_complete(patched: Patched, where: str) -> None:
     Raises:
         PatchError: names every patch, file and line.
     """
+    wrong = objection(patched, where)
+    if wrong is not None:
+        raise wrong
+
+
+def objection(patched: Patched, where: str) -> PatchError | None:
+    """Say in one error which patches could not do what they say; None where all could."""
     blocked = [outcome for outcome in patched.outcomes if outcome.kind in BLOCKING]
     wrong = list(patched.failures)
     for outcome in blocked:
@@ -101,15 +108,16 @@ def require_complete(patched: Patched, where: str) -> None:
             # The sites of a refusal say why, each its own; those of an outcome about the whole patch show the line.
             why = outcome.detail if outcome.kind is OutcomeKind.AMBIGUOUS and outcome.detail != why else why
             wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {why or outcome.detail}")
-    if wrong:
-        count = len({outcome.patch for outcome in blocked} | {text.partition(":")[0] for text in patched.failures})
-        raise PatchError(
-            f"{count} patch{'es do not do what they say' if count > 1 else ' does not do what it says'}, "
-            "so nothing was changed",
-            where=where,
-            remedy="use the commit that the catalogue names, or correct the patch",
-            evidence=wrong,
-        )
+    if not wrong:
+        return None
+    count = len({outcome.patch for outcome in blocked} | {text.partition(":")[0] for text in patched.failures})
+    return PatchError(
+        f"{count} patch{'es do not do what they say' if count > 1 else ' does not do what it says'}, "
+        "so nothing was changed",
+        where=where,
+        remedy="use the commit that the catalogue names, or correct the patch",
+        evidence=wrong,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

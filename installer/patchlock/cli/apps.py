@@ -39,9 +39,8 @@ def plan_command(
     Example:
       patchlock plan demo --profile cpu
     """
-    from patchlock import gathering, generations, optional_patches, overlays, planning, readiness
+    from patchlock import gathering, generations, optional_patches, overlays, patching, planning, readiness
     from patchlock.cli import choices
-    from patchlock.model import BLOCKING
     from patchlock.optional_patches import Choice
 
     elsewhere: list[bool] = []
@@ -58,7 +57,8 @@ def plan_command(
     nothing = gathering.up_to_date(request) is not None
     # Programs and drivers of a machine that is only pretended, and of another kind, cannot be looked for.
     ready = readiness.NOTHING if elsewhere[0] else readiness.look(request, made.lock)
-    blocked = bool(ready.stops) or bool(made.patched.failures) or any(o.kind in BLOCKING for o in made.patched.outcomes)
+    pair = f"{request.app.name} on {request.profile.name}"
+    error = readiness.not_ready(request, ready) if ready.stops else patching.objection(made.patched, pair)
     if as_json:
         data = {
             "app": made.app.name,
@@ -83,20 +83,19 @@ def plan_command(
             "folder": str(request.installation.folder),
             "diff": planning.diff(made.patched.changes),
         }
-        output.succeed("plan", data, ok=not blocked)
-    else:
-        click.echo(planning.diff(made.patched.changes), nl=False)
-        click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
-        click.echo(output.rows(_summary(made, request, nothing, launcher.itself(options.home()))))
-        for failure in made.patched.failures:
-            click.echo(f"does not hold: {failure}", err=True)
-        for finding in ready.stops:
-            click.echo(f"missing: {finding}", err=True)
-        if len(ready.stops) > 1 and ready.commands:
-            click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
-        for note in ready.notes:
-            click.echo(f"note: {note}", err=True)
-    return 1 if blocked else 0
+        return output.succeed("plan", data, error)
+    click.echo(planning.diff(made.patched.changes), nl=False)
+    click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
+    click.echo(output.rows(_summary(made, request, nothing, launcher.itself(options.home()))))
+    for failure in made.patched.failures:
+        click.echo(f"does not hold: {failure}", err=True)
+    for finding in ready.stops:
+        click.echo(f"missing: {finding}", err=True)
+    if len(ready.stops) > 1 and ready.commands:
+        click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
+    for note in ready.notes:
+        click.echo(f"note: {note}", err=True)
+    return 1 if error is not None else 0
 
 
 def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[tuple[str, str]]:

@@ -42,7 +42,7 @@ def new_command(
     from patchlock.authoring import assembly, writing
     from patchlock.authoring.drafts import slug
     from patchlock.authoring.files import Likeness
-    from patchlock.errors import UsageError
+    from patchlock.errors import PatchError, UsageError
 
     if base is not None and base_dir is not None:
         raise UsageError("--base and --base-dir exclude each other", remedy="name a commit or a folder")
@@ -59,14 +59,20 @@ def new_command(
     writing.require_readable(text, authored.patches)
     if into is not None and text:
         _append(into, known, text)
-    missed = any(like is Likeness.OTHER for like in authored.files.values())
+    missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
-        output.succeed("patch new", _data(authored, text, (*edits.notes, *authored.notes)), ok=not missed)
-    else:
-        if into is None:
-            click.echo(text, nl=False)
-        for line in _report(authored, edits.base, (*edits.notes, *authored.notes), into):
-            click.echo(line, err=True)
+        wrong = None
+        if missed:
+            wrong = PatchError(
+                f"what was written does not give the edited {', '.join(missed)}",
+                remedy="read what it gives in `data`, and write a patch for the rest by hand",
+                evidence=(*edits.notes, *authored.notes),
+            )
+        return output.succeed("patch new", _data(authored, text, (*edits.notes, *authored.notes)), wrong)
+    if into is None:
+        click.echo(text, nl=False)
+    for line in _report(authored, edits.base, (*edits.notes, *authored.notes), into):
+        click.echo(line, err=True)
     return 1 if missed else 0
 
 
@@ -129,7 +135,7 @@ def test_command(
       patchlock patch test tts-service --since 4f2c8a1 --source ~/clones/second-brain
     """
     from patchlock import trying
-    from patchlock.errors import UsageError
+    from patchlock.errors import PatchError, UsageError
 
     if (since or source or revision or patch_id) and app is None:
         raise UsageError("--since, --source, --commit and --patch are about one app", remedy="name it")
@@ -146,13 +152,19 @@ def test_command(
         every=every,
     )
     tried = [trying.attempt(opened.app(name), wanted) for name in names]
-    is_good = all(one.is_good for one in tried)
+    bad = [one for one in tried if not one.is_good]
     if as_json:
-        output.succeed("patch test", {"apps": [dataclasses.asdict(one) for one in tried]}, ok=is_good)
-    else:
-        for one in tried:
-            click.echo("\n".join(_told(one)))
-    return 0 if is_good else 1
+        error = None
+        if bad:
+            error = PatchError(
+                f"patches of {', '.join(one.app for one in bad)} do not do what they say",
+                remedy="correct the patch, or the case that says otherwise",
+                evidence=(line for one in bad for line in _told(one)),
+            )
+        return output.succeed("patch test", {"apps": [dataclasses.asdict(one) for one in tried]}, error)
+    for one in tried:
+        click.echo("\n".join(_told(one)))
+    return 1 if bad else 0
 
 
 def _told(tried: Tried) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import options, output
+from patchlock.errors import CheckError
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
@@ -43,15 +44,23 @@ def check_command(
         with progress.stage(name):
             found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
             progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
-    holds = not any(one.problems for findings in (*found.values(), [facts]) for one in findings)
+    every = {"the catalogue": [facts], **found}
+    wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
     if as_json:
         listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
-        output.succeed("check", {"apps": listed, "facts": dataclasses.asdict(facts)}, ok=holds)
-    else:
-        for name, findings in {"the catalogue": [facts], **found}.items():
-            lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
-            click.echo(f"{name}\n{output.rows(lines)}")
-    return 0 if holds else 1
+        error = None
+        if wrong:
+            error = CheckError(
+                "the catalogue does not hold everywhere",
+                where=str(opened.root),
+                remedy="correct what the lines name",
+                evidence=wrong,
+            )
+        return output.succeed("check", {"apps": listed, "facts": dataclasses.asdict(facts)}, error)
+    for name, findings in every.items():
+        lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
+        click.echo(f"{name}\n{output.rows(lines)}")
+    return 1 if wrong else 0
 
 
 def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ import click
 
 from patchlock.cli import options, output
 from patchlock.cli.apps import outcome_data, outcome_lines
+from patchlock.errors import EditsMeetError
 
 if TYPE_CHECKING:
     from patchlock.moving import Moved
@@ -221,8 +222,15 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "outcomes": [outcome_data(outcome) for outcome in done.outcomes],
             **_moved(done.moved),
         }
-        output.succeed(command, data, ok=not conflicts)
-        return 1 if conflicts else 0
+        error = None
+        if conflicts:
+            error = EditsMeetError(
+                f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers",
+                where=str(tree.root),
+                remedy="choose and run the same command again; or go back with "
+                f"`patchlock patch apply --abort --source {tree.root}`",
+            )
+        return output.succeed(command, data, error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
     click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import output
+from patchlock.cli import lock_checks, output
 from patchlock.errors import PatchlockError
 from patchlock.lazily import dataclass
 
@@ -65,9 +65,10 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
         progress.say(f"{sum(bool(line.opinions) for line in lines)} of {len(lines)} pairs")
     passed = all(line.good for line in lines)
     if as_json:
-        output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, ok=passed)
-    else:
-        click.echo(output.rows([(line.pair, _text(line)) for line in lines], indent=0))
+        bad = [(line.pair, _text(line)) for line in lines if not line.good]
+        error = lock_checks.objection(bad, len(lines), "patchlock lock")
+        return output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, error)
+    click.echo(output.rows([(line.pair, _text(line)) for line in lines], indent=0))
     return 0 if passed else 1
 
 

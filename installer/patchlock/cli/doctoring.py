@@ -50,6 +50,7 @@ def doctor_command(
       patchlock doctor demo --says "CUDA failure 500: named symbol not found"
     """
     from patchlock import diagnosis, hosts
+    from patchlock.errors import TroubleError
 
     opened = options.open_catalogue(catalogue)
     lines = _lines("\n".join(says))
@@ -59,15 +60,21 @@ def doctor_command(
     cards = opened.cards() if recording.host.devices else ()
     findings = diagnosis.diagnose(recording, cards, opened.troubles(), opened.rules().families)
     python = _interpreter(environment)
-    is_certain = any(finding.confidence == "certain" for finding in findings)
+    certain = [finding for finding in findings if finding.confidence == "certain"]
     if as_json:
         told = [_told(finding, app or "APP", python) for finding in findings]
-        output.succeed("doctor", {"findings": told, "recording": hosts.to_json(recording)}, ok=not is_certain)
-        return int(is_certain)
+        error = None
+        if certain:
+            error = TroubleError(
+                f"a known trouble, for certain: {'; '.join(finding.title for finding in certain)}",
+                remedy="run the commands of its remedies in `data`, then the same command again",
+                evidence=(line for finding in certain for line in finding.evidence),
+            )
+        return output.succeed("doctor", {"findings": told, "recording": hosts.to_json(recording)}, error)
     for finding in findings:
         click.echo(_text(finding, app or "APP", python) + "\n")
     click.echo(_summary(findings, app))
-    return int(is_certain)
+    return 1 if certain else 0
 
 
 def _decoded(log: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import options, output
-from patchlock.errors import UsageError, nearest
+from patchlock.errors import DriftError, UsageError, nearest
 
 if TYPE_CHECKING:
     from patchlock.recording import Refreshed
@@ -76,9 +76,16 @@ def record_command(
     if as_json:
         changes = [{**dataclasses.asdict(change), "kind": change.kind.value} for change in refreshed.changes]
         data = {"file": index.origin.file, "state": state, "wheels": len(refreshed.wheels), "changes": changes}
-        output.succeed("index record", data, ok=not (check and is_new))
-    else:
-        click.echo(_text(index.origin.file, state, refreshed))
+        error = None
+        if check and is_new:
+            error = DriftError(
+                "the index has something else than what is recorded",
+                where=index.origin.file,
+                remedy=f"run `patchlock index record {name}`",
+                evidence=(f"{change.kind.value}: {change.filename}" for change in refreshed.changes),
+            )
+        return output.succeed("index record", data, error)
+    click.echo(_text(index.origin.file, state, refreshed))
     return 1 if check and is_new else 0
 
 

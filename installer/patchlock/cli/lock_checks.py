@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from patchlock import checked_locks
 from patchlock.cli import conflicts, options
-from patchlock.errors import LockFormatError
+from patchlock.errors import LockFormatError, LocksError
 from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
@@ -71,6 +71,23 @@ def every(catalogue: Catalogue, requests: list[Request], whole: bool) -> list[Li
         *lines,
         *(Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code) for file in strays),
     ]
+
+
+def objection(bad: Sequence[tuple[str, str]], count: int, command: str) -> LocksError | None:
+    """Say in one error which locks are not as they should be; None where all are.
+
+    Args:
+        bad: their pairs, and what is wrong with each.
+        count: how many were asked about.
+        command: what mends them.
+    """
+    if not bad:
+        return None
+    return LocksError(
+        f"{len(bad)} of {count} locks {'is' if len(bad) == 1 else 'are'} not as they should be",
+        remedy=f"do as the lines say, or run `{command}`",
+        evidence=(f"{pair}: {why}" for pair, why in bad),
+    )
 
 
 def names(request: Request) -> tuple[str, str]:

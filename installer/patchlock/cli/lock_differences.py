@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import output
-from patchlock.errors import PatchlockError
+from patchlock.cli import lock_checks, output
+from patchlock.errors import DriftError, PatchlockError
 from patchlock.lazily import dataclass
 
 if TYPE_CHECKING:
@@ -67,15 +67,26 @@ def show(requests: Sequence[Request], cut_off: CutOff, *, since: str | None, mar
                 pool.map(lambda one: _line(one, lambda it: (_committed(it), relocking.resolve(it, cut_off))), requests)
             )
             progress.say(f"{len(lines)} pairs")
+    changed = [line for line in lines if line.state not in {"same", "refused"}]
     if as_json:
-        same = all(line.state in {"same", "refused"} for line in lines)
-        output.succeed("lock", {"pairs": [_data(line) for line in lines]}, ok=same)
-    elif markdown:
+        return output.succeed("lock", {"pairs": [_data(line) for line in lines]}, _objection(changed))
+    if markdown:
         click.echo(_markdown(lines))
     else:
         width = max((len(line.pair) for line in lines), default=0)
         click.echo("\n".join(_text(line, width) for line in lines))
-    return 0 if all(line.state in {"same", "refused"} for line in lines) else 1
+    return 1 if changed else 0
+
+
+def _objection(changed: Sequence[_Line]) -> PatchlockError | None:
+    if not changed:
+        return None
+    failed = [(line.pair, line.failed) for line in changed if line.failed]
+    return lock_checks.objection(failed, len(changed), "patchlock lock") or DriftError(
+        f"{len(changed)} lock{' is' if len(changed) == 1 else 's are'} different",
+        remedy="read what `data` says of each; `patchlock lock APP` writes a lock anew",
+        evidence=(line.pair for line in changed),
+    )
 
 
 def _line(request: Request, locks: Callable[[Request], tuple[Lock | None, Lock | None]]) -> _Line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,8 +115,10 @@ def _tell(lines: list[Line], told: Mapping[str, conflicts.Told], *, check: bool,
     if as_json:
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [dataclasses.asdict(line) | {"explanation": explanations.get(line.pair)} for line in lines]
-        output.succeed("lock", {"pairs": pairs}, ok=passed)
-        return 0 if passed else 1
+        bad = [(line.pair, f"{line.state}: {line.detail}") for line in lines if not line.good]
+        return output.succeed(
+            "lock", {"pairs": pairs}, lock_checks.objection(bad, len(lines), f"patchlock lock {_stale(lines)}".strip())
+        )
     # What is explained below needs no words of uv in the table.
     details = {one.pair: one.detail.split(conflicts.UVS)[0] if one.pair in told else one.detail for one in lines}
     click.echo(output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0))
@@ -125,11 +127,14 @@ def _tell(lines: list[Line], told: Mapping[str, conflicts.Told], *, check: bool,
             click.echo(f"warning: {line.pair}: {warning}", err=True)
     for one in told.values():
         click.echo(f"\n{one.text}")
-    if check and not passed:
-        stale = sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file})
-        if stale:
-            click.echo(f"to renew: {launcher.itself(options.home())} lock {' '.join(stale)}", err=True)
+    if check and (stale := _stale(lines)):
+        click.echo(f"to renew: {launcher.itself(options.home())} lock {stale}", err=True)
     return 0 if passed else 1
+
+
+def _stale(lines: Iterable[Line]) -> str:
+    """Name the apps whose locks are to be made again; "" for none."""
+    return " ".join(sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file}))
 
 
 def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:

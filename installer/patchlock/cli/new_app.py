@@ -13,6 +13,7 @@ from patchlock.cli import conflicts, launcher, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
+    from patchlock.errors import PatchlockError
     from patchlock.fits import Platform
     from patchlock.model import Profile
     from patchlock.proposal_locks import Locked
@@ -108,11 +109,24 @@ def new_app_command(
         if is_new:
             _found_catalogue(scratch.root, target.root, called)
         file = _put(scratch.root, target.root, called)
+    error = locked.error or _objection(proposed, file)
     if as_json:
-        output.succeed("new-app", _data(proposed, locked, file), ok=locked.error is None and not proposed.problems)
-    else:
-        click.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None)))
-    return 0 if locked.error is None and not proposed.problems else 1
+        return output.succeed("new-app", _data(proposed, locked, file), error)
+    click.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None)))
+    return 1 if error is not None else 0
+
+
+def _objection(proposed: Proposed, file: Path) -> PatchlockError | None:
+    from patchlock.errors import PatchError
+
+    if not proposed.problems:
+        return None
+    return PatchError(
+        "patches of the proposal do not do what they say",
+        where=str(file),
+        remedy="correct them there, as the lines say",
+        evidence=proposed.problems,
+    )
 
 
 def _platform(profile: Profile, name: str | None) -> Platform:

@@ -35,19 +35,20 @@ def tell_pretended(observed: Observed) -> None:
         echo(f"pretended machine: {', '.join(observed.pretended)}", err=True)
 
 
-def succeed(command: str, data: object, *, ok: bool = True, error: PatchlockError | None = None) -> None:
-    """Print the envelope of a command that did its work.
+def succeed(command: str, data: object, error: PatchlockError | None = None) -> int:
+    """Print the envelope of a command that did its work, and give its exit code.
 
     Args:
         command: its name.
         data: what it found or did.
-        ok: whether that is good.
-        error: what is wrong, where the work was to find that out.
+        error: what is wrong, where the work was to find that out; None: all is good.
     """
     import json
 
     told = _details(error) if error is not None else None
-    echo(json.dumps({"patchlock": ENVELOPE, "command": command, "ok": ok, "data": data, "error": told}, indent=2))
+    envelope = {"patchlock": ENVELOPE, "command": command, "ok": error is None, "data": data, "error": told}
+    echo(json.dumps(envelope, indent=2))
+    return error.exit_code if error is not None else 0
 
 
 def fail(error: PatchlockError, command: str, as_json: bool) -> int:

@@ -60,25 +60,25 @@ def status_command(
       patchlock patch status demo --profile cpu
       patchlock patch status --source ~/xtts-webui
     """
-    from patchlock.model import BLOCKING
+    from patchlock import patching
 
     looked = _look(app, profile, file, source, revision, catalogue)
-    blocked = bool(looked.patched.failures) or any(o.kind in BLOCKING for o in looked.outcomes)
+    found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
+    error = patching.objection(found, f"{looked.name}{f' in {looked.folder}' if looked.folder else ''}")
     if as_json:
         data = {
             "commit": looked.commit,
             "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
             "failures": list(looked.patched.failures),
         }
-        output.succeed("patch status", data, ok=not blocked)
-    else:
-        place = f" in {looked.folder}" if looked.folder else ""
-        at = f" at commit {looked.commit[:12]}" if looked.commit else ""
-        click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
-        click.echo(outcome_lines(looked.outcomes))
-        for failure in looked.patched.failures:
-            click.echo(f"does not hold: {failure}")
-    return 1 if blocked else 0
+        return output.succeed("patch status", data, error)
+    place = f" in {looked.folder}" if looked.folder else ""
+    at = f" at commit {looked.commit[:12]}" if looked.commit else ""
+    click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
+    click.echo(outcome_lines(looked.outcomes))
+    for failure in looked.patched.failures:
+        click.echo(f"does not hold: {failure}")
+    return 1 if error is not None else 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,9 +155,7 @@ def _tell(
             "drifted": list(drifted),
             "proofs": proof_reports.data(report) if report is not None else None,
         }
-        error = None if passed else _error(installation, receipt, results)
-        output.succeed("verify", data, ok=passed, error=error)
-        return 0 if passed else 1
+        return output.succeed("verify", data, None if passed else _error(installation, receipt, results))
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
         click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
