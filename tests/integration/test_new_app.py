@@ -238,7 +238,10 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
 
     assert told.returncode == 1
     assert "clock==9.0 cannot be installed" in told.stdout
-    assert "`--solve` writes edit set 1 into the proposal" in told.stdout
+    assert (
+        "`--solve` writes edit set 1 into the proposal; after each step it looks again, and takes files of later days "
+        "if need be: several times as long as this\n"
+    ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
 

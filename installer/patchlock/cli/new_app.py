@@ -14,6 +14,7 @@ from patchlock.cli import conflicts, launcher, options, output
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
     from patchlock.errors import PatchlockError
+    from patchlock.explaining import Explanation
     from patchlock.fits import Platform
     from patchlock.model import Profile
     from patchlock.proposal_locks import Locked
@@ -230,11 +231,20 @@ def _of_lock(locked: Locked) -> list[str]:
         return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(conflicts.UVS)[0]}")
     if locked.stuck is not None:
-        hint = "`--solve` writes edit set 1 into the proposal"
-        if not locked.stuck[0].tried:
-            hint = "no edits were found in that time: give it more with --explain SECONDS"
-        lines += ["", conflicts.text(locked.pair, *locked.stuck), "", hint]
+        lines += ["", conflicts.text(locked.pair, *locked.stuck), "", _hint(locked.stuck[0])]
     return lines
+
+
+def _hint(found: Explanation) -> str:
+    """Say what `--solve` does about a conflict, and what it costs."""
+    longer = "after each step it looks again, and takes files of later days if need be: several times as long as this"
+    if found.builds:
+        return f"`--solve` writes the [[build]] above and what else resolves into the proposal; {longer}"
+    if found.tried:
+        return f"`--solve` writes edit set 1 into the proposal; {longer}"
+    if found.is_complete:
+        return f"no edits for files of that day resolve it: `--solve` looks further; {longer}"
+    return "no edits were found in that time: give it more with --explain SECONDS"
 
 
 def _data(proposed: Proposed, locked: Locked, file: Path) -> dict[str, object]:
