@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import hashlib
 import re
 import sys
@@ -21,11 +22,17 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 WHEN = "2026-01-01T00:00:00Z"
 
 
+@functools.cache
 def this_platform() -> Platform:
     """Give the platform of the machine that runs the tests."""
     platform = platform_of(probes.probe())
     assert platform is not None
     return platform
+
+
+def lock_here(*options: str) -> tuple[str, ...]:
+    """Name the words that lock the miniature for this machine's platform alone, which is all that an install reads."""
+    return ("lock", "mini", "--platform", this_platform().name, *options)
 
 
 def wheel(

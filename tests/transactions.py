@@ -137,7 +137,7 @@ class Places:
                 (world.upstream / "app.py").write_bytes(APP)
                 world.name_commit(self.folder)
                 shutil.rmtree(self.folder / "naming", ignore_errors=True)
-                self._must("lock", "mini")
+                self._must(*miniature.lock_here())
                 _publish(world.upstream, self.folder / "public")
             case "built":
                 self.put("locked")
@@ -147,7 +147,7 @@ class Places:
                 rules += 'version = "1.0"\nrequires = []\nbuild = ["maker"]\nwhy = "x"\nsource = "tests"\n'
                 ask(world, b"alpha==9.0\nbeta\ndelta\n", self.folder, rules)
                 shutil.rmtree(self.folder / "name")
-                self._must("lock", "mini")
+                self._must(*miniature.lock_here())
             case "installed":
                 self.put("locked")
                 self._must("install", "mini")
@@ -163,12 +163,12 @@ class Places:
                 world.app.write_text(world.app.read_text().replace("==1.0", "==2.0"))
                 world.name_commit(self.folder)
                 shutil.rmtree(self.folder / "naming")
-                self._must("lock", "mini")
+                self._must(*miniature.lock_here())
             case "two-profiles":
                 self.put("locked")
                 profile = self._world().profile
                 profile.with_name("small.toml").write_text(profile.read_text().replace("A machine", "Another"))
-                self._must("lock", "mini")
+                self._must(*miniature.lock_here())
             case "two":
                 self.put("newer")
                 self._must("install", "mini")

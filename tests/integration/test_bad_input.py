@@ -11,15 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World
-
-
-@pytest.fixture
-def locked(world: World, patchlock: Patchlock) -> World:
-    """Give the world its locks."""
-    done = patchlock("lock", "mini")
-    assert done.returncode == 0, done.stderr
-    return world
+from miniature import World, lock_here
 
 
 def _nothing_installed(folder: Path) -> bool:
@@ -151,7 +143,7 @@ def test_odd_encodings_of_requirements_just_work(
 ) -> None:
     (world.upstream / "requirements.txt").write_bytes(data)
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     patched = (tmp_path / "installed" / "mini@tiny" / "source" / "requirements.txt").read_bytes()
@@ -162,7 +154,7 @@ def test_odd_encodings_of_requirements_just_work(
 def test_broken_requirement_line(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta>>1\n")
     world.name_commit(tmp_path)
-    done = patchlock("lock", "mini")
+    done = patchlock(*lock_here())
     assert done.returncode == 1
     assert "it is not a requirement that pip can read (requirements.txt:2); " in done.stdout
     assert "correct the line upstream, or add a patch with the op replace-text" in done.stdout
@@ -184,7 +176,6 @@ def _as_git_upstream(world: World, url: str) -> None:
 
 
 def test_unreachable_upstream(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    shutil.rmtree(tmp_path / "cache")
     _as_git_upstream(locked, "http://127.0.0.1:9/nobody/there.git")
     done = patchlock("install", "mini")
     assert done.returncode == 1
@@ -196,7 +187,6 @@ def test_unreachable_upstream(locked: World, patchlock: Patchlock, tmp_path: Pat
 
 
 def test_source_without_the_commit(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    shutil.rmtree(tmp_path / "cache")
     _as_git_upstream(locked, "http://127.0.0.1:9/nobody/there.git")
     other = str(tmp_path / "other")
     subprocess.run(["git", "init", "-q", other], check=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Patchlock
-from miniature import World
+from miniature import World, lock_here
 from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist
 
 from patchlock import cli, environments, gathering, lockfile, relocking, uv
@@ -114,13 +114,13 @@ def _folder(world: World) -> Path:
 def test_what_builds_an_sdist_is_pinned_beside_the_lock_and_used(
     built: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     assert sorted(path.name for path in _folder(built).iterdir()) == ["tiny.build.txt", "tiny.txt"]
     pins = (_folder(built) / "tiny.build.txt").read_text()
     assert re.search(r"\nmaker==1\.0 --hash=sha256:[0-9a-f]{64} # builds delta\n$", pins)
     assert '\n# builds = ["delta==1.0"]\n' in pins
     first = {path.name: path.read_bytes() for path in _folder(built).iterdir()}
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     assert {path.name: path.read_bytes() for path in _folder(built).iterdir()} == first
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
@@ -154,7 +154,7 @@ def _replay(dockerfile: str, context: Path, image: Path, env: dict[str, str]) ->
 def test_steps_of_the_dockerfile_build_an_sdist_from_its_pins(
     built: World, patchlock: Patchlock, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     capsys.readouterr()
     assert cli.main(["export", "mini", "--format", "dockerfile"]) == 0
     text, image = capsys.readouterr().out, tmp_path / "image"
@@ -170,7 +170,7 @@ def test_build_requirement_that_is_not_pinned_stops_the_install(
 ) -> None:
     text = built.app.read_text()
     built.app.write_text(text.replace('build = ["maker"]', 'build = ["beta"]'))
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
     assert "a build wants maker, which nobody has pinned" in done.stderr
@@ -192,7 +192,7 @@ def test_build_requirement_that_is_not_pinned_stops_the_install(
 def test_build_pins_that_are_not_the_locks_are_stale(
     built: World, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: object, reason: str
 ) -> None:
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     assert cli.main(["lock", "--check"]) == 0
     change(_folder(built) / "tiny.build.txt")
     assert cli.main(["lock", "--check"]) == 1

@@ -251,7 +251,7 @@ def test_install_for_another_platform_is_refused(
         "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
     )
     assert not (locked.catalogue.parent / "installed").exists()
-    face("lock", "mini")
+    face(*miniature.lock_here())
     planned = face("plan", "mini", "--json")
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
 

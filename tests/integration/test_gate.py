@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World
+from miniature import World, lock_here
 
 from patchlock import environments
 from patchlock.kernels import gate
@@ -134,7 +134,7 @@ def test_an_installed_app_is_gated_when_it_runs_and_when_it_is_checked(
     text = "import os, sys\nif __name__ == '__main__':\n    print('computed on cpu', os.system(sys.executable + ' -m pip install x'))\nX = 'cuda'\n"
     (world.upstream / "app.py").write_text(text)
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     assert "says-where: computed on cpu 0" in done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World, index, wheel
+from miniature import World, index, lock_here, wheel
 
 RULE = """
 [[{table}]]
@@ -58,7 +58,7 @@ def richer(world: World, tmp_path: Path) -> World:
 
 
 def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     reasons = {line.partition("==")[0]: line.partition(" # ")[2] for line in _lines(richer)}
     assert reasons == {
         "alpha": "requirements.txt:1 (patch alpha-that-exists) · wheel py3-none-any",
@@ -71,23 +71,23 @@ def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock) -
 
 def test_excluded_distribution_is_left_out(richer: World, patchlock: Patchlock) -> None:
     _add(richer, "exclude", 'name = "zeta"')
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert _names(richer) == ["alpha", "beta", "epsilon", "gamma"]
 
 
 def test_override_replaces_what_a_distribution_asks_for(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert not [line for line in _lines(richer) if line.startswith("beta==1.5")]
     _add(richer, "override", 'requirement = "beta==1.5"')
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert [line for line in _lines(richer) if line.startswith("beta==1.5")]
 
 
 def test_exception_from_the_cut_off(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert "zeta==1.0" in "".join(_lines(richer))
     _add(richer, "newer", f'name = "zeta"\nuntil = "{NEWER}"')
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert "zeta==2.0" in "".join(_lines(richer))
 
 
@@ -95,7 +95,7 @@ def test_rules_for_another_profile_are_not_followed(richer: World, patchlock: Pa
     other = richer.profile.with_name("other.toml")
     other.write_text(richer.profile.read_text())
     _add(richer, "exclude", 'name = "zeta"\nprofiles = ["other"]')
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert "zeta" in _names(richer)
 
 
@@ -117,22 +117,22 @@ def test_rule_without_effect_is_an_error(
 
 
 def test_one_distribution_is_upgraded_and_stays_so(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     before = _lines(richer)
-    assert patchlock("lock", "mini", "--upgrade", "--package", "Zeta").returncode == 0
+    assert patchlock(*lock_here("--upgrade", "--package", "Zeta")).returncode == 0
     upgraded = _lines(richer)
     assert [line.split()[0] for line in upgraded if line not in before] == ["zeta==2.0"]
     lock = richer.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
     assert re.search(r'\n# \[newer\]\n# zeta = "20\d\d-', lock.read_text())
     data = lock.read_bytes()
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert lock.read_bytes() == data
-    assert patchlock("lock", "mini", "--as-of", "commit").returncode == 0
+    assert patchlock(*lock_here("--as-of", "commit")).returncode == 0
     assert _lines(richer) == before
 
 
 def test_everything_is_upgraded(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini", "--upgrade").returncode == 0
+    assert patchlock(*lock_here("--upgrade")).returncode == 0
     assert "zeta==2.0" in "".join(_lines(richer))
     lock = richer.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
     assert re.search(r'\n# as-of = "20\d\d-\d\d-\d\dT[0-9:]{8}Z"\n', lock.read_text())
@@ -153,7 +153,7 @@ def test_options_that_do_not_go_together(patchlock: Patchlock, arguments: list[s
 
 
 def test_upgrade_of_what_is_not_there(richer: World, patchlock: Patchlock) -> None:
-    assert patchlock("lock", "mini").returncode == 0
-    done = patchlock("lock", "mini", "--upgrade", "--package", "eta")
+    assert patchlock(*lock_here()).returncode == 0
+    done = patchlock(*lock_here("--upgrade", "--package", "eta"))
     assert done.returncode == 1
     assert "eta is not in the lock" in done.stdout

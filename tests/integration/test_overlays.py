@@ -59,7 +59,7 @@ def torch(world: World, built: Standins, face: Callable[..., Said], tmp_path: Pa
     checks = world.app.read_text().index('[[check]]\nid = "imports"')
     world.app.write_text(world.app.read_text()[:checks])
     world.name_commit(tmp_path)
-    assert face("lock", "mini").returncode == 0
+    assert face(*miniature.lock_here()).returncode == 0
     return world
 
 

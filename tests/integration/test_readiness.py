@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Said
-from miniature import World, wheel
+from miniature import World, lock_here, wheel
 
 from patchlock import gathering, machine, readiness, wheel_facts
 from patchlock.cli import options
@@ -69,7 +69,7 @@ def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
     monkeypatch.setattr(machine, "system", lambda: System(os="linux", release={"ID": "debian"}))
     _need(locked, "songreader", required=False)
     _need(locked, "songwriter", required=False)
-    relocked = face("lock", "mini")
+    relocked = face(*lock_here())
     assert relocked.returncode == 0, relocked.stderr
     done = face("install", "mini", "--profile", "tiny")
     assert done.returncode == 0, done.stderr
@@ -82,7 +82,7 @@ def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
 
 def test_person_who_knows_better_goes_on_and_is_told(locked: World, face: Callable[..., Said]) -> None:
     _need(locked, "songreader", required=True)
-    face("lock", "mini")
+    face(*lock_here())
     done = face("install", "mini", "--profile", "tiny", "--ignore-needs", "--json")
     assert done.returncode == 0, done.stderr
     (note,) = json.loads(done.stdout)["data"]["notes"]
@@ -102,7 +102,7 @@ def test_git_is_no_need_that_can_be_ignored(
 def test_plan_shows_what_is_missing(locked: World, face: Callable[..., Said]) -> None:
     _need(locked, "songreader", required=True)
     _need(locked, "songwriter", required=False)
-    face("lock", "mini")
+    face(*lock_here())
     done = face("plan", "mini", "--profile", "tiny")
     assert done.returncode == 1
     assert [line.split(";")[0] for line in done.stderr.splitlines()] == [
@@ -152,7 +152,7 @@ def test_program_of_a_fake_path_is_enough(
     locked: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, face: Callable[..., Said]
 ) -> None:
     _need(locked, "songreader", required=True)
-    face("lock", "mini")
+    face(*lock_here())
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "songreader").write_text("#!/bin/sh\n")

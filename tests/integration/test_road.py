@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World
-
-
-@pytest.fixture
-def locked(world: World, patchlock: Patchlock) -> World:
-    """Give the world its locks."""
-    done = patchlock("lock", "mini")
-    assert done.returncode == 0, done.stderr
-    return world
+from miniature import World, lock_here
 
 
 @pytest.fixture
@@ -30,7 +22,7 @@ def installed(locked: World, patchlock: Patchlock) -> Path:
 def test_upstream_cannot_be_locked_without_patches(world: World, patchlock: Patchlock) -> None:
     text = world.app.read_text()
     world.app.write_text(text.replace('specifier = "==1.0"', 'specifier = "==9.0"'))
-    done = patchlock("lock", "mini")
+    done = patchlock(*lock_here())
     assert done.returncode == 1
     assert "error" not in done.stderr
     assert "the package index has no alpha, or not that version (requirements.txt:2)" in done.stdout
@@ -78,7 +70,7 @@ def test_run_hands_over_arguments_and_exit_code(world: World, patchlock: Patchlo
         "    print('computed on cpu', sys.argv[1:])\n    sys.exit(7 if sys.argv[1:] else 0)\n"
     )
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     done = patchlock("run", "mini", "--", "--profile", "a b")
@@ -123,7 +115,7 @@ def _new_upstream(world: World, patchlock: Patchlock, folder: Path) -> None:
     app.write_bytes(app.read_bytes().replace(b'"""An app."""', b'"""An app, second edition."""'))
     (world.upstream / "new.py").write_text('WHERE = "cuda"\n')
     world.name_commit(folder)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
 
 
 def test_new_upstream_keeps_the_users_edits_and_files(
@@ -169,7 +161,7 @@ def test_failed_verification_leaves_the_old_generation(
     pointer = (installed / "current").read_text()
     (locked.upstream / "app.py").write_text("raise SystemExit('broken')\n")
     locked.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
     assert "error[verify]: 2 of 4 checks of mini did not pass" in done.stderr

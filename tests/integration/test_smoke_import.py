@@ -195,7 +195,7 @@ def with_patches(world: miniature.World, folder: Path, code: str, *patches: str)
 
 def installed(patchlock: Patchlock) -> dict[str, dict[str, object]]:
     """Install the app, and verify it: what the receipt tells is checked again."""
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*miniature.lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     done = patchlock("verify", "mini", "--json")
@@ -229,7 +229,7 @@ def test_module_that_still_fails_stops_the_install(
     patch = PATCH.format(id="delta-optional", package="delta", module="train", profiles="[]")
     code = "import delta\nfrom importlib import import_module\nname = 'del' + 'ta'\nimport_module(name)\n"
     with_patches(world, tmp_path, code, patch)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*miniature.lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
     wanted = (

@@ -27,7 +27,7 @@ from compiled import (
 )
 from conftest import Patchlock
 from hostile import archive
-from miniature import World, wheel
+from miniature import World, lock_here, wheel
 from sdists import ask, made, maker, sdist
 
 from patchlock import build_tools, cli
@@ -58,7 +58,7 @@ def _answer(path: Path) -> str:
 def test_sdist_is_installed_as_a_wheel_and_not_built_twice(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     really_locked(world, tmp_path, simple(tmp_path))
     world.app.write_text(world.app.read_text().replace('present = ["alpha", ', 'present = ["delta", "alpha", '))
-    assert cli.main(["lock", "mini"]) == 0
+    assert cli.main(lock_here()) == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     [folder] = (tmp_path / "installed" / "mini@tiny" / "environments").iterdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World
+from miniature import World, lock_here
 from test_users_tree import git
 
 PATCHES = """
@@ -40,7 +40,7 @@ def upstream(world: World, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def installed(world: World, patchlock: Patchlock) -> Path:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini", "--json")
     assert done.returncode == 0, done.stdout
     return Path(json.loads(done.stdout)["data"]["folder"])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World
+from miniature import World, lock_here
 
 IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@localhost")
 
@@ -27,7 +27,7 @@ def git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def installed(world: World, patchlock: Patchlock) -> Path:
     """Lock and install the app, and give its folder."""
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini", "--json")
     assert done.returncode == 0, done.stdout
     return Path(json.loads(done.stdout)["data"]["folder"])
@@ -43,7 +43,7 @@ def test_attributes_of_upstream_and_user_do_not_change_its_bytes(
         f"[core]\n\tattributesFile = {tmp_path / 'attributes'}\n\tautocrlf = true\n"
     )
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     source = tmp_path / "installed" / "mini@tiny" / "source"
@@ -110,7 +110,7 @@ def test_killed_while_verifying_an_update_the_old_generation_runs(
     app = world.upstream / "app.py"
     app.write_text(app.read_text().replace("import alpha", f"import alpha, time; time.sleep(30)  # {tmp_path}"))
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     running = subprocess.Popen(
         [*patchlock.command, "install", "mini"],
         env=patchlock.env(),
@@ -132,7 +132,7 @@ def test_killed_while_verifying_an_update_the_old_generation_runs(
 
 
 def test_one_source_never_answers_for_another(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert patchlock("plan", "mini").returncode == 0
     cached = tmp_path / "cache" / "upstreams" / "mini.git"
     first, second = tmp_path / "first", tmp_path / "second"
@@ -147,7 +147,7 @@ def test_one_source_never_answers_for_another(world: World, patchlock: Patchlock
 
 
 def test_shallow_clone_as_source(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     deep, shallow = tmp_path / "deep", tmp_path / "shallow"
     subprocess.run(["git", "init", "-q", "-b", "main", str(deep)], check=True)
     git(deep, "commit", "-q", "--allow-empty", "-m", "before")
@@ -163,7 +163,7 @@ def test_patch_status_after_a_rollback(installed: Path, world: World, patchlock:
     app = world.upstream / "app.py"
     app.write_text(app.read_text() + "# second\n")
     world.name_commit(tmp_path)
-    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock(*lock_here()).returncode == 0
     assert patchlock("install", "mini").returncode == 0
     assert patchlock("rollback", "mini").returncode == 0
     assert "drifted" not in patchlock("patch", "status", "mini").stdout

@@ -64,7 +64,7 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "UV_OFFLINE": "1",
     }
     made |= {"HOME": str(folder), "PATCHLOCK_HOME": str(folder / "home"), "UV_PYTHON_DOWNLOADS": "never"}
-    done = Patchlock(folder)("lock", "mini", env=made)
+    done = Patchlock(folder)(*miniature.lock_here(), env=made)
     assert done.returncode == 0, done.stderr
     return made
 
