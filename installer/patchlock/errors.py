@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -372,23 +371,6 @@ class BugError(PatchlockError):
 
     code = "bug"
     exit_code = USAGE_OR_BUG
-
-
-def from_os(error: OSError) -> PatchlockError:
-    """Turn a refusal of the operating system into a sentence."""
-    place = str(error.filename or "")
-    if error.errno in {errno.ENOSPC, errno.EDQUOT} or getattr(error, "winerror", None) == 112:
-        return DiskFullError(
-            "the disk is full while patchlock was writing",
-            where=place,
-            remedy="free some room and run the same command again",
-        )
-    reason = (error.strerror or str(error) or type(error).__name__).lower()
-    return FileAccessError(
-        f"a file cannot be read or written: {reason}",
-        where=place,
-        remedy="correct its permissions or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
-    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -18,9 +18,9 @@ from patchlock.errors import (
     PatchlockError,
     Problem,
     UsageError,
-    from_os,
     nearest,
 )
+from patchlock.os_errors import from_os
 
 CLASSES = [
     found

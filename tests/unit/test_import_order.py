@@ -44,7 +44,9 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("linux_host", "mac_host"), 2),
     **dict.fromkeys(("windows_records", "windows_cards", "windows_facts", "windows_cim", "windows_view"), 1),
     **dict.fromkeys(("windows_registry", "windows_devices", "windows_drivers", "windows_system", "windows_host"), 2),
-    **dict.fromkeys(("shared_sets", "optional_patches", "pair_table", "refusal_tables", "launch_tables"), 1),
+    **dict.fromkeys(
+        ("shared_sets", "optional_patches", "pair_table", "refusal_tables", "launch_tables", "os_errors"), 1
+    ),
     **dict.fromkeys(("requirement_sources", "proposals"), 1),
     "cloning": 2,
     **dict.fromkeys(("proposing", "proposal_locks"), 3),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patchlock import __version__
-from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError, from_os
+from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
 
 if TYPE_CHECKING:
     from patchlock.questions import Ahead
@@ -105,6 +105,8 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
+        from patchlock.os_errors import from_os
+
         return fail(from_os(error), command, as_json)
     except KeyboardInterrupt:
         after = {

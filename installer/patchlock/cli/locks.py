@@ -18,9 +18,9 @@ from patchlock.errors import (
     UnknownProfileError,
     UnsatisfiableError,
     UsageError,
-    from_os,
     nearest,
 )
+from patchlock.os_errors import from_os
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
