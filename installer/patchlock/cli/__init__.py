@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from patchlock import __version__
 from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
+from patchlock.os_errors import from_os
 
 if TYPE_CHECKING:
     from patchlock.questions import Ahead
@@ -105,8 +106,6 @@ def main(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        from patchlock.os_errors import from_os
-
         return fail(from_os(error), command, as_json)
     except KeyboardInterrupt:
         after = {
