@@ -184,9 +184,9 @@ class World:
         """The file of the profile `tiny`."""
         return self.catalogue / "profiles" / "tiny.toml"
 
-    def name_commit(self, folder: Path) -> str:
-        """Write the commit of the embedded upstream into the app's file, as its message says."""
-        app = Catalogue(root=self.catalogue).app("mini")
+    def name_commit(self, folder: Path, name: str = "mini") -> str:
+        """Write the commit of an app's embedded upstream into its file, as its message says."""
+        app = Catalogue(root=self.catalogue).app(name)
         try:
             return checkout.fetch(
                 app, catalogue=self.catalogue, cache=folder / "naming", source=None, revision=None
@@ -194,8 +194,8 @@ class World:
         except UpstreamError as error:
             found = re.search(r'write commit = "([0-9a-f]{40})"', error.remedy)
             assert found is not None
-            text = self.app.read_text()
-            self.app.write_text(re.sub(r'commit = "[0-9a-f]{40}"', f'commit = "{found[1]}"', text))
+            file = self.app.parent.parent / name / "app.toml"
+            file.write_text(re.sub(r'commit = "[0-9a-f]{40}"', f'commit = "{found[1]}"', file.read_text()))
             return found[1]
 
 

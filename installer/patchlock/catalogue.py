@@ -77,7 +77,7 @@ class Catalogue:
             self.root,
             f"patches/{name}/app.toml",
             lambda table: declarations.app(
-                table, name, self.profile_names(), self.resource_names(), self._shared_of(table)
+                table, name, self.profile_names(), self.resource_names(), self._shared_of(table), self.app_names()
             ),
         )
         self._require_patched(app.rules, app.origin.file)

@@ -93,7 +93,7 @@ def _unknown(name: str, url: str) -> App:
         python=SpecifierSet(),
         rules=LockRules(),
         patches=(),
-        launch=Launch(command=(), environment={}, says=""),
+        launch=Launch(command=(), environment={}, says="", beside={}),
         checks=(),
         refusals=(),
         origin=Origin(file="", line=1),

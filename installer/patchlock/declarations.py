@@ -57,6 +57,7 @@ def app(
     profiles: tuple[str, ...] | None = None,
     resources: tuple[str, ...] | None = None,
     shared: tuple[SharedSet, ...] = (),
+    apps: tuple[str, ...] | None = None,
 ) -> App:
     """Read an app's file.
 
@@ -66,6 +67,7 @@ def app(
         profiles: names of the profiles that there are; None accepts any.
         resources: names of what `[[need]]` may name; None accepts any.
         shared: the sets that it names, as it takes them; see `shared_sets.taken`.
+        apps: names of the apps that there are; None accepts any.
     """
     table = root.table("app")
     table.known(("shared", "without", "expect"))
@@ -87,7 +89,7 @@ def app(
         in_tree=recipe_tables.in_tree(root, profiles),
         patches=(*theirs, *declared),
         shared=shared,
-        launch=launch_tables.launch(root.table("launch")),
+        launch=launch_tables.launch(root.table("launch"), name, apps),
         checks=_checks(root),
         refusals=refusal_tables.refusals(root, profiles),
         needs=need_tables.needs(root, profiles, resources),

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from patchlock import (
+    beside,
     checkout,
     checks,
     disk_room,
@@ -337,7 +338,9 @@ def place(request: Request, folder: Path) -> checks.Place:
         variables=environments.launch_environment(
             folder,
             request.profile.environment,
-            kept_choice.variables(request.installation.folder) | dict(app.launch.environment),
+            kept_choice.variables(request.installation.folder)
+            | dict(app.launch.environment)
+            | beside.variables(request.home, request.profile.name, app.launch.beside, os=request.platform.os),
         ),
     )
 

@@ -58,6 +58,11 @@ def names(app: str, profile: str) -> tuple[str, ...]:
     return "run", "run.bat", "run.ps1", _desktop_name(app, profile)
 
 
+def for_programs(os: str) -> str:
+    """Name the launcher that takes any words of another program: `cmd`, which reads a `.bat`, obeys signs in them."""
+    return "run.ps1" if os == "windows" else "run"
+
+
 def _desktop_name(app: str, profile: str) -> str:
     return f"patchlock-{app}-{profile}.desktop"
 

@@ -308,6 +308,8 @@ class Launch:
     """Defaults; a variable that the user has set wins."""
     says: str
     """What a person does next, or ""."""
+    beside: Mapping[str, str]
+    """Variable → another app of the catalogue that this one starts, see `patchlock.beside`."""
     listens: Listens | None = None
     """None: it serves nothing."""
 

@@ -113,6 +113,10 @@ def test_five_different_mistakes_are_reported_at_once(tmp_path: Path) -> None:
 
 IN_APP: list[Any] = [
     # --- keys that nobody knows
+    pytest.param("[launch]", "[launch]\nbeside.VOICE = 'voice'", ':15: launch.beside.VOICE: there is no other app "voice"', id="app-beside"),
+    pytest.param("[launch]", "[launch]\nbeside.VOICE = 'mini'", ':15: launch.beside.VOICE: there is no other app "mini"', id="itself-beside"),
+    pytest.param("[launch]", "[launch]\nenvironment.A = 'a'\nbeside.A = 'mini'",
+        [':16: launch.beside.A: there is no other app "mini"', ":16: launch.beside.A: it is in launch.environment too"], id="beside-twice"),
     pytest.param("[launch]", "[launch]\nsay = 'x'", ':15: launch.say: the key "say" is unknown; did you mean "says"?', id="key-of-launch"),
     pytest.param("", '[[refused]]\nprofile = "tiny"\nwhy = "w"\nsource = "s"\nplatform = "x"', f':{END + 5}: refused[0].platform: the key "platform" is unknown; did you mean "platforms"?', id="key-of-refused"),
     pytest.param("", '[[constraint]]\nrequirement = "a<2"\nwhy = "w"\nsource = "s"\nwy = "x"', f':{END + 5}: constraint[0].wy: the key "wy" is unknown; did you mean "why"?', id="key-of-a-constraint"),

@@ -62,7 +62,19 @@ STOREYS: dict[str, int] = {
     **dict.fromkeys(("process", "uv", "mutex", "catalogue", "probes", "checkout", "worktree", "locking"), 2),
     **dict.fromkeys(("trees", "standing", "merging", "move_plan", "staging", "moving", "manifest", "hooks"), 2),
     **dict.fromkeys(
-        ("environments", "generations", "gate", "room", "smoke", "checks", "codemods", "cases", "edited", "histories"),
+        (
+            "environments",
+            "generations",
+            "beside",
+            "gate",
+            "room",
+            "smoke",
+            "checks",
+            "codemods",
+            "cases",
+            "edited",
+            "histories",
+        ),
         2,
     ),
     **dict.fromkeys(
