@@ -220,6 +220,23 @@ CHANGES = [
         'if torch.cuda.is_available() or force: x.to("cpu")\n',
         id="or-force",
     ),
+    # of what keeps its "cuda", a test says nothing about the device
+    pytest.param(
+        CPU,
+        'backend = "cuda"\nif backend == "cuda": x.cuda(rank, non_blocking=True)\n',
+        'backend = "cuda"\nif backend == "cuda": x.to("cpu", non_blocking=True)\n',
+        id="backend",
+    ),
+    pytest.param(
+        CPU,
+        'def f(x, mode="cuda"):\n    return x.cuda(rank) if mode.startswith("cuda") else x\n',
+        'def f(x, mode="cuda"):\n    return x.to("cpu") if mode.startswith("cuda") else x\n',
+        id="mode",
+    ),
+    # a computed card
+    pytest.param(CPU, "x.cuda(rank + 1, non_blocking=f())\n", 'x.to("cpu", non_blocking=f())\n', id="computed-card"),
+    pytest.param(CPU, "x.cuda(dist.get_rank())\n", 'x.to("cpu")\n', id="rank-asked"),
+    pytest.param(DML, "f(x).cuda(ids[0]).g()\n", 'f(x).to("privateuseone:0").g()\n', id="card-of-a-list"),
     pytest.param(CPU, 'if d == "meta": x.cuda()\n', 'if d == "meta": x.to("cpu")\n', id="meta"),
     pytest.param(DML, 'if d != "cpu": x.cuda()\n', 'if d != "cpu": x.to("privateuseone:0")\n', id="not-the-cpu"),
     # choices

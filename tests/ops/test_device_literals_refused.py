@@ -12,6 +12,8 @@ from patchlock.ops.device_literals import DeviceLiterals
 LEFT = [
     # no device is asked for
     'if device == "cuda" or "cuda" in str(x.device): f()',
+    'if device.type == "cuda" and not kept: xs = [x.cuda(rank, non_blocking=True) for x in xs]',
+    'def f(device):\n    if device == "cuda":\n        x.cuda(rank)',
     'ok = x.device.type in ("cuda", "mps")',
     'assert d.type in {"cpu", "cuda"}',
     's.startswith("cuda"); getattr(torch, "cuda"); hasattr(torch, "cuda")',
@@ -80,6 +82,7 @@ def test_what_is_right_already_is_settled() -> None:
 
 
 FAILS = "`torch.cuda.{}` fails without CUDA, and no edit of this call alone is right"
+LOST = "`{}` says which card, and would no longer run"
 REFUSED = [
     pytest.param(
         CPU,
@@ -92,6 +95,12 @@ REFUSED = [
     pytest.param(CPU, "s = torch.cuda.get_rng_state()\n", FAILS.format("get_rng_state"), id="rng-state"),
     pytest.param(CPU, "b(device_ids=[torch.cuda.current_device()])\n", FAILS.format("current_device"), id="a-number"),
     pytest.param(CPU, "torch.cuda.some_new_thing()\n", FAILS.format("some_new_thing"), id="unknown"),
+    # computing which card has effects that would be lost
+    pytest.param(CPU, "x.cuda(next(ids), non_blocking=True)\n", LOST.format("next(ids)"), id="next-card"),
+    pytest.param(CPU, "x.cuda(device=pool.next_gpu())\n", LOST.format("pool.next_gpu()"), id="next-of-a-pool"),
+    pytest.param(CPU, "x.cuda((card := 1))\n", LOST.format("(card := 1)"), id="names-a-card"),
+    pytest.param(CPU, 'x.to(f"cuda:{ids.pop()}")\n', LOST.format("ids.pop()"), id="popped-card"),
+    pytest.param(CPU, 'd = torch.device("cuda", pick())\n', LOST.format("pick()"), id="picked-index"),
     pytest.param(
         CPU,
         "from torch.cuda import synchronize\nsynchronize()\n",

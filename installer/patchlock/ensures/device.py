@@ -80,7 +80,7 @@ class WithoutCuda:
         absent = Machine(nodes, kind, is_absent=True)
         modules, functions = _imports(nodes)
         marked = _marked(data, functions)
-        reached = tuple(absent.reached(tree.body, marked))
+        reached = absent.reached(tree.body, marked)
         for place in reached:
             if not place.is_caught and (function := _unbearable(place.node, modules, functions)):
                 yield place.node.lineno, f"it calls torch.cuda.{function}, which fails without CUDA"
@@ -89,7 +89,7 @@ class WithoutCuda:
         if self.device != "cpu":
             yield from ((line, "it takes the CPU where there is no CUDA") for line in _fallbacks(absent, tree))
         if self.always:
-            reached = tuple(Machine(nodes, kind, is_absent=False).reached(tree.body, marked))
+            reached = Machine(nodes, kind, is_absent=False).reached(tree.body, marked)
         for place in reached:
             yield from ((place.node.lineno, why) for why in self._asks(place, modules))
 

@@ -47,6 +47,7 @@ class Machine:
         self.kind = kind
         self.is_absent = is_absent
         self.values: dict[str, list[ast.expr]] = {}
+        self._given: dict[str, set[str]] = {}
         self._open: set[str] = set()
         self._marked: list[int] = []
         for node in nodes:
@@ -87,8 +88,8 @@ class Machine:
                 return self.outcome(value)
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self._comparison(left, op, right)
-            case ast.Call(func=ast.Attribute(attr="startswith"), args=[prefix]):
-                return False if self._is_other(prefix) else None
+            case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[prefix]):
+                return False if self._is_other(prefix) and not self._is_given(value, {device_in(prefix)}) else None
             case ast.Call(func=function):
                 name = name_of(function)
                 is_question = name.endswith((".cuda.is_available", ".cuda.device_count"))
@@ -142,6 +143,8 @@ class Machine:
             said = [left]
         is_nccl = any(name_of(s).endswith(".NCCL") or (isinstance(s, ast.Constant) and s.value == "nccl") for s in said)
         devices = [device_in(item) for item in said]
+        if self._is_given(left, set(devices)) or self._is_given(right, set(devices)):
+            return None
         equal: bool | None = None
         if self.kind == "cpu" and "cpu" in devices:
             equal = True
@@ -156,15 +159,28 @@ class Machine:
 
     # --- what is reached ----------------------------------------------------------------------------------------------
 
-    def reached(self, body: list[ast.stmt], marked: frozenset[int]) -> Iterator[Around]:
+    def reached(self, body: list[ast.stmt], marked: frozenset[int]) -> tuple[Around, ...]:
         """Give every expression that may run and touches a marked line; a block is left where it ends.
+
+        Where the file itself gives a name another device than the machine's, that it has this device is not ruled out.
 
         Args:
             body: the file's statements.
             marked: 1-based lines.
         """
         self._marked = sorted(marked)
-        yield from self._block(body, (), is_caught=False)
+        texts = {id(v): (n, device_in(v)) for n, values in self.values.items() for v in values if self._is_other(v)}
+        self._given = {}
+        while True:
+            places = tuple(self._block(body, (), is_caught=False))
+            given = [texts.pop(id(place.node)) for place in places if id(place.node) in texts]
+            if not given:
+                return places
+            for name, device in given:
+                self._given.setdefault(name, set()).add(device)
+
+    def _is_given(self, node: ast.expr, devices: set[str]) -> bool:
+        return bool(self._given.get(name_of(node).split(".")[-1], set()) & devices)
 
     def _is_marked(self, node: ast.AST) -> bool:
         if not isinstance(node, ast.stmt | ast.expr):

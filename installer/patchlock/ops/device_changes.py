@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 
 from patchlock.lazily import dataclass
+from patchlock.ops.device_guards import last_name
 from patchlock.ops.syntax import Module, item_ranges, parse_expression
 from patchlock.sources import Edit
+
+_ONLY_ASKS = re.compile(
+    r"(?!\w*(next|new|pop|take|alloc|acquire|reserve|assign|claim|pick))"
+    r"((get|is|has|can|check|detect|current|local|use|using)_\w+|\w*(cuda|gpu|device|avail|rank)\w*|str|int|len|min|max"
+    r"|sorted|range|list|tuple|keys|values|items|get|getenv|format|split|r?strip|lower|upper|any|all|isinstance)"
+)
+"""Functions whose call changes nothing, as far as a name can say."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +26,25 @@ class Change:
     node: ast.expr
     meant: ast.expr
     edits: tuple[Edit, ...]
+
+
+def lost(change: Change) -> str:
+    """Give the code of what a change takes away although more may depend on it than the device: "" for none."""
+    kept = {ast.dump(node) for node in ast.walk(change.meant)}
+    nodes = list(ast.walk(change.node))
+    tests = {id(node) for choice in nodes if isinstance(choice, ast.IfExp) for node in ast.walk(choice.test)}
+    for node in nodes:
+        match node:
+            case ast.Call(func=function):
+                is_question = id(node) in tests or bool(_ONLY_ASKS.fullmatch(last_name(function)))
+                is_bearable = is_question or node is change.node
+            case ast.NamedExpr() | ast.Await() | ast.Yield() | ast.YieldFrom():
+                is_bearable = False
+            case _:
+                is_bearable = True
+        if not is_bearable and ast.dump(node) not in kept:
+            return ast.unparse(node)
+    return ""
 
 
 def text(module: Module, node: ast.expr, value: str) -> Change:

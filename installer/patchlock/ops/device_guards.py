@@ -33,6 +33,10 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
 }
 _NEGATED = ast.NotEq | ast.IsNot | ast.NotIn
 _EXITS = ("exit", "quit", "_exit", "abort")
+_NO_DEVICE = re.compile(
+    r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
+    r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
+)
 
 
 def last_name(node: ast.AST) -> str:
@@ -50,6 +54,12 @@ def dotted(node: ast.AST) -> str:
         before = dotted(node.value)
         return f"{before}.{node.attr}" if before else ""
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_device_name(name: str) -> bool:
+    """Tell whether what has this name may hold a device."""
+    lower = name.lower()
+    return any(word in lower for word in ("device", "cuda", "gpu")) or not _NO_DEVICE.fullmatch(lower)
 
 
 def kind_of(node: ast.AST) -> str:
@@ -74,6 +84,7 @@ class Guards:
         flags: names that are true only where CUDA is there.
         counts: names that hold the number of CUDA devices.
         names: all names that the file binds by an import.
+        kept: names to which the file gives "cuda" and which keep it, as they name no device: `backend`, `mode`.
     """
 
     kind: str
@@ -81,6 +92,7 @@ class Guards:
     flags: frozenset[str] = frozenset()
     counts: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
 
     def rules_out(self, test: ast.expr, truth: bool) -> bool:
         """Tell whether a test cannot have this truth value on such a machine."""
@@ -96,8 +108,8 @@ class Guards:
                 return self._compared(left, op, right, truth)
             case ast.Constant(value=value):
                 return bool(value) is not truth
-            case ast.Call(func=ast.Attribute(attr="startswith"), args=[first]):
-                return truth and self._is_foreign(first)
+            case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[first]):
+                return truth and self._is_foreign(first) and not self._is_kept(value)
             case ast.Attribute(attr="is_cuda"):
                 return truth
             case _:
@@ -123,7 +135,12 @@ class Guards:
     def _is_foreign(self, node: ast.AST) -> bool:
         return kind_of(node) not in {"", "cpu", self.kind}
 
+    def _is_kept(self, node: ast.expr) -> bool:
+        return last_name(node) in self.kept
+
     def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, truth: bool) -> bool:
+        if self._is_kept(left) or self._is_kept(right):
+            return False
         wanted = truth is not isinstance(op, _NEGATED)
         if isinstance(op, ast.In | ast.NotIn):
             if isinstance(right, ast.List | ast.Tuple | ast.Set) and right.elts:
@@ -173,7 +190,8 @@ def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
             for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:
                 values.setdefault(argument.arg, []).extend([] if default is None else [default])
     flags = {name for name in names if _FLAG.fullmatch(name.lower())}
-    first = Guards(kind=kind, is_absent=True, flags=frozenset(flags))
+    kept = frozenset(name for name in values if not is_device_name(name) and "cuda" in map(kind_of, values[name]))
+    first = Guards(kind=kind, is_absent=True, flags=frozenset(flags), kept=kept)
     counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
     flags |= {name for name in names & values.keys() if _are_flags(first, values[name])}
     flags -= {name for name in flags & values.keys() if not all(_may_be(first, value) for value in values[name])}
@@ -183,6 +201,7 @@ def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
         flags=frozenset(flags - {""}),
         counts=frozenset(counts - {""}),
         names=frozenset(imported),
+        kept=kept,
     )
 
 

@@ -9,9 +9,9 @@ from patchlock.model import OutcomeKind, Refusal
 from patchlock.ops import device_calls, device_changes
 from patchlock.ops.device_changes import Change
 from patchlock.ops.device_choosers import cpu_fallbacks, is_misspelt, leaf_of
-from patchlock.ops.device_guards import Guards, last_name
+from patchlock.ops.device_guards import Guards, is_device_name, last_name
 from patchlock.ops.device_precision import to_single_precision
-from patchlock.ops.device_strings import ASKS, CHOICES, UNCLEAR, is_device, is_device_name, use_of
+from patchlock.ops.device_strings import ASKS, CHOICES, UNCLEAR, is_device, use_of
 from patchlock.ops.device_walk import Spot
 from patchlock.ops.syntax import Module, Positioned
 
@@ -170,6 +170,9 @@ class Search:
             self._done.add(id(node))
         if is_settled:
             self.found.settled.append(node)
+        elif change is not None and (lost := device_changes.lost(change)):
+            why = f"`{lost}` says which card, and would no longer run"
+            self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
         elif change is not None:
             self.found.changes.append(change)
         else:

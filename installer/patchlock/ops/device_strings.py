@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from patchlock.ops.device_guards import kind_of, last_name
+from patchlock.ops.device_guards import is_device_name, kind_of, last_name
 from patchlock.ops.device_walk import Spot
 
 ASKS = ""
@@ -16,10 +16,6 @@ CHOICES = "it is offered beside others"
 ITSELF = "autocast and gradient scaling switch themselves off without CUDA"
 
 _CUDA = re.compile(r"cuda(:\d+)?")
-_NO_DEVICE = re.compile(
-    r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
-    r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
-)
 _ITSELF = {"autocast", "GradScaler", "custom_fwd", "custom_bwd", "is_autocast_available", "get_autocast_dtype"}
 _TEXTS = re.compile(
     "startswith|endswith|replace|r?split|partition|removeprefix|removesuffix|find|index|count|strip|join|format|sub|match"
@@ -50,12 +46,6 @@ def is_device(node: ast.AST) -> bool:
             return text in {"cuda:{}", "cuda:{0}"}
         case _:
             return False
-
-
-def is_device_name(name: str) -> bool:
-    """Tell whether what has this name may hold a device."""
-    lower = name.lower()
-    return any(word in lower for word in ("device", "cuda", "gpu")) or not _NO_DEVICE.fullmatch(lower)
 
 
 def use_of(spot: Spot) -> str:
