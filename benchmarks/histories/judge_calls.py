@@ -15,6 +15,7 @@ _PIP_API = re.compile(r"^(pip|pip\._internal|pipmain|pip_main)(\.main|\.cli\.mai
 _INSTALL = re.compile(r"\b(pip3?|conda|mamba)\b.*\binstall\b", re.DOTALL)
 _ASKS = re.compile(r"^(?!not ).*(is_cuda|cuda\.is_available|cuda\.device_count)")
 _CUDA = re.compile(r"^cuda(:\d+)?$")
+_CHOSEN = re.compile(r"(?:^|\band )\(*(?:str\()?(?:\w+\.)*?(\w+)(?:\.type)?\)? == 'cuda'")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,8 @@ class NoRunTimeInstall:
 class NoDeviceLiteral:
     """P6: no `.cuda()`, `torch.device("cuda")`, `.to("cuda")`, `device="cuda"` as argument or default.
 
-    What is compared with something, or runs only where the condition around it found CUDA, asks for nothing.
+    What is compared with something, or runs only where the condition around it found CUDA, asks for nothing; nor does
+    what runs only where a name is "cuda", if nothing in the file makes it so.
     """
 
     def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
@@ -62,7 +64,10 @@ class NoDeviceLiteral:
         tree = tree_of(data)
         if tree is None:
             return ()
-        return tuple(f"line {node.lineno}: {what}" for node in _unasked(tree) for what in _device(node))
+        given: frozenset[str] = frozenset()
+        while (found := given.union(*(_given(node) for node in _unasked(tree, given)))) != given:
+            given = found
+        return tuple(f"line {node.lineno}: {what}" for node in _unasked(tree, given) for what in _device(node))
 
     def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
         """Tell whether the file does not parse."""
@@ -135,19 +140,47 @@ class LacksImport:
         return lost_definitions(before, after)
 
 
-def _unasked(tree: ast.Module) -> Iterator[ast.AST]:
-    """Give the nodes that no condition on CUDA guards."""
+def _unasked(tree: ast.Module, given: frozenset[str]) -> Iterator[ast.AST]:
+    """Give the nodes that no condition on CUDA guards.
+
+    Args:
+        tree: the file.
+        given: names that may be "cuda"; what runs only where another name is, is guarded.
+    """
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
         yield node
         for field, value in ast.iter_fields(node):
             is_asked = (
-                isinstance(node, (ast.If, ast.IfExp)) and field == "body" and _ASKS.search(ast.unparse(node.test))
+                isinstance(node, (ast.If, ast.IfExp)) and field == "body" and _is_guard(ast.unparse(node.test), given)
             )
             if is_asked or isinstance(node, ast.Compare):
                 continue
             stack += [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)]
+
+
+def _is_guard(test: str, given: frozenset[str]) -> bool:
+    if _ASKS.search(test):
+        return True
+    chosen = None if " or " in test else _CHOSEN.search(test)
+    return chosen is not None and chosen[1] not in given
+
+
+def _given(node: ast.AST) -> Iterator[str]:
+    """Name what a statement or a default value makes a CUDA device."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        pairs = [(ast.unparse(target).split(".")[-1], node.value) for target in targets]
+    elif isinstance(node, ast.arguments):
+        names = [argument.arg for argument in (*node.posonlyargs, *node.args)]
+        pairs = list(zip(names[len(names) - len(node.defaults) :], node.defaults, strict=True))
+        pairs += [(a.arg, d) for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d]
+    else:
+        return
+    for name, value in pairs:
+        if any(_is_cuda(child) for child in ast.walk(value) if isinstance(child, ast.expr)):
+            yield name
 
 
 def _device(node: ast.AST) -> Iterator[str]:

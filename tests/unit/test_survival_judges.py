@@ -69,6 +69,25 @@ UTF16 = b"\xff\xfe" + "torch==1\r\n".encode("utf-16-le")
             b"if x.is_cuda: y.cuda()\nz = x.device == torch.device('cuda')\n",
             id="asked",
         ),
+        pytest.param(
+            NoDeviceLiteral(),
+            b"device = torch.device('cuda')\nif device.type == 'cuda' and y: x.cuda(rank)\n",
+            b"if self.device.type == 'cuda' and y: x.cuda(rank)\n",
+            id="chosen",
+        ),
+        pytest.param(
+            NoDeviceLiteral(),
+            b"def f(mode='cuda'):\n    if mode == 'cuda': x.cuda(rank)\n",
+            b"def f(mode):\n    if mode == 'cuda': x.cuda(rank)\n",
+            id="given by default",
+        ),
+        pytest.param(
+            NoDeviceLiteral(),
+            b"d = 'cuda'\nif str(d) == 'cuda': d = torch.device('cuda:0')\n",
+            b"if str(self.d) == 'cuda': self.d = torch.device('cuda:0')\n",
+            id="numbered",
+        ),
+        pytest.param(NoDeviceLiteral(), b"if d == 'cuda' or y: x.cuda()\n", b"if d == 'cuda': x.cuda()\n", id="or"),
         pytest.param(Lacks(pattern=r"f\(\)"), b"x = f( )\n", b"x = g()\n", id="expression"),
         pytest.param(Lacks(pattern=r"f\(\)", within="h"), b"def h():\n    f()\n", b"def g():\n    f()\n", id="within"),
         pytest.param(
