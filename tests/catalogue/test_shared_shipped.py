@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
 
 from patchlock.catalogue import Catalogue
+from patchlock.model import Patch
+from patchlock.sources import decode, encode, splice
 
 CATALOGUE = Catalogue(root=ROOT)
 SETS = [CATALOGUE.shared(name) for name in CATALOGUE.shared_names()]
@@ -37,3 +40,24 @@ def test_every_fact_has_a_source(one: object) -> None:
     sources = [one.source, *(patch.source for patch in one.patches), *(rule.source for rule in rules)]
     assert all(source.startswith("https://") for source in sources)
     assert not re.search("TODO", " ".join(patch.why for patch in one.patches))
+
+
+FILES = [
+    (patch, path)
+    for one in SETS
+    for patch in one.patches
+    for path in sorted((ROOT / "patches" / "shared" / "cases" / patch.id).glob("*/after/*"))
+]
+
+
+@pytest.mark.parametrize(("patch", "path"), FILES, ids=lambda value: getattr(value, "id", getattr(value, "name", "")))
+def test_each_case_becomes_what_it_should_whatever_the_apps_leave_out(patch: Patch, path: Path) -> None:
+    before = decode(PurePosixPath(path.name), (path.parents[1] / "before" / path.name).read_bytes())
+    after = encode(splice(before, patch.op.locate(before).edits))
+    assert after == path.read_bytes()
+    assert [ensure.problems(PurePosixPath(path.name), after) for ensure in patch.ensures] == [()] * len(patch.ensures)
+
+
+def test_each_back_end_of_a_profile_says_what_is_expected_to_fail() -> None:
+    ends = {profile.back_end for profile in PROFILES}
+    assert ends == {path.stem for path in (ROOT / "profiles" / "expectations").glob("*.toml")}

@@ -1,0 +1,3 @@
+import onnxruntime
+
+has_card = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
