@@ -76,6 +76,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
             r"'cuda' if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/funcs\.py", "resemble_enhance_audio"
         ),
         "side-environment-of-this-system": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
+        "rvc-is-an-app-of-its-own": _lacks(r"\[.*'rvc_python'.*\]", r"scripts/voice2voice\.py"),
     },
     "advanced-rvc-inference": {
         "torch-for-cpu": _pinned("torch", "==2.7.0"),

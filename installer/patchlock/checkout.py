@@ -145,7 +145,7 @@ def clear(repository: Path, *, since: float = 0) -> None:
         since: younger than this alone, in seconds since 1970.
     """
     objects = repository / "objects"
-    left = [*repository.rglob("*.lock"), *repository.glob("patchlock/index.*")]
+    left = [*repository.rglob("*.lock"), *repository.glob("patchlock/index.*"), *repository.glob("fast_import_crash_*")]
     left += [*objects.glob("tmp_*"), *objects.glob("*/tmp_*"), *objects.glob("*/*.temp")]
     for path in left:
         with contextlib.suppress(FileNotFoundError):
@@ -186,7 +186,7 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
     from patchlock.model import GitUpstream
 
     wanted = revision or app.upstream.commit
-    if source is None and revision is None and _has(repository, wanted):
+    if revision is None and _has(repository, wanted):
         return CommitId(wanted)
     place = source or (app.upstream.url if isinstance(app.upstream, GitUpstream) else "")
     address = _address(place)

@@ -235,33 +235,27 @@ def commit_files(
     """
     listed = git("ls-tree", "-r", "-z", parent, repository=repository).stdout if parent else b""
     modes = {row.partition(b"\t")[2]: row[:6].decode() for row in listed.split(b"\0") if row}
-    rows = []
+    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
+    stream = [
+        f"reset {ref}\ncommit {ref}\nmark :1\ncommitter patchlock <{OURS}> {seconds} +0000\n".encode(),
+        _data(message.encode()),
+        f"from {parent}\n".encode() if parent else b"",
+    ]
     for path, data in files.items():
         name = os.fsencode(str(path))
+        quoted = b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
         if data is None:
-            rows.append(b"0 %s\t%s\0" % (b"0" * 40, name))
+            stream.append(b"D %s\n" % quoted)
             continue
-        blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=data).stdout.strip()
         is_executable = modes[name] == "100755" if name in modes else path in executable
-        rows.append(b"%s %s\t%s\0" % (b"100755" if is_executable else b"100644", blob, name))
-    index = repository_file(repository, f"index.{os.getpid()}")
-    env = {"GIT_INDEX_FILE": str(index)}
-    try:
-        git("read-tree", *([parent] if parent else ["--empty"]), repository=repository, env=env)
-        git("update-index", "-z", "--index-info", repository=repository, env=env, stdin=b"".join(rows))
-        made = git("write-tree", repository=repository, env=env).text
-    finally:
-        index.unlink(missing_ok=True)
-    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
-    env = {f"GIT_{who}_{key}": value for who in ("AUTHOR", "COMMITTER") for key, value in _signature(seconds)}
-    parents = ["-p", parent] if parent else []
-    commit = git("commit-tree", made, *parents, repository=repository, env=env, stdin=message.encode()).text
-    git("update-ref", ref, commit, repository=repository)
-    return CommitId(commit)
+        stream += [b"M %s inline %s\n" % (b"100755" if is_executable else b"100644", quoted), _data(data)]
+    stream.append(b"get-mark :1\n")
+    done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
+    return CommitId(done.text)
 
 
-def _signature(seconds: str) -> tuple[tuple[str, str], ...]:
-    return (("NAME", "patchlock"), ("EMAIL", OURS), ("DATE", f"@{seconds} +0000"))
+def _data(data: bytes) -> bytes:
+    return b"data %d\n%s\n" % (len(data), data)
 
 
 def repository_file(repository: Path, name: str) -> Path:
