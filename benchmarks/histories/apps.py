@@ -76,7 +76,23 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
             r"'cuda' if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/funcs\.py", "resemble_enhance_audio"
         ),
         "side-environment-of-this-system": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
-        "rvc-is-an-app-of-its-own": _lacks(r"\[.*'rvc_python'.*\]", r"scripts/voice2voice\.py"),
+    },
+    "rvc-python": {
+        "no-fairseq": (Dropped(names=frozenset({"fairseq"})), _ROOT),
+        "no-omegaconf": (Dropped(names=frozenset({"omegaconf"})), _ROOT),
+        "torch-with-public-hashes": _pinned("torch", "==2.7.1"),
+        "torchaudio-with-public-hashes": _pinned("torchaudio", "==2.7.1"),
+        "numpy-before-2": _pinned("numpy", ">=1.26,<2"),
+        "faiss-with-wheels": _pinned("faiss-cpu", ">=1.8,<2"),
+        "av-with-wheels": _pinned("av", ">=12,<19,!=14.4.0"),
+        "tqdm-required": _added("tqdm", "", _ROOT),
+        "scipy-required": _added("scipy", "", _ROOT),
+        "librosa-required": _added("librosa", "", _ROOT),
+        "fairseq-optional": (ImportsWithout(package="fairseq"), _PYTHON),
+        "voices-hold-only-weights": _lacks(r"torch\.load\((?!.*weights_only).*\)", r"rvc_python/.*\.py"),
+        "mono-by-name": _lacks(r"\w+\.add_stream\(.*channels=1.*\)", r"rvc_python/lib/audio\.py"),
+        "configurations-stay": _lacks(r"self\.use_fp32_config\(\)", r".*/config\.py", "device_config"),
+        "a-whole-number-of-the-device": _lacks(r"True if device != 'cpu' else False", r".*/config\.py"),
     },
     "advanced-rvc-inference": {
         "torch-for-cpu": _pinned("torch", "==2.7.0"),
@@ -142,6 +158,7 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "no-environment-beside-the-lock",
             "openvoice-says-what-it-needs",
             "rvc-batch-says-what-it-needs",
+            "rvc-is-an-app-of-its-own",
             "rvc-says-what-it-needs",
             "second-environment-says-so",
             "start-script-without-installer",
@@ -151,6 +168,7 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "tts-upgrade-says-so",
         }
     ),
+    "rvc-python": frozenset({"device-helper-on-cpu", "hubert-imported", "hubert-loaded", "hubert-of-torchaudio"}),
     "advanced-rvc-inference": frozenset(
         {
             "gradio-of-the-index",
@@ -160,7 +178,7 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Patches that have no judge yet, so that they are in no table."""
+"""Patches that have no judge yet, or that hold only with others, so that they are in no table."""
 
 
 def rows(catalogue: Catalogue) -> Iterator[Row]:
