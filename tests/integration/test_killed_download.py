@@ -60,8 +60,8 @@ def test_killed_download_is_gone_on_with_by_two_at_once(big: Depot, patchlock: P
     big.asked.clear()
     big.sent.clear()
     runs = [_start(patchlock, tmp_path, home) for home in ("one", "two")]
-    until(lambda: f"bytes={came}-" in big.asked_for(ALPHA))
-    until(lambda: all(list(tmp_path.glob(f"{home}/*/environments/*/lock.txt")) for home in ("one", "two")))
+    until(lambda: f"bytes={came}-" in big.asked_for(ALPHA), 60)
+    until(lambda: all(list(tmp_path.glob(f"{home}/*/environments/*/lock.txt")) for home in ("one", "two")), 60)
     big.go.set()
     for run in runs:
         _, stderr = run.communicate(timeout=60)
