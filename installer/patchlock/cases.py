@@ -17,7 +17,7 @@ from patchlock.trials import Case
 
 SHARED = PurePosixPath(FOLDER) / "cases"
 _ANY_REQUIREMENTS = PurePosixPath("requirements.txt")
-"""In a case of a shared set: the app's first requirement file."""
+"""In a case of a shared set: the app's first requirement file of this kind."""
 
 
 def read(root: Path, app: App) -> tuple[Case, ...]:
@@ -50,13 +50,21 @@ def read(root: Path, app: App) -> tuple[Case, ...]:
             remedy = "write what becomes of it, or a file `outcome`"
             problems.append(Problem(file=file, line=0, key="", what="it has no folder `after`", remedy=remedy))
         else:
-            names = {_ANY_REQUIREMENTS: app.requirement_files[0]} if patch in shared else {}
+            lines = _lines_of(app)
+            if patch in shared and lines is None and any(place.glob(f"*/{_ANY_REQUIREMENTS}")):
+                continue  # it is about the lines of a file that this app has none of
+            names = {_ANY_REQUIREMENTS: lines} if patch in shared and lines else {}
             after = _tree(place / "after", names) if (place / "after").is_dir() else None
             before = _tree(place / "before", names)
             found.append(Case(patch=patch, name=place.name, before=before, after=after, outcome=wanted))
     if problems:
         raise CatalogueError(problems)
     return tuple(found)
+
+
+def _lines_of(app: App) -> PurePosixPath | None:
+    """Name the first requirement file that has a line for each requirement."""
+    return next((file for file in app.requirement_files if file.suffix in {".txt", ".in"}), None)
 
 
 def _tree(folder: Path, names: Mapping[PurePosixPath, PurePosixPath]) -> dict[PurePosixPath, bytes]:

@@ -10,9 +10,11 @@ from typing import Any
 from patchlock.lazily import dataclass
 
 _OPENABLE = re.compile(
-    r"https?://[\w.-]+\.[a-z]+\S*"  # a page
-    r"|\b[\w.-]+/[\w.-]+(?:@[0-9a-f]{7,40})?:[\w./-]+"  # a file of a public repository: owner/name@commit:path
-    r"|\bPyPI\b|\bMETADATA\b|\bREADME of \w|\bits libraries\b"  # what a distribution says of itself, or has in it
+    # a page; of a host that is everybody's, a place on it
+    r"https?://(?!(?:www\.)?(?:github\.com|gitlab\.com|huggingface\.co|pypi\.org|example\.\w+)/?(?:[\s;,]|$))[\w.-]+\.[a-z]+\S*"
+    r"|\b[\w.-]+/[\w.-]+(?:@[0-9a-f]{7,40}:[\w./-]+|:[\w./-]+\.\w+)"  # a file of a public repository
+    r"|\bPyPI: \S+ \S|\bon PyPI\b|\bPyPI, \d"  # what of a distribution, or when its pages were read
+    r"|\bits METADATA: \S*\d|\bMETADATA of \S+ \S|\bREADME of \S+ \S*\d|\bits libraries\b"  # what it says of itself
 )
 _VARIABLE = re.compile(r"^(?:\w+|\"\w+\")\s*=")
 _ENVIRONMENT = re.compile(r"^\[(?:\w+\.)?environment\]")

@@ -40,7 +40,7 @@ def sources(root: Path) -> Finding:
         str(one)
         for path in files
         for one in fact_sources.unsourced(
-            path.relative_to(root).as_posix(), path.read_text("utf-8"), lambda place: (root / place).exists()
+            path.relative_to(root).as_posix(), path.read_text("utf-8"), lambda place: (root / place).is_file()
         )
     ]
     return Finding(what="sources", says=f"of the facts in {len(files)} files", problems=tuple(problems))

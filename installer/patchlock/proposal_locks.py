@@ -197,7 +197,7 @@ def _mended(
         names = ", ".join(f'"{name}"' for name, _ in builds)
         table = (
             f'# No wheel: {listed}.\n[[build]]\nnames = [{names}]\nwhy = "the index has no wheel of these that fits"\n'
-            f'source = "the index: the file list of each"'
+            f'source = "PyPI: the file list of each"'
         )
         return dataclasses.replace(proposal, tables=(*proposal.tables, table)), [f"[[build]] of {listed}"]
     fitting = (one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one)))

@@ -221,6 +221,11 @@ def _requirements(lines: Iterable[str]) -> Iterator[Requirement]:
             continue
 
 
+def _place(sdist: Sdist) -> str:
+    """Say where a reader finds an sdist."""
+    return sdist.url.partition("#")[0] if sdist.version is None else f"PyPI: {sdist} sdist"
+
+
 def as_table(sdist: Sdist, statement: Statement) -> str:
     """Write the `[[metadata]]` table of an sdist, for an app's file."""
 
@@ -237,7 +242,7 @@ def as_table(sdist: Sdist, statement: Statement) -> str:
         f"requires = {listed(statement.requires)}",
         f"build = {listed(statement.build)}",
         'why = "there is no wheel"',
-        f"source = {_quoted(f'{told_by} of {_filename(sdist)}' if statement.told_by else told_by)}",
+        f"source = {_quoted(f'{_place(sdist)}, {told_by}' if statement.told_by else told_by)}",
     ]
     if statement.doubt:
         lines.append(f"# {statement.doubt}: `patchlock sdist {sdist.name} {sdist.version} --run-hooks` asks it")
@@ -246,7 +251,3 @@ def as_table(sdist: Sdist, statement: Statement) -> str:
 
 def _quoted(text: str) -> str:
     return f"'{text}'" if '"' in text and "'" not in text else f'"{text}"'
-
-
-def _filename(sdist: Sdist) -> str:
-    return PurePosixPath(sdist.url.partition("#")[0]).name

@@ -48,7 +48,7 @@ def test_table_is_printed_without_running_anything(asking: World, patchlock: Pat
         'requires = ["beta"]',
         "build = []",
         'why = "there is no wheel"',
-        'source = "pyproject.toml of delta-1.0.tar.gz"',
+        'source = "PyPI: delta 1.0 sdist, pyproject.toml"',
         "# its build backend backend is its own code: `patchlock sdist delta 1.0 --run-hooks` asks it",
     ]
     assert not (tmp_path / "RAN").exists()

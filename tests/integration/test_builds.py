@@ -90,8 +90,8 @@ def test_tables_to_write_are_proposed_for_all_sdists_at_once(world: World, tmp_p
     text = "\n".join(caught.value.evidence)
     found = {table["name"]: table for table in tomllib.loads(text)["metadata"]}
     assert found["delta"]["requires"] == ["beta>=1", "eps", 'gamma; python_version > "3" and extra == "x"']
-    assert found["delta"]["source"] == "delta.egg-info/requires.txt of delta-1.0.tar.gz"
-    assert (found["eps"]["requires"], found["eps"]["source"]) == ([], "setup.py of eps-1.0.tar.gz")
+    assert found["delta"]["source"] == "PyPI: delta 1.0 sdist, delta.egg-info/requires.txt"
+    assert (found["eps"]["requires"], found["eps"]["source"]) == ([], "PyPI: eps 1.0 sdist, setup.py")
     offer(world, maker(world.wheels))
     pasted = rules + text.replace('["setuptools>=40.8.0", "wheel"]', '["maker"]')
     lock = relocking.resolve(ask(world, b"alpha==9.0\ndelta[x]\n", tmp_path, pasted), Kept())

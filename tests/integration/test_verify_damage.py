@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -347,9 +349,11 @@ def test_repair_that_is_killed_leaves_one_or_the_other(
         cwd=tmp_path,
         env=patchlock.env(),
         stderr=subprocess.DEVNULL,
+        start_new_session=True,
     ) as child:
         time.sleep(part * 1.5)
-        child.kill()
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            os.killpg(child.pid, signal.SIGKILL)  # with what it has started, which would hold the installation
     if (tmp_path / "installed/mini@tiny/current").read_text() == first:
         assert face("verify", "mini", "--quick").returncode == 1
         assert face("run", "mini", "--json").returncode == 0

@@ -145,7 +145,7 @@ def test_table_can_be_pasted() -> None:
             "requires": ["a", 'b; extra == "fast"'],
             "build": ["m"],
             "why": "there is no wheel",
-            "source": "src/x.egg-info/requires.txt of x-1.5.tar.gz",
+            "source": "PyPI: x 1.5 sdist, src/x.egg-info/requires.txt",
         }
     ]
     assert (

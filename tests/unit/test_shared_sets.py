@@ -185,3 +185,7 @@ def test_cases_of_a_set_are_tried_on_each_app_that_takes_it(opened: Catalogue) -
     elsewhere = dataclasses.replace(app, requirement_files=(PurePosixPath("deep/r.txt"),))
     assert list(cases.read(opened.root, elsewhere)[0].before) == [PurePosixPath("deep/r.txt")]
     assert cases.read(opened.root, dataclasses.replace(app, shared=())) == ()
+    project = (PurePosixPath("pyproject.toml"), PurePosixPath("deep/r.txt"))
+    mixed = dataclasses.replace(app, requirement_files=project)
+    assert list(cases.read(opened.root, mixed)[0].before) == [PurePosixPath("deep/r.txt")]
+    assert cases.read(opened.root, dataclasses.replace(app, requirement_files=project[:1])) == ()
