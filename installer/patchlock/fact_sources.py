@@ -11,7 +11,7 @@ from patchlock.lazily import dataclass
 
 _OPENABLE = re.compile(
     # a page; of a host that is everybody's, a place on it
-    r"https?://(?!(?:www\.)?(?:github\.com|gitlab\.com|huggingface\.co|pypi\.org|example\.\w+)/?(?:[\s;,]|$))[\w.-]+\.[a-z]+\S*"
+    r"https?://(?!(?:www\.)?(?:github\.com|gitlab\.com|huggingface\.co|example\.\w+)/?(?:[\s;,]|$))[\w.-]+\.[a-z]+\S*"
     r"|\b[\w.-]+/[\w.-]+(?:@[0-9a-f]{7,40}:[\w./-]+|:[\w./-]+\.\w+)"  # a file of a public repository
     r"|\bPyPI: \S+ \S|\bon PyPI\b|\bPyPI, \d"  # what of a distribution, or when its pages were read
     r"|\bits METADATA: \S*\d|\bMETADATA of \S+ \S|\bREADME of \S+ \S*\d|\bits libraries\b"  # what it says of itself
