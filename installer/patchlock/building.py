@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ from urllib.parse import unquote
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock import compatibility, uv
+from patchlock import compatibility, questions
 from patchlock.build_constraints import BuildConstraints, render
 from patchlock.errors import PolicyError, UnsatisfiableError
 from patchlock.fits import Platform
@@ -51,12 +50,16 @@ class Answers:
     asked: tuple[str, ...]
     answer: Future[str] | None
     """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
+    ask: questions.Ask
+    """For what else turns out to be wanted."""
 
 
-def ahead(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor) -> Answers:
+def ahead(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor, ask: questions.Ask) -> Answers:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
     asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
-    return Answers(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
+    return Answers(
+        asked=asked, answer=pool.submit(_ask, questions.BUILDS, asked, target, ask) if asked else None, ask=ask
+    )
 
 
 def build_constraints_of(
@@ -112,7 +115,10 @@ def resolve(
 
     asked = requirements(metadata, in_tree)
     try:
-        text = answers.answer.result() if answers.answer and asked == answers.asked else _ask(asked, target)
+        if answers.answer is not None and asked == answers.asked:
+            text = answers.answer.result()
+        else:
+            text = _ask(questions.CHOSEN_BUILDS, asked, target, answers.ask)
     except UnsatisfiableError as error:
         built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in in_tree)])
         raise UnsatisfiableError(
@@ -139,22 +145,22 @@ def requirements(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) ->
     return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
 
 
-def _ask(asked: tuple[str, ...], target: Target) -> str:
+def _ask(about: str, asked: tuple[str, ...], target: Target, ask: questions.Ask) -> str:
     with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
-        folder = Path(name)
-        how = ("--python", sys.executable, "--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml")
-        uv.run("pip", "compile", *write(asked, target, folder), *how, cwd=folder, installing=False)
-        return (folder / "pylock.toml").read_text(encoding="utf-8")
+        write(asked, target, Path(name))
+        return ask(about, Path(name)).pylock
 
 
 def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ...]:
     """Write what uv is asked for builds into an empty folder, and give the arguments of `uv pip compile`."""
     (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
     (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
-    return (
+    arguments = (
         *("build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
         *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
     )
+    (folder / questions.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
+    return arguments
 
 
 def _config(target: Target) -> str:

@@ -1,23 +1,23 @@
-"""Remember that a check found all locks good, by the bytes of everything that it reads; believes no time stamp."""
+"""Remember that locks were found good, by the bytes of everything that was read for it; believes no time stamp."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import packaging
 
 from patchlock import __version__, own_code
 
 _FOLDERS = ("lockfiles", "patches", "profiles")
-_FILE = "checked-locks.json"
 
 
 def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
-    """Digest all that the answer of a check depends on: the catalogue's files, patchlock's code, and what was asked.
+    """Digest all that an answer depends on: the catalogue's files, patchlock's code, and what was asked.
 
     Args:
         catalogue: its root.
@@ -36,20 +36,32 @@ def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
     return own_code.digest_of(parts)
 
 
-def recall(cache: Path, digest: str) -> Sequence[tuple[str, ...]] | None:
-    """Give what the last good check found, if it was of exactly these bytes; None otherwise."""
+def recall(cache: Path, asked: Iterable[str], digest: str) -> Any | None:
+    """Give what was last found good for a question, if it was of exactly these bytes; None otherwise."""
     try:
-        kept = json.loads((cache / _FILE).read_text(encoding="utf-8"))
-        rows = [tuple(map(str, row)) for row in kept["rows"]]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        kept = json.loads(_file(cache, asked).read_text(encoding="utf-8"))
+        return kept["found"] if kept["digest"] == digest else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return rows if kept["digest"] == digest else None
 
 
-def remember(cache: Path, digest: str, rows: Sequence[tuple[str, ...]]) -> None:
-    """Keep what a check found; where the cache cannot be written, the next check takes as long as this one."""
+def remember(cache: Path, asked: Iterable[str], digest: str, found: object) -> None:
+    """Keep what was found; where the cache cannot be written, the next time takes as long as this one.
+
+    Args:
+        cache: folder of patchlock's cache.
+        asked: the words of the question.
+        digest: of all that it depends on.
+        found: what JSON can hold.
+    """
     from patchlock import whole_files  # `recall` is for those who have no time
 
+    file = _file(cache, asked)
     with contextlib.suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True)
-        whole_files.write(cache / _FILE, json.dumps({"digest": digest, "rows": list(rows)}, indent=1) + "\n")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        whole_files.write(file, json.dumps({"digest": digest, "found": found}, indent=1) + "\n")
+
+
+def _file(cache: Path, asked: Iterable[str]) -> Path:
+    words = own_code.digest_of((word, b"") for word in asked)
+    return cache / "checked-locks" / f"{words}.json"

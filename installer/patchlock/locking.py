@@ -105,21 +105,24 @@ def resolve(order: Order, ahead: questions.Ahead | None = None) -> Lock:
     """
     from packaging.pylock import Pylock
 
+    def ask(about: str, where: Path) -> questions.Answer:
+        return ahead.ask(f"{_pair(order)}/{about}", where) if ahead else questions.ask(where)
+
     archives.require_possible(order.pins, order.rules)
     with (
         tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name,
         concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
     ):
         folder = Path(name)
-        builds = building.ahead(order.rules, order.in_tree, target(order), pool)
+        builds = building.ahead(order.rules, order.in_tree, target(order), pool, ask)
         resolver_input.write(order, folder)
         judging.get_ready(order)  # uv is at work already, if it was asked ahead
         try:
-            found = ahead.ask(_pair(order), folder) if ahead else questions.ask(folder)
+            found = ask(questions.PACKAGES, folder)
         except UnsatisfiableError as error:
             raise _not_there(order, error) from error
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
-        idle = _idle_exclusions(order, folder)
+        idle = _idle_exclusions(order, folder, ask)
     archives.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _askers(found.log, answer))
     notices = judging.require_sound(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
@@ -295,7 +298,7 @@ def _places(order: Order) -> dict[NormalizedName, list[str]]:
     return places
 
 
-def _idle_exclusions(order: Order, folder: Path) -> tuple[str, ...]:
+def _idle_exclusions(order: Order, folder: Path, ask: questions.Ask) -> tuple[str, ...]:
     """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
     own = order.app.origin.file
     wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
@@ -303,7 +306,7 @@ def _idle_exclusions(order: Order, folder: Path) -> tuple[str, ...]:
         return ()
     (folder / "excludes.txt").write_text("", encoding="utf-8")
     try:
-        everything = questions.ask(folder).pylock
+        everything = ask(questions.UNEXCLUDED, folder).pylock
     except UnsatisfiableError:
         return ()
     idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 
 ARGUMENTS = "arguments.json"
 """The file of a question that holds uv's arguments, so that they count as a part of it."""
+PACKAGES, BUILDS, CHOSEN_BUILDS, UNEXCLUDED = "packages", "builds", "chosen-builds", "unexcluded"
+"""What may be asked for a pair: its packages; what all builds that it may need require, and those that it does need;
+what would be there without exclusions."""
 _ANSWER = "pylock.toml"
 _LOG = "uv.log"
 _HERE = "\0"
 """Stands in a kept question where its folder's address was; no text that uv reads can have it."""
+_ASKED_BY = "DEBUG Adding transitive dependency for "
+"""How a line of uv's log begins that says who asked for what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +48,18 @@ class Answer:
     """What uv said with `-v`."""
     question: Sha256
     """Digest of what it was asked."""
+    folder: Path
+    """Where it was asked."""
+
+    def digest(self) -> Sha256:
+        """Digest what it says of packages and of who asked for them, whenever and wherever it was asked."""
+        askers = sorted({line for line in self.log.splitlines() if line.startswith(_ASKED_BY)})
+        said = "\n".join((self.question, self.pylock.replace(self.folder.as_uri(), _HERE), *askers))
+        return Sha256(hashlib.sha256(said.encode("utf-8", errors="surrogateescape")).hexdigest())
+
+
+Ask = Callable[[str, Path], Answer]
+"""Asks uv the question that stands in a folder; the first word says what it is about."""
 
 
 def ask(folder: Path) -> Answer:
@@ -53,7 +70,8 @@ def ask(folder: Path) -> Answer:
     """
     asked = digest(folder)
     done = uv.run(*_command(folder), cwd=folder, installing=False)
-    return Answer(pylock=(folder / _ANSWER).read_text(encoding="utf-8"), log=done.stderr, question=asked)
+    text = (folder / _ANSWER).read_text(encoding="utf-8")
+    return Answer(pylock=text, log=done.stderr, question=asked, folder=folder)
 
 
 def _command(folder: Path) -> tuple[str, ...]:
@@ -91,6 +109,17 @@ class _Started:
     digest: Sha256
     child: subprocess.Popen[bytes]
 
+    def answer(self) -> Answer | None:
+        """Wait for what uv answers; None where it has no answer."""
+        if self.child.wait() != 0:
+            return None
+        return Answer(
+            pylock=(self.folder / _ANSWER).read_text(encoding="utf-8"),
+            log=(self.folder / _LOG).read_text(encoding="utf-8", errors="replace"),
+            question=self.digest,
+            folder=self.folder,
+        )
+
 
 class Ahead:
     """The questions of earlier runs, and those of them that were asked again before anybody knew what to ask."""
@@ -103,6 +132,8 @@ class Ahead:
         """
         self._kept = cache / "questions"
         self._started: dict[str, _Started] = {}
+        self.answered: dict[str, Sha256] = {}
+        """Question → digest of the answer that somebody wanted in this run."""
 
     @contextlib.contextmanager
     def asked_again(self, apps: Sequence[str], profile: str | None, platform: str | None) -> Iterator[Ahead]:
@@ -113,12 +144,13 @@ class Ahead:
             profile: the only profile, if there is one.
             platform: the only platform, if there is one.
         """
-        ends = f"{profile or '*'}.{platform or '*'}.json"
-        wanted = [
+        ends = f"{profile or '*'}.{platform or '*'}/*.json"
+        found = [
             name
             for app in apps or ("*",)
             for name in sorted(self._kept.glob(f"{glob.escape(app) if apps else app}/{ends}"))
         ]
+        wanted = sorted(found, key=lambda one: one.stem != PACKAGES)
         with contextlib.ExitStack() as stack:
             for kept in wanted[: at_once()]:
                 with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # only a cache
@@ -130,36 +162,43 @@ class Ahead:
                         folder=folder, digest=digest(folder), child=child
                     )
             yield self
+            if self.answered:
+                for name in self._started.keys() - self.answered.keys():
+                    (self._kept / f"{name}.json").unlink(missing_ok=True)  # nobody asks that any more
 
     @property
     def started(self) -> tuple[Path, ...]:
         """The folders of the questions that are being asked."""
         return tuple(one.folder for one in self._started.values())
 
-    def ask(self, pair: str, folder: Path) -> Answer:
+    def answers(self, names: Collection[str]) -> dict[str, Sha256] | None:
+        """Wait for what uv was asked ahead, and digest each answer; None where one is missing, or was not asked."""
+        found = {name: self._started[name].answer() for name in names if name in self._started}
+        if None in found.values() or found.keys() != set(names):
+            return None
+        return {name: answer.digest() for name, answer in found.items() if answer is not None}
+
+    def ask(self, name: str, folder: Path) -> Answer:
         """Take the answer that uv was asked for ahead, if the question is the same, or ask; keep the question.
 
         Args:
-            pair: `app/profile.platform`.
+            name: `app/profile.platform/` and what is asked for this pair.
             folder: where the question stands.
 
         Raises:
             PatchlockError: as `uv.run`.
         """
-        started = self._started.get(pair)
+        started = self._started.get(name)
         same = started is not None and started.digest == digest(folder)
-        if started is not None and same and started.child.wait() == 0:
-            return Answer(
-                pylock=(started.folder / _ANSWER).read_text(encoding="utf-8"),
-                log=(started.folder / _LOG).read_text(encoding="utf-8", errors="replace"),
-                question=started.digest,
-            )
-        answer = ask(folder)
+        answer = started.answer() if started is not None and same else None
+        if answer is None:
+            answer = ask(folder)
         if not same:
             text = json.dumps(_texts(folder), indent=0)
             with contextlib.suppress(OSError):  # where the cache cannot be written, the next run takes as long as this
-                (self._kept / pair).parent.mkdir(parents=True, exist_ok=True)
-                whole_files.write(self._kept / f"{pair}.json", text)
+                (self._kept / name).parent.mkdir(parents=True, exist_ok=True)
+                whole_files.write(self._kept / f"{name}.json", text)
+        self.answered[name] = answer.digest()
         return answer
 
 

@@ -14,7 +14,7 @@ from patchlock import questions
 from patchlock.cli import at_once
 from patchlock.errors import PatchlockError
 
-PAIR = "mini/tiny.here"
+PAIR = "mini/tiny.here/packages"
 
 
 @pytest.fixture
@@ -151,5 +151,5 @@ def test_only_a_plain_lock_asks_ahead(
 ) -> None:
     _ask(tmp_path / "cache", folder)
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
-    with at_once.asked_ahead(words.split()) as ahead:
-        assert (None if ahead is None else len(ahead.started)) == count
+    with at_once.asked_ahead(words.split()) as again:
+        assert (None if again is None else len(again.ahead.started)) == count

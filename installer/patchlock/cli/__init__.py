@@ -12,7 +12,7 @@ from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
 from patchlock.os_errors import from_os
 
 if TYPE_CHECKING:
-    from patchlock.questions import Ahead
+    from patchlock.cli.lock_again import Again
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
@@ -98,8 +98,9 @@ def main(arguments: Sequence[str]) -> int:
         plain = at_once.read(arguments)
         if plain is not None:
             return at_once.answer(plain)
-        with at_once.asked_ahead(arguments) as ahead:
-            return _by_click(arguments, command, as_json, ahead)
+        with at_once.asked_ahead(arguments) as again:
+            known = again.answer() if again is not None else None
+            return known if known is not None else _by_click(arguments, command, as_json, again)
     except PatchlockError as error:
         return fail(error, command, as_json)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
@@ -118,14 +119,14 @@ def main(arguments: Sequence[str]) -> int:
         return fail(_bug(error, arguments), command, as_json)
 
 
-def _by_click(arguments: list[str], command: str, as_json: bool, ahead: Ahead | None) -> int:
+def _by_click(arguments: list[str], command: str, as_json: bool, again: Again | None) -> int:
     import click
 
     from patchlock.cli.commands import patchlock
     from patchlock.cli.output import echo, fail_usage
 
     try:
-        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False, obj=ahead)
+        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False, obj=again)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
         return USAGE_OR_BUG

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from patchlock.questions import Ahead
+    from patchlock.cli.lock_again import Again
 
 _FLAG = "--json"
 _DETECT = ("--why-not", "--catalogue")
@@ -33,16 +33,24 @@ def read(arguments: Sequence[str]) -> dict[str, str] | None:
     return None if read["--catalogue"] and not Path(read["--catalogue"]).is_dir() else read
 
 
-def asked_ahead(arguments: Sequence[str]) -> contextlib.AbstractContextManager[Ahead | None]:
+@contextlib.contextmanager
+def asked_ahead(arguments: Sequence[str]) -> Iterator[Again | None]:
     """Let uv work at what `lock` asked it last time for the same pairs; None for everything but a plain `lock`."""
     plain = _plain(arguments, "lock", _LOCK)
     if plain is None:
-        return contextlib.nullcontext()
+        yield None
+        return
     from patchlock import questions
     from patchlock.cli import folders
 
     apps, given = plain
-    return questions.Ahead(folders.cache()).asked_again(apps, given.get("--profile"), given.get("--platform"))
+    ahead = questions.Ahead(folders.cache())
+    with ahead.asked_again(apps, given.get("--profile"), given.get("--platform")):
+        from patchlock.cli.lock_again import Again  # uv is at work meanwhile
+
+        catalogue = given.get("--catalogue") or os.environ.get("PATCHLOCK_CATALOGUE")
+        words = tuple(word for word in arguments if word != _FLAG)
+        yield Again(words, Path(catalogue) if catalogue else None, ahead, as_json=_FLAG in given)
 
 
 def _plain(

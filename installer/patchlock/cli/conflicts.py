@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from patchlock.relocking import CutOff
 
 
-UVS = "\n  error: "
-"""Where uv's own words begin in what is said of a pair."""
 _SHOWN = 8
 """Lines of uv's words, or of a conflict that could not be narrowed down; --json has all."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import lock_checks, output
+from patchlock.cli import lock_table, output
 from patchlock.errors import PatchlockError
 from patchlock.lazily import dataclass
 
@@ -66,7 +66,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
     passed = all(line.good for line in lines)
     if as_json:
         bad = [(line.pair, _text(line)) for line in lines if not line.good]
-        error = lock_checks.objection(bad, len(lines), "patchlock lock")
+        error = lock_table.objection(bad, len(lines), "patchlock lock")
         return output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, error)
     click.echo(output.rows([(line.pair, _text(line)) for line in lines], indent=0))
     return 0 if passed else 1

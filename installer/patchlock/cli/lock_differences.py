@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import lock_checks, output
+from patchlock.cli import lock_table, output
 from patchlock.errors import DriftError, PatchlockError
 from patchlock.lazily import dataclass
 
@@ -82,7 +82,7 @@ def _objection(changed: Sequence[_Line]) -> PatchlockError | None:
     if not changed:
         return None
     failed = [(line.pair, line.failed) for line in changed if line.failed]
-    return lock_checks.objection(failed, len(changed), "patchlock lock") or DriftError(
+    return lock_table.objection(failed, len(changed), "patchlock lock") or DriftError(
         f"{len(changed)} lock{' is' if len(changed) == 1 else 's are'} different",
         remedy="read what `data` says of each; `patchlock lock APP` writes a lock anew",
         evidence=(line.pair for line in changed),

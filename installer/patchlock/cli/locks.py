@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
-import dataclasses
 import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import conflicts, launcher, lock_checks, lock_modes, options, output
-from patchlock.cli.lock_checks import Line
+from patchlock.cli import conflicts, lock_again, lock_checks, lock_modes, lock_table, options, output
+from patchlock.cli.lock_table import Line
 from patchlock.errors import (
     PatchlockError,
     UnknownProfileError,
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from patchlock.catalogue import Catalogue
+    from patchlock.cli.lock_again import Again
     from patchlock.gathering import Request
     from patchlock.questions import Ahead
     from patchlock.relocking import CutOff
@@ -91,7 +90,7 @@ def lock_command(
         lines = lock_checks.remembered(
             catalogue, asked, lambda: lock_checks.every(*_opened(catalogue, apps, profile, platform, source), whole)
         )
-        return _tell(lines, {}, check=check, as_json=as_json)
+        return lock_table.tell(lines, {}, check=check, as_json=as_json)
     if revision is not None:
         raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
     _require_wheels(accept)
@@ -101,40 +100,17 @@ def lock_command(
     if code is not None:
         return code
     if check:
-        return _tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
+        return lock_table.tell(lock_checks.every(opened, requests, whole), {}, check=check, as_json=as_json)
+    from patchlock.questions import Ahead
+
     progress = output.progress(as_json)
-    lines = _lock_all(requests, cut_off, progress, accept)
+    again: Again | None = click.get_current_context().obj
+    lines = _lock_all(requests, cut_off, progress, again.ahead if again else Ahead(options.cache()), accept)
+    if again:
+        again.remember(lines)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = conflicts.tell(stuck, cut_off, explain, progress) if stuck and explain else {}
-    return _tell(lines, told, check=check, as_json=as_json)
-
-
-def _tell(lines: list[Line], told: Mapping[str, conflicts.Told], *, check: bool, as_json: bool) -> int:
-    """Print what was found or done, and give the exit code."""
-    passed = all(line.good for line in lines)
-    if as_json:
-        explanations = {pair: one.data for pair, one in told.items()}
-        pairs = [dataclasses.asdict(line) | {"explanation": explanations.get(line.pair)} for line in lines]
-        bad = [(line.pair, f"{line.state}: {line.detail}") for line in lines if not line.good]
-        return output.succeed(
-            "lock", {"pairs": pairs}, lock_checks.objection(bad, len(lines), f"patchlock lock {_stale(lines)}".strip())
-        )
-    # What is explained below needs no words of uv in the table.
-    details = {one.pair: one.detail.split(conflicts.UVS)[0] if one.pair in told else one.detail for one in lines}
-    click.echo(output.rows([(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines], indent=0))
-    for line in lines:
-        for warning in line.warnings:
-            click.echo(f"warning: {line.pair}: {warning}", err=True)
-    for one in told.values():
-        click.echo(f"\n{one.text}")
-    if check and (stale := _stale(lines)):
-        click.echo(f"to renew: {launcher.itself(options.home())} lock {stale}", err=True)
-    return 0 if passed else 1
-
-
-def _stale(lines: Iterable[Line]) -> str:
-    """Name the apps whose locks are to be made again; "" for none."""
-    return " ".join(sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file}))
+    return lock_table.tell(lines, told, check=check, as_json=as_json)
 
 
 def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:
@@ -231,12 +207,12 @@ def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
     progress: output.Silent | output.Plain | output.Live,
+    ahead: Ahead,
     accept: tuple[str, ...],
 ) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
     from patchlock import questions, uv
 
-    ahead: Ahead = click.get_current_context().obj or questions.Ahead(options.cache())
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=questions.at_once()) as pool:
         waiting = {
@@ -262,5 +238,6 @@ def _lock(request: Request, cut_off: CutOff, ahead: Ahead, accept: tuple[str, ..
         error = from_os(found) if isinstance(found, OSError) else found
         refused = "refused" if error.code == "refused" else "failed"
         return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
-    took = f"{len(lock.packages)} packages in {time.monotonic() - started:.1f} s: {file}"
-    return Line(pair=pair, file=file, state=state, detail=took, warnings=(*warnings, *lock.notices))
+    warnings = (*warnings, *lock.notices)
+    line = Line(pair=pair, file=file, state=state, detail="", packages=len(lock.packages), warnings=warnings)
+    return lock_again.timed(line, time.monotonic() - started)

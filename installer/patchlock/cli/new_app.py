@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import conflicts, launcher, options, output
+from patchlock.cli import conflicts, launcher, lock_table, options, output
 
 if TYPE_CHECKING:
     from patchlock.catalogue import Catalogue
@@ -229,7 +229,7 @@ def _of_lock(locked: Locked) -> list[str]:
     lines = [f"added to it: {edit}" for edit in locked.edits]
     if locked.error is None:
         return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
-    lines.append(f"no lock: {locked.pair}: {str(locked.error).split(conflicts.UVS)[0]}")
+    lines.append(f"no lock: {locked.pair}: {str(locked.error).split(lock_table.UVS)[0]}")
     if locked.stuck is not None:
         lines += ["", conflicts.text(locked.pair, *locked.stuck), "", _hint(locked.stuck[0])]
     return lines

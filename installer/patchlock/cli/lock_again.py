@@ -1,0 +1,89 @@
+"""`lock` once more: where no byte of the catalogue and no answer of uv is another, there is nothing to judge again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from patchlock import checked_locks
+from patchlock.cli import folders, lock_table, output
+from patchlock.cli.lock_table import Line
+from patchlock.questions import Ahead
+
+_FRESH = 3600.0
+"""Seconds for which it is believed that an index has taken back nothing of what a lock holds."""
+
+
+class _OtherAnswerError(Exception):
+    """Uv answers otherwise than last time."""
+
+
+class Again:
+    """A plain `lock`: what it asks uv, and what it found when it changed nothing."""
+
+    def __init__(self, words: Sequence[str], catalogue: Path | None, ahead: Ahead, *, as_json: bool) -> None:
+        """Digest all that a lock is made from, but for uv's answers.
+
+        Args:
+            words: of the command line.
+            catalogue: its folder as the user named it.
+            ahead: what uv is asked meanwhile.
+            as_json: whether the answer is one envelope.
+        """
+        self.ahead = ahead
+        self._root, self._words, self._as_json = folders.root(catalogue), tuple(words), as_json
+        self._digest = self._now()
+
+    def answer(self) -> int | None:
+        """Say that the locks are what they would be; None where that is not known, and they have to be made."""
+        started = time.monotonic()
+        known = _read(checked_locks.recall(folders.cache(), self._words, self._digest) if self._digest else None)
+        if known is None:
+            return None
+        lines, answers = known
+        progress = output.progress(self._as_json)
+        try:
+            with progress.stage("lock"):
+                self._require(answers)
+                progress.say(f"{len(lines)} pairs")
+        except _OtherAnswerError:
+            return None
+        told = [timed(line, time.monotonic() - started) for line in lines]
+        return lock_table.tell(told, {}, check=False, as_json=self._as_json)
+
+    def _require(self, answers: Mapping[str, str]) -> None:
+        if self.ahead.answers(answers) != answers:
+            raise _OtherAnswerError
+
+    def remember(self, lines: Sequence[Line]) -> None:
+        """Keep what was found, if nothing had to be written or told, and nothing was changed meanwhile."""
+        if all(line.good and line.state != "written" and not line.warnings for line in lines) and (
+            self._digest and self._now() == self._digest
+        ):
+            found = {"time": time.time(), "lines": lock_table.rows(lines), "answers": self.ahead.answered}
+            checked_locks.remember(folders.cache(), self._words, self._digest, found)
+
+    def _now(self) -> str | None:
+        return checked_locks.digest(self._root, self._words)
+
+
+def _read(found: Any) -> tuple[list[Line], dict[str, str]] | None:
+    """Read what was remembered, and the answers that it rests on; None where it is nothing, damaged or too old."""
+    try:
+        if not 0 <= time.time() - found["time"] < _FRESH:
+            return None
+        lines = lock_table.read(found["lines"])
+        return None if lines is None else (lines, {str(name): str(one) for name, one in found["answers"].items()})
+    except (KeyError, TypeError, AttributeError):
+        return None
+
+
+def timed(line: Line, seconds: float) -> Line:
+    """Say of a lock that was made how long it took; other lines stay as they are."""
+    if line.packages is None:
+        return line
+    import dataclasses
+
+    return dataclasses.replace(line, detail=f"{line.packages} packages in {seconds:.1f} s: {line.file}")
