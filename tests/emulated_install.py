@@ -61,7 +61,8 @@ def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
     progress = Progress()
     with mutex.hold(request.installation.lock, wait=0) as held:
         environments.create(folder, python, lock=held)
-        filling.fill(request, lock, folder, progress, held).settle()
+        filled = filling.fill(request, lock, folder, progress, held)
+        filled.mend(filled.settle())
         progress.say("filled")
         kept = in_tree.bring(request, lock, folder, CommitId(commit), tell=progress.say, held=held)
     results = _proved(request, lock, folder, progress)

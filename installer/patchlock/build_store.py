@@ -12,10 +12,10 @@ from packaging.utils import NormalizedName
 
 from patchlock import build_records, mutex
 from patchlock.build_records import Inputs, Record
-from patchlock.checkout import remove_tree
 from patchlock.housekeeping import BUILDS, RECORD
 from patchlock.identities import Sha256
 from patchlock.lockfile import LockedPackage
+from patchlock.whole_files import remove_tree
 
 _PARTIAL = ".partial"
 _WAIT = 6 * 3600.0

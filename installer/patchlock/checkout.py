@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
-import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -16,6 +15,7 @@ from patchlock import mutex, process
 from patchlock.errors import CommandFailedError, UpstreamError
 from patchlock.identities import CommitId
 from patchlock.lazily import dataclass
+from patchlock.whole_files import remove_tree
 
 if TYPE_CHECKING:
     from patchlock.model import App, EmbeddedUpstream
@@ -379,21 +379,3 @@ def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosix
     if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
         return {}
     return read(dataclasses.replace(snapshot, commit=commit), paths)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder, also where git made files read-only (Windows)."""
-
-    def writable(function: object, path: str, _error: BaseException) -> None:
-        os.chmod(path, 0o700)  # noqa: PTH101 - shutil hands a string
-        if callable(function):
-            function(path)
-
-    if not folder.exists():
-        return
-    import sys
-
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=writable)
-    else:
-        shutil.rmtree(folder, onerror=lambda f, p, e: writable(f, p, e[1]))

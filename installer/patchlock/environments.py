@@ -11,10 +11,10 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock import constraints, gate, lockfile, mutex, preloading, process, uv, wheelhouse
-from patchlock.checkout import remove_tree
 from patchlock.errors import HashMismatchError
 from patchlock.lockfile import Lock
 from patchlock.wheelhouse import LocalWheels
+from patchlock.whole_files import remove_tree
 
 LOCK = "lock.txt"
 """The lock that a generation was made from, kept in it: the catalogue may have moved on."""

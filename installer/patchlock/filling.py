@@ -38,7 +38,7 @@ from patchlock.lockfile import Lock, LockedPackage
 from patchlock.wheelhouse import LocalWheel, LocalWheels
 
 if TYPE_CHECKING:
-    from patchlock.install import Progress
+    from patchlock.working import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +79,40 @@ class _Filling:
 class Filled:
     """What was found in an environment right after it was filled."""
 
-    folder: Path
+    job: _Filling
     contents: Contents
-    seen: Mapping[str, os.stat_result]
 
-    def settle(self) -> None:
-        """Begin the ledger of the environment, as `settling.settle` does."""
-        settling.settle(self.folder, self.contents, self.seen)
+    def settle(self) -> frozenset[NormalizedName]:
+        """Look at what uv's cache gave, and begin the ledger of the environment, as `settling.settle` does.
+
+        Returns:
+            The distributions of which it gave other bytes than their wheels have; then there is no ledger yet.
+        """
+        seen = inspection.look(self.contents)
+        spoilt = _spoilt(self.job, self.contents, seen)
+        if not spoilt:
+            settling.settle(self.job.folder, self.contents, seen)
+        return spoilt
+
+    def mend(self, spoilt: frozenset[NormalizedName]) -> None:
+        """Fill the environment once more, with what was spoilt unpacked afresh, and begin its ledger.
+
+        Args:
+            spoilt: as `settle` says; with none of them nothing is done.
+
+        Raises:
+            PatchlockError: as `fill`.
+        """
+        if not spoilt:
+            return
+        self.job.progress.note(
+            f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
+            f"unpacked afresh: {' '.join(sorted(spoilt))}; "
+            f"`{uv.clean(*sorted(spoilt))}` keeps them from coming back"
+        )
+        environments.empty(self.job.folder, lock=self.job.held)
+        again = _filled(dataclasses.replace(self.job, afresh=self.job.afresh | spoilt))
+        settling.settle(self.job.folder, again.contents)
 
 
 def fill(
@@ -100,7 +127,8 @@ def fill(
 ) -> Filled:
     """Fill an empty environment with exactly what a lock names.
 
-    Its ledger is still to be begun: with `settle` of what this gives.
+    What it was filled with is still to be looked at: with `settle` of what this gives, and with `mend` where that finds
+    something spoilt.
 
     Where uv's cache and the wheelhouse have all of it, nobody is asked anything. Otherwise what is missing is fetched
     into the wheelhouse, once there is room for it; what is built from an sdist, and what only uv gets, is left to uv.
@@ -135,23 +163,14 @@ def fill(
         build=build if lock.provenance.build_constraints else None,
         afresh=afresh,
     )
+    return _filled(job)
+
+
+def _filled(job: _Filling) -> Filled:
     _fill(job)
-    contents = inspection.read(folder)
-    seen = inspection.look(contents)
-    spoilt = _spoilt(job, contents, seen)
-    if spoilt:
-        names = " ".join(sorted(spoilt))
-        progress.note(
-            f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
-            f"unpacked afresh: {names}; "
-            f"`{uv.clean(*sorted(spoilt))}` keeps them from coming back"
-        )
-        environments.empty(folder, lock=held)
-        _fill(dataclasses.replace(job, afresh=afresh | spoilt))
-        contents = inspection.read(folder)
-        seen = inspection.look(contents)
-    settling.require_inside(contents, folder)
-    return Filled(folder=folder, contents=contents, seen=seen)
+    contents = inspection.read(job.folder)
+    settling.require_inside(contents, job.folder)
+    return Filled(job=job, contents=contents)
 
 
 def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:

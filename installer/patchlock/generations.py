@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from patchlock import whole_files
-from patchlock.checkout import remove_tree
 from patchlock.errors import NotInstalledError
 from patchlock.identities import CommitId, Sha256
 from patchlock.lazily import dataclass
+from patchlock.whole_files import remove_tree
 
 RECEIPT = "receipt.toml"
 _NAME = re.compile(r"[0-9a-f]{1,64}(-[0-9]{1,9})?")

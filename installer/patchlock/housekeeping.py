@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from patchlock import mutex
-from patchlock.checkout import remove_tree
 from patchlock.errors import BusyError
 from patchlock.identities import Sha256
 from patchlock.lazily import dataclass
+from patchlock.whole_files import remove_tree
 
 BUILDS, OVERLAYS = "builds", "overlays"
 """Of the cache."""

@@ -7,10 +7,9 @@ import dataclasses
 import datetime
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from patchlock import (
     beside,
@@ -24,7 +23,6 @@ from patchlock import (
     kept_choice,
     meanwhile,
     moving,
-    mutex,
     overlaying,
     patched_upstream,
     planning,
@@ -33,37 +31,23 @@ from patchlock import (
     proving,
     readiness,
     trees,
+    working,
     worktree,
 )
 from patchlock.check_kinds import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.disk_room import Need
-from patchlock.errors import SourceConflictError, UsageError
+from patchlock.errors import PatchlockError, SourceConflictError, UsageError
 from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, require_fresh
 from patchlock.generations import CheckRecord, Installation, Receipt
 from patchlock.identities import CommitId, Sha256
 from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.model import Outcome
+from patchlock.working import Progress
 
 _LEAST_ROOM = 200_000_000
 """Bytes that must be free before anything is touched, besides what `disk_room` always spares: a clone, and an
 environment of small packages."""
-
-
-class Progress(Protocol):
-    """Tells a person what is going on."""
-
-    def stage(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Announce a stage, and its end."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Say what the running stage is at, in a few words; the last one stands for its result."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Say something between stages, at once."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +87,7 @@ def install(
         lock, data = read_lock(request)
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
-    with working(request.installation, progress) as held:
+    with working.on(request.installation, progress) as held:
         if request.kept is not None:
             kept_choice.write(request.installation.folder, request.kept)
         with progress.stage("source"):
@@ -175,7 +159,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     folder = generations.generation(installation, name)
     receipt = generations.read_receipt(folder)
     filled = None
-    cloning = meanwhile.cloning(installation.source, request.app, job.upstream.snapshot, job.ref, job.applied, job.held)
+    cloning = meanwhile.cloning(installation.source, request.app, job.upstream.snapshot, job.ref, job.held)
     with progress.stage("environment"), cloning as cloned:
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
@@ -189,14 +173,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
-        with meanwhile.settling(filled):
-            _build_in_tree(job, folder, progress)
-            # Also where the generation was complete already: the source may have moved, or the user have changed it.
-            with progress.stage("verify"):
-                needed = planning.executed(request.app.patches, job.upstream.patched.outcomes)
-                results = verify(request, job.lock, folder, progress, needed)
-                checks.require_passed(results, request.app.name)
-                progress.say(f"{len(results)} checks passed")
+        results = _proven(job, folder, filled, progress)
         receipt = _receipt(job, name, results, receipt)
         generations.write_receipt(folder, receipt)
     except BaseException:
@@ -208,6 +185,38 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     worktree.keep(installation.source, name, job.applied)
     generations.switch(installation, name)
     return receipt, moved.merged
+
+
+def _proven(
+    job: _Job, folder: Path, filled: filling.Filled | None, progress: Progress
+) -> tuple[checks.CheckResult, ...]:
+    """Build in the tree and run all checks, while what uv laid down is looked at; once more where that was spoilt."""
+    with meanwhile.settling(filled) as spoilt:
+        try:
+            results = _checked(job, folder, progress)
+        except PatchlockError:
+            if not spoilt():
+                raise
+        else:
+            if not spoilt():
+                return results
+    if filled is not None:
+        with progress.stage("environment"):
+            filled.mend(spoilt())
+            overlaying.put(job.request, folder, progress.say, progress.note)
+            progress.say(f"{len(job.lock.packages)} packages, {len(spoilt())} of them unpacked afresh")
+    return _checked(job, folder, progress)
+
+
+def _checked(job: _Job, folder: Path, progress: Progress) -> tuple[checks.CheckResult, ...]:
+    _build_in_tree(job, folder, progress)
+    # Also where the generation was complete already: the source may have moved, or the user have changed it.
+    with progress.stage("verify"):
+        needed = planning.executed(job.request.app.patches, job.upstream.patched.outcomes)
+        results = verify(job.request, job.lock, folder, progress, needed)
+        checks.require_passed(results, job.request.app.name)
+        progress.say(f"{len(results)} checks passed")
+    return results
 
 
 def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
@@ -223,11 +232,12 @@ def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
         progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
 
 
-def _move_source(job: _Job, cloned: Future[moving.Moved] | None) -> moving.Moved:
+def _move_source(job: _Job, cloned: Future[None] | None) -> moving.Moved:
     source = job.request.installation.source
     if cloned is not None:
+        cloned.result()
         worktree.appear(source)
-        return cloned.result()
+        return moving.Moved(written=tuple(change.path for change in job.upstream.patched.changes))
     worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     tree = worktree.tree_of(source)
     with trees.hold(tree):
@@ -286,35 +296,6 @@ def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], befo
         shared=tuple(one.name for one in request.app.shared),
         chosen=request.chosen,
     )
-
-
-@contextlib.contextmanager
-def working(installation: Installation, progress: Progress, *, needs_source: bool = True) -> Iterator[int]:
-    """Hold the installation, and clean up what a killed predecessor left.
-
-    Args:
-        installation: which one.
-        progress: told when another patchlock has to end first.
-        needs_source: git will work in the source, so that it must be whole.
-    """
-
-    def waiting() -> None:
-        progress.note(f"waiting for another patchlock on this installation{mutex.holder(installation.lock)}")
-
-    with mutex.hold(installation.lock, wait=300, waiting=waiting) as held:
-        clear(installation)
-        if installation.source.exists() and needs_source:
-            worktree.require_whole(installation.source, installation.app)
-        generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
-        yield held
-        installation.journal.unlink(missing_ok=True)
-
-
-def clear(installation: Installation) -> None:
-    """Remove what a killed predecessor left in an installation whose lock is held; nothing of the user's."""
-    generations.clear(installation)
-    if installation.journal.exists() and (installation.source / ".git").is_dir():
-        checkout.clear(installation.source / ".git", since=installation.journal.stat().st_mtime)
 
 
 def _preflight(request: Request) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from patchlock import generations, moving, trees, worktree
+from packaging.utils import NormalizedName
+
+from patchlock import generations, worktree
 from patchlock.checkout import Snapshot
 from patchlock.filling import Filled
-from patchlock.identities import CommitId
 from patchlock.model import App
 
 
 @contextlib.contextmanager
-def cloning(
-    source: Path, app: App, snapshot: Snapshot, ref: str, applied: CommitId, lock: int
-) -> Iterator[Future[moving.Moved] | None]:
+def cloning(source: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Iterator[Future[None] | None]:
     """Make the clone, where there is none, beside its place and while uv fills the environment, which takes longer.
 
     Args:
@@ -25,18 +24,17 @@ def cloning(
         app: the app.
         snapshot: upstream's commit in our cache.
         ref: the patched commit in our cache.
-        applied: the same, which the clone is moved to.
         lock: descriptor of the installation's lock.
 
     Yields:
-        How it got to the patched commit, once it did; None where there is a clone already.
+        What ends when it is made; None where there is a clone already.
     """
     if source.exists():
         yield None
         return
     try:
         with ThreadPoolExecutor(max_workers=1) as pool:
-            clone = pool.submit(_clone, source, app, snapshot, ref, applied, lock)
+            clone = pool.submit(worktree.make, source, app, snapshot, ref, lock)
             yield clone
             clone.result()
     except BaseException:
@@ -44,29 +42,26 @@ def cloning(
         raise
 
 
-def _clone(source: Path, app: App, snapshot: Snapshot, ref: str, applied: CommitId, lock: int) -> moving.Moved:
-    made = worktree.make(source, app, snapshot, ref, lock)
-    with trees.hold(made):
-        return moving.move(made, applied)
-
-
 @contextlib.contextmanager
-def settling(filled: Filled | None) -> Iterator[None]:
-    """Begin the ledger and send what was laid down to the disk, while the checks, which are other programs, run.
+def settling(filled: Filled | None) -> Iterator[Callable[[], frozenset[NormalizedName]]]:
+    """Look at what uv laid down and send it to the disk while the checks, which are other programs, run.
 
     Args:
         filled: the environment; None where it was complete already.
+
+    Yields:
+        What waits for the end of that, and gives what is spoilt; see `Filled.settle`.
     """
     if filled is None:
-        yield
+        yield frozenset
         return
     with ThreadPoolExecutor(max_workers=1) as pool:
         settled = pool.submit(_settle, filled)
-        yield
-        settled.result()
+        yield settled.result
 
 
-def _settle(filled: Filled) -> None:
-    filled.settle()
+def _settle(filled: Filled) -> frozenset[NormalizedName]:
+    spoilt = filled.settle()
     with contextlib.suppress(OSError):  # the receipt asks the disk again, and for good
-        generations.reach_the_disk(filled.folder)
+        generations.reach_the_disk(filled.job.folder)
+    return spoilt

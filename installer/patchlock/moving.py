@@ -30,13 +30,13 @@ class Moved:
     """What a move did, by path from the root of the tree."""
 
     written: tuple[PurePosixPath, ...]
-    merged: tuple[PurePosixPath, ...]
+    merged: tuple[PurePosixPath, ...] = ()
     """Files where the user's edits and ours were joined."""
-    kept: tuple[PurePosixPath, ...]
+    kept: tuple[PurePosixPath, ...] = ()
     """Files that upstream no longer has and that the user had changed: they stay."""
-    removed: tuple[PurePosixPath, ...]
+    removed: tuple[PurePosixPath, ...] = ()
     """Files that the user removed or renamed with git, and that would have been written: they stay away."""
-    conflicts: tuple[PurePosixPath, ...]
+    conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from patchlock import download, housekeeping, mutex, overlays, preloading, trusted, unpacking, whole_files
-from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
 from patchlock.identities import Sha256
 from patchlock.overlays import Overlay
+from patchlock.whole_files import remove_tree
 
 _OTHER_HOLDER = 3600.0
 """Seconds to wait for another patchlock that fetches an overlay."""

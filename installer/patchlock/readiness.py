@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from patchlock import interpreters, machine, needs, preflight, sightings
+from patchlock import interpreters, machine, needs, preflight, sightings, uv
 from patchlock.errors import NotReadyError
 from patchlock.gathering import Request
 from patchlock.lazily import dataclass
@@ -68,20 +69,26 @@ def look(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readine
     resources = {need.name: request.catalogue.resource(need.name) for need in wanted}
     asked = interpreters.request(profile.python, platform)
     system = machine.system()
-    facts = Facts(
-        system=system,
-        user=machine.user(),
-        git=_git(),
-        python=machine.python(asked),
-        folders=(machine.folder(request.home, "PATCHLOCK_HOME"), machine.folder(request.cache, "PATCHLOCK_CACHE_DIR")),
-        is_source_of_another=machine.is_of_another(request.installation.source),
-        has_long_paths=machine.has_long_paths(),
-        longest_path=longest_path(request, lock) if os.name == "nt" else 0,
-        seen={
-            need.name: sightings.look(resources[need.name], system.os, ask_version=bool(str(need.versions)))
-            for need in wanted
-        },
-    )
+    uv.find()  # before there are threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        python = pool.submit(machine.python, asked)  # uv takes as long for that as all the rest
+        facts = Facts(
+            system=system,
+            user=machine.user(),
+            git=_git(),
+            folders=(
+                machine.folder(request.home, "PATCHLOCK_HOME"),
+                machine.folder(request.cache, "PATCHLOCK_CACHE_DIR"),
+            ),
+            is_source_of_another=machine.is_of_another(request.installation.source),
+            has_long_paths=machine.has_long_paths(),
+            longest_path=longest_path(request, lock) if os.name == "nt" else 0,
+            seen={
+                need.name: sightings.look(resources[need.name], system.os, ask_version=bool(str(need.versions)))
+                for need in wanted
+            },
+            python=python.result(),
+        )
     findings = preflight.judge(facts, wanted, resources, python=profile.python)
     if ignore_needs:
         findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in resources) for f in findings)

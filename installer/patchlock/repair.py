@@ -22,6 +22,7 @@ from patchlock import (
     readiness,
     upkeep,
     verifying,
+    working,
     worktree,
 )
 from patchlock.checks import CheckResult
@@ -29,10 +30,10 @@ from patchlock.errors import VerifyError
 from patchlock.gathering import Request
 from patchlock.generations import CheckRecord, Receipt
 from patchlock.inspection import names
-from patchlock.install import Progress, working
 from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.verifying import Seen
+from patchlock.working import Progress
 
 _ROUNDS = 2
 """Environments built at most: the second where uv's cache turns out to have damage that the old one did not have."""
@@ -70,7 +71,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     """
     upkeep.recover(request, progress)
     before = generations.require_current(request.installation, request.app.name)
-    with working(request.installation, progress) as held:
+    with working.on(request.installation, progress) as held:
         folder = generations.generation(request.installation, before.id)
         path = verifying.lock_file(folder, before, _locked(request))
         lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
@@ -114,7 +115,8 @@ def _rebuild(
     for _ in range(_ROUNDS):
         with progress.stage("environment"):
             environments.create(folder, python, lock=held)
-            filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh).settle()
+            filled = filling.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
+            filled.mend(filled.settle())
             overlaying.put(request, folder, progress.say, progress.note)
             in_tree.bring(request, lock, folder, before.applied, tell=progress.say, held=held)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from patchlock import member_names
-from patchlock.checkout import remove_tree
 from patchlock.errors import ArchiveError
 from patchlock.lazily import dataclass
+from patchlock.whole_files import remove_tree
 
 _BLOCK = 1024 * 1024
 _LONGEST_READ = 16 * 1024 * 1024

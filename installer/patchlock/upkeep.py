@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from patchlock import (
-    checkout,
     environments,
     generations,
     housekeeping,
@@ -18,14 +17,16 @@ from patchlock import (
     room,
     trees,
     wheelhouse,
+    whole_files,
+    working,
     worktree,
 )
 from patchlock.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.gathering import Request
 from patchlock.generations import Installation, Receipt
-from patchlock.install import Progress, clear, working
 from patchlock.lazily import dataclass
 from patchlock.room import Room
+from patchlock.working import Progress
 
 
 def rollback(request: Request, progress: Progress) -> Receipt:
@@ -38,7 +39,7 @@ def rollback(request: Request, progress: Progress) -> Receipt:
     installation = request.installation
     _earlier(request)
     require_resolved(request)
-    with working(installation, progress):
+    with working.on(installation, progress):
         earlier = _earlier(request)  # another patchlock may have switched meanwhile
         tree = worktree.tree_of(installation.source)
         with trees.hold(tree):
@@ -78,7 +79,7 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
     generations.require_current(installation, request.app.name)
     if dry_run:
         return _superfluous(request, progress)
-    with working(installation, progress):
+    with working.on(installation, progress):
         pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
         used = {name for name in generations.names(installation) if _is_used(installation, name)}
         now = generations.require_current(installation, request.app.name)
@@ -86,7 +87,7 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> Pruned:
             if name != now.id and name not in used:
                 folder = generations.generation(installation, name)
                 (folder / generations.RECEIPT).unlink(missing_ok=True)
-                checkout.remove_tree(folder)
+                whole_files.remove_tree(folder)
         worktree.keep_only(installation.source, generations.names(installation))
     needed = housekeeping.needed(request.home)
     wheelhouse.remove(wheelhouse.unneeded(request.cache, needed))
@@ -146,7 +147,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
     source = installation.source
     if not installation.folder.exists():
         generations.require_current(installation, request.app.name)
-    with working(installation, progress, needs_source=not purge):
+    with working.on(installation, progress, needs_source=not purge):
         _require_idle(installation)
         if source.exists():
             products.place(installation, None)
@@ -157,16 +158,16 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Left:
             (installation.folder / name).unlink(missing_ok=True)
         installation.report.unlink(missing_ok=True)
         (installation.folder / kept_choice.FILE).unlink(missing_ok=True)
-        checkout.remove_tree(installation.environments)
+        whole_files.remove_tree(installation.environments)
         if not mine:
             if source.exists():  # at once, so that no half of it is ever taken for the user's
                 source.replace(generations.partial(installation))
-            checkout.remove_tree(generations.partial(installation))
+            whole_files.remove_tree(generations.partial(installation))
             installation.journal.unlink(missing_ok=True)
             if os.name == "posix":  # Windows does not remove a file that is open
-                checkout.remove_tree(installation.folder)
+                whole_files.remove_tree(installation.folder)
     if not mine and os.name != "posix":
-        checkout.remove_tree(installation.folder)
+        whole_files.remove_tree(installation.folder)
     needed = housekeeping.needed(request.home)
     downloads = wheelhouse.unneeded(request.cache, needed)
     others = housekeeping.superfluous(request.cache, needed)
@@ -217,7 +218,7 @@ def recover(request: Request, progress: Progress) -> None:
         return
     require_resolved(request)
     with mutex.hold(installation.lock, wait=0):
-        clear(installation)
+        working.clear(installation)
         now = generations.current(installation)
         if now is None:
             return
@@ -264,7 +265,7 @@ def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
         NotInstalledError: the app is not installed.
     """
     generations.require_current(request.installation, request.app.name)
-    with working(request.installation, progress):
+    with working.on(request.installation, progress):
         tree = worktree.tree_of(request.installation.source)
         with trees.hold(tree):
             return tuple(map(str, moving.abort(tree)))

@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
-from patchlock.checkout import Snapshot, git, remove_tree
+from patchlock.checkout import Snapshot, git
 from patchlock.errors import CommandFailedError, SourceDamagedError
 from patchlock.identities import CommitId
 from patchlock.model import App, EmbeddedUpstream, GitUpstream
 from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
+from patchlock.whole_files import remove_tree
 
 _INCOMING, _GENERATIONS = "incoming", "generations"
 """Refs, as those of `moving`: the patched commit as it comes from our cache, kept until a move takes it; those of
@@ -24,8 +25,10 @@ generations."""
 _COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
 
 
-def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Tree:
-    """Make the clone beside its place, with a branch at upstream's commit; `appear` puts it there, whole.
+def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
+    """Make the clone beside its place, with a branch at upstream's commit and the patched files in its working tree.
+
+    `appear` puts it there, whole.
 
     Args:
         folder: where the clone will be; must not exist.
@@ -33,9 +36,6 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Tre
         snapshot: upstream's commit in our cache.
         ref: the patched commit in our cache, kept from git's clean-up.
         lock: descriptor of the installation's lock.
-
-    Returns:
-        The clone where it was made.
     """
     building = _partial(folder)
     remove_tree(building)
@@ -52,11 +52,12 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Tre
         git("remote", "add", "origin", app.upstream.url, repository=building)
         git("config", f"branch.{app.branch}.remote", "origin", repository=building)
         git("config", f"branch.{app.branch}.merge", f"refs/heads/{app.branch}", repository=building)
-    git("reset", "-q", "--hard", snapshot.commit, repository=building, keep_open=[lock])
-    git("update-ref", tree_of(building).ref(APPLIED), snapshot.commit, repository=building)
+    patched = tree_of(building).ref(_INCOMING)
+    git("read-tree", "--reset", "-u", patched, repository=building, keep_open=[lock])
+    git("reset", "-q", snapshot.commit, repository=building, keep_open=[lock])
+    git("update-ref", tree_of(building).ref(APPLIED), patched, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
-    return tree_of(building)
 
 
 def appear(folder: Path) -> None:

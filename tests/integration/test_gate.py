@@ -11,7 +11,7 @@ import pytest
 from conftest import Patchlock
 from miniature import World, lock_here
 
-from patchlock import environments
+from patchlock import environments, whole_files
 from patchlock.kernels import gate
 
 VERSION = environments.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -116,7 +116,7 @@ def test_a_pip_that_is_installed_lists_and_does_not_install(env: dict[str, str],
     try:
         done = python(env, "from pip._internal.cli.main import main\nprint(main(['list']), main(['install', 'x']))")
     finally:
-        environments.remove_tree(packages / "pip")
+        whole_files.remove_tree(packages / "pip")
     assert (done.stdout, done.stderr) == ("real ['list']\n5 0\n", SAYS.format("pip install x"))
 
 

@@ -147,22 +147,26 @@ def test_repair_mends_exactly_what_is_wrong(packages: Path, face: Face, tmp_path
     assert face("install", "mini", "--repair").stdout == "mini is as it was installed: nothing to mend\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "written"),
+    [("beta", "1.5", b"XX"), pytest.param("alpha", "1.0", b"!!", id="that the app's check fails on")],
+)
 def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
-    packages: Path, face: Face, tmp_path: Path
+    packages: Path, face: Face, tmp_path: Path, name: str, version: str, written: bytes
 ) -> None:
-    (packages / "beta.py").stat()
-    assert (packages / "beta.py").stat().st_nlink > 1, "uv links files here"
-    with (packages / "beta.py").open("r+b") as file:
-        file.write(b"XX")
-    _later(packages / "beta.py")
+    module = packages / f"{name}.py"
+    assert module.stat().st_nlink > 1, "uv links files here"
+    with module.open("r+b") as file:
+        file.write(written)
+    _later(module)
     done = face("verify", "mini", "--deep")
-    assert f"`{uv.clean('beta')}` keeps it from coming back" in done.stdout
+    assert f"`{uv.clean(name)}` keeps it from coming back" in done.stdout
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0
-    assert f"unpacked afresh: beta; `{uv.clean('beta')}`" in done.stderr
+    assert f"unpacked afresh: {name}; `{uv.clean(name)}`" in done.stderr
     generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
     now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
-    assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
+    assert (now / f"{name}.py").read_text() == f'__version__ = "{version}"\n'
     assert face("verify", "mini", "--deep").returncode == 0
 
 

@@ -53,7 +53,8 @@ lock, _ = read_lock(request)
 request.installation.folder.mkdir(parents=True)
 with mutex.hold(request.installation.folder / "lock", wait=0) as held:
     environments.create(folder, r"C:\python\python.exe", lock=held)
-    filling.fill(request, lock, folder, Progress(), held).settle()
+    filled = filling.fill(request, lock, folder, Progress(), held)
+    filled.mend(filled.settle())
 """
 ASK = r"""
 env = environments.launch_environment(folder, {}, {})

@@ -23,7 +23,7 @@ DRIVER = r"""
 import hashlib, importlib, json, os, pathlib, subprocess, sys
 
 sys.path[:0] = [r"{installer}", r"{packages}"]
-from patchlock import checkout, environments, gate, overlaying, preloading
+from patchlock import environments, gate, overlaying, preloading, whole_files
 from patchlock.catalogue import Catalogue
 from patchlock.errors import OverlayError
 from patchlock.gathering import Request
@@ -71,7 +71,7 @@ said["added"] = sorted(tree(folder / "two").keys() - before[1].keys())
 library = preloading.folder_of(folder / "two", "zluda") / "cublas64_11.dll"
 library.rename(library.with_suffix(".away"))
 said["gone"] = whose("two").splitlines()[0]
-checkout.remove_tree(folder / "two")
+whole_files.remove_tree(folder / "two")
 said["undone"] = [(folder / "two").exists(), tree(folder / "one") == before[0]]
 (drive / "answer.json").write_text(json.dumps(said), "utf-8")
 """

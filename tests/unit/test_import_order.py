@@ -112,7 +112,7 @@ STOREYS: dict[str, int] = {
     "overlaying": 3,
     **dict.fromkeys(("needs", "need_tables", "package_managers", "interpreters", "preflight"), 1),
     **dict.fromkeys(("machine", "sightings", "whole_files"), 2),
-    **dict.fromkeys(("stating", "readiness"), 3),
+    **dict.fromkeys(("stating", "readiness", "working"), 3),
     **dict.fromkeys(("recipes", "recipe_tables", "build_records"), 1),
     **dict.fromkeys(("sdist_unpacking", "build_tools", "build_room", "build_store", "build_judging", "products"), 2),
     **dict.fromkeys(("build_shop", "source_builds", "in_tree"), 3),

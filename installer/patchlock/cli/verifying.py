@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from patchlock.errors import VerifyError
     from patchlock.gathering import Request
     from patchlock.generations import Installation, Receipt
-    from patchlock.install import Progress
     from patchlock.lockfile import Lock
     from patchlock.proof_reports import Report
     from patchlock.proving import Proved
     from patchlock.verifying import Seen
+    from patchlock.working import Progress
 
 
 @click.command("verify")
