@@ -8,29 +8,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
+from receipts import receipt
 
 from patchlock import generations
-from patchlock.generations import Receipt
-from patchlock.identities import CommitId, Sha256
-
-RECEIPT = Receipt(
-    id="0",
-    app="mini",
-    profile="tiny",
-    platform="linux-x86_64",
-    python="3.11.7",
-    upstream=CommitId("0" * 40),
-    applied=CommitId("0" * 40),
-    inputs=Sha256("0" * 64),
-    lock=Sha256("0" * 64),
-    packages=0,
-    made="2026-11-21T00:00:00Z",
-    sequence=1,
-    environment={},
-    patched={},
-    present={},
-    checks=(),
-)
 
 
 def _is_waiting(path: Path) -> bool:
@@ -55,8 +35,8 @@ def test_receipt_is_written_when_the_disk_has_the_environment(tmp_path: Path) ->
         pytest.skip(f"this file system does not tell where files lie: {error}")
     if not waits:
         pytest.skip("this file system gives every file its place at once")
-    generations.write_receipt(tmp_path, RECEIPT)
-    assert generations.read_receipt(tmp_path) == RECEIPT
+    generations.write_receipt(tmp_path, receipt())
+    assert generations.read_receipt(tmp_path) == receipt()
     assert not _is_waiting(file)
 
 

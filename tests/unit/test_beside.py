@@ -5,38 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from receipts import install
 
 from patchlock import beside, generations
-from patchlock.generations import Installation, Receipt
-from patchlock.identities import CommitId, Sha256
+from patchlock.generations import Installation
 
 WANTED = {"VOICE": "voice"}
 
 
 def _installed(home: Path, app: str, profile: str, *, launchers: tuple[str, ...] = ("run",)) -> Installation:
-    installation = Installation(folder=home / f"{app}@{profile}")
-    folder = generations.generation(installation, "abc")
-    folder.mkdir(parents=True)
-    receipt = Receipt(
-        id="abc",
-        app=app,
-        profile=profile,
-        platform="linux-x86_64",
-        python="3.11.7",
-        upstream=CommitId("0" * 40),
-        applied=CommitId("0" * 40),
-        inputs=Sha256("0" * 64),
-        lock=Sha256("0" * 64),
-        packages=0,
-        made="2026-01-01T00:00:00Z",
-        sequence=1,
-        environment={},
-        patched={},
-        present={},
-        checks=(),
-    )
-    generations.write_receipt(folder, receipt)
-    generations.switch(installation, "abc")
+    installation, _ = install(home, app=app, profile=profile)
     for name in launchers:
         (installation.folder / name).touch()
     return installation
@@ -67,7 +45,7 @@ def test_nothing_is_given_for_what_is_not_installed(tmp_path: Path) -> None:
 
 def test_an_installation_that_is_not_whole_is_passed_over(tmp_path: Path) -> None:
     _installed(tmp_path, "voice", "a", launchers=())
-    (generations.generation(_installed(tmp_path, "voice", "b"), "abc") / generations.RECEIPT).unlink()
+    next(_installed(tmp_path, "voice", "b").environments.glob(f"*/{generations.RECEIPT}")).unlink()
     _installed(tmp_path, "voice", "c").pointer.unlink()
     assert _given(tmp_path) == {}
     _installed(tmp_path, "voice", "d")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from conftest import Said
+from receipts import install
 
-from patchlock import environment_facts, generations, installed
-from patchlock.identities import CommitId, Sha256
+from patchlock import environment_facts, installed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is found depends on the system")
 NUMPY = "A module that was compiled using NumPy 1.x cannot be run in"
@@ -99,8 +99,7 @@ def test_an_app_that_is_not_installed_is_a_sentence(face: Callable[..., Said]) -
 
 
 def _install(home: Path, profile: str, **packages: str) -> Path:
-    installation = generations.Installation(folder=home / f"demo@{profile}")
-    folder = generations.generation(installation, "0" * 16)
+    _, folder = install(home, app="demo", profile=profile)
     site = folder / "lib" / "python3.11" / "site-packages"
     for name, version in packages.items():
         (site / f"{name}-{version.partition('+')[0]}.dist-info").mkdir(parents=True)
@@ -109,26 +108,6 @@ def _install(home: Path, profile: str, **packages: str) -> Path:
         (site / "torch" / "version.py").write_text(
             f"from typing import Optional\n__version__ = '{packages['torch']}'\n"
         )
-    receipt = generations.Receipt(
-        id="0" * 16,
-        app="demo",
-        profile=profile,
-        platform="linux-x86_64",
-        python="3.11.9",
-        upstream=CommitId("0" * 40),
-        applied=CommitId("0" * 40),
-        inputs=Sha256("0" * 64),
-        lock=Sha256("0" * 64),
-        packages=len(packages),
-        made="2026-01-01T00:00:00Z",
-        sequence=1,
-        environment={},
-        patched={},
-        present={},
-        checks=(),
-    )
-    generations.write_receipt(folder, receipt)
-    generations.switch(installation, receipt.id)
     return folder
 
 

@@ -8,12 +8,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from miniature import APP, PROFILE
+from receipts import install, receipt
 from test_catalogue import PATCH
 
 from patchlock import freshness, generations, optional_patches
 from patchlock.catalogue import Catalogue
 from patchlock.errors import CatalogueError, UsageError
-from patchlock.generations import CheckRecord, Receipt
+from patchlock.generations import CheckRecord
 from patchlock.model import App, Outcome, OutcomeKind
 from patchlock.optional_patches import Choice, Option
 from patchlock.patching import for_profile
@@ -22,6 +23,7 @@ FAST = PATCH.format(id="fast", more='optional = "fast"\ngives = "less waiting"\n
 FAST_TOO = PATCH.format(id="fast-too", more='optional = "fast"\nafter = ["fast"]')
 SMALL = PATCH.format(id="small", more='optional = "small"\ngives = "less memory"\nprofiles = ["tiny"]')
 BIG = PATCH.format(id="big", more='optional = "big"\ngives = "more"\nprofiles = ["other"]')
+CHOSEN = ("fast", "small")
 
 
 @pytest.fixture
@@ -157,35 +159,14 @@ def test_an_optional_patch_leaves_the_lock_alone(app: App) -> None:
     assert str(problem).startswith('patches/mini/app.toml:58: optional: the patch "fast" changes more.txt, from which')
 
 
-RECEIPT = Receipt(
-    id="0123456789ab",
-    app="mini",
-    profile="tiny",
-    platform="linux-x86_64",
-    python="3.11.7",
-    upstream="1" * 40,
-    applied="2" * 40,
-    inputs="3" * 64,
-    lock="4" * 64,
-    packages=3,
-    made="2026-01-01T00:00:00Z",
-    sequence=1,
-    environment={},
-    patched={},
-    present={},
-    checks=(CheckRecord(id="packages", level="seen", detail="3"),),
-    shared=("quiet",),
-    chosen=("fast", "small"),
-)
-
-
 def test_a_receipt_keeps_the_choice(tmp_path: Path) -> None:
-    generations.write_receipt(tmp_path, RECEIPT)
-    assert generations.read_receipt(tmp_path) == RECEIPT
+    whole = receipt(checks=(CheckRecord(id="packages", level="seen", detail="3"),), shared=("quiet",), chosen=CHOSEN)
+    generations.write_receipt(tmp_path, whole)
+    assert generations.read_receipt(tmp_path) == whole
     text = (tmp_path / "receipt.toml").read_text()
     older = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(("shared", "chosen")))
     (tmp_path / "receipt.toml").write_text(older)
-    assert generations.read_receipt(tmp_path) == dataclasses.replace(RECEIPT, shared=(), chosen=())
+    assert generations.read_receipt(tmp_path) == dataclasses.replace(whole, shared=(), chosen=())
 
 
 @pytest.mark.parametrize(
@@ -201,15 +182,12 @@ def test_a_receipt_keeps_the_choice(tmp_path: Path) -> None:
 def test_an_install_that_has_the_choice_has_nothing_to_do(
     opened: Catalogue, tmp_path: Path, added: tuple[str, ...], left_out: tuple[str, ...], is_so: bool
 ) -> None:
-    folder = tmp_path / "mini@tiny"
-    generation = folder / "environments" / RECEIPT.id
-    (generation / "bin").mkdir(parents=True)
+    inputs = freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), CHOSEN)
+    assert inputs != freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), ())
+    installation, generation = install(tmp_path, inputs=inputs, chosen=CHOSEN)
+    (generation / "bin").mkdir()
     (generation / "bin" / "python").touch()
     (generation / "Scripts").mkdir()
     (generation / "Scripts" / "python.exe").touch()
-    inputs = freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), RECEIPT.chosen)
-    assert inputs != freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), ())
-    generations.write_receipt(generation, dataclasses.replace(RECEIPT, inputs=inputs, shared=()))
-    (folder / "current").write_text(f"{RECEIPT.id}\n")
-    found = freshness.in_use(folder, opened.root, "mini", "tiny", added, left_out)
-    assert found == (RECEIPT.id if is_so else None)
+    found = freshness.in_use(installation.folder, opened.root, "mini", "tiny", added, left_out)
+    assert found == (generation.name if is_so else None)
