@@ -75,19 +75,14 @@ def main(named: list[str]) -> int:
         clone = path / "repo" if (path / "repo").is_dir() else path
         if not ((clone / "HEAD").is_file() or (clone / ".git").exists()):
             continue
-        for blob, name, is_head in _files(clone, whole_history=path.name in named):
-            if (blob, name.rpartition("/")[2]) in seen:
-                continue
-            seen.add((blob, name.rpartition("/")[2]))
-            data = _blob(clone, blob)
-            if data is None:
-                continue
-            where = f"{path.name} {blob[:9]} {name}"
-            if name.endswith(".py"):
-                ops = NOTHING if is_head else NOTHING[:1]
-                _survives(where, PurePosixPath(name), data, ops, rows["*.py"])
-            if NAMES.fullmatch(name) or CORPUS.fullmatch(name):
-                _edited(where, PurePosixPath(name), data, rows[_kind(name)])
+        with _reader(clone) as reader:
+            for blob, name, is_head in _files(clone, whole_history=path.name in named):
+                if (blob, name.rpartition("/")[2]) in seen:
+                    continue
+                seen.add((blob, name.rpartition("/")[2]))
+                data = _blob(reader, blob)
+                if data is not None:
+                    _tried(f"{path.name} {blob[:9]} {name}", PurePosixPath(name), data, rows, is_head=is_head)
         print(f"{path.name} done", file=sys.stderr, flush=True)
     print(f"{'files':<24}{'versions':>10}{'not read':>10}{'edits':>10}{'refused':>10}{'failures':>10}")
     for kind, row in sorted(rows.items()):
@@ -95,6 +90,14 @@ def main(named: list[str]) -> int:
     for row in rows.values():
         print("\n".join(row.failures[:40]))
     return 1 if any(row.failures for row in rows.values()) or not rows else 0
+
+
+def _tried(where: str, path: PurePosixPath, data: bytes, rows: dict[str, Row], *, is_head: bool) -> None:
+    name = str(path)
+    if path.suffix == ".py":
+        _survives(where, path, data, NOTHING if is_head else NOTHING[:1], rows["*.py"])
+    if NAMES.fullmatch(name) or CORPUS.fullmatch(name):
+        _edited(where, path, data, rows[_kind(name)])
 
 
 def _survives(where: str, path: PurePosixPath, data: bytes, ops: tuple[Op, ...], row: Row) -> None:
@@ -214,16 +217,17 @@ def _git(clone: Path, *words: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def _blob(clone: Path, blob: str) -> bytes | None:
+def _reader(clone: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        ["git", "-C", str(clone), "cat-file", "--batch"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "GIT_NO_LAZY_FETCH": "1"},
+    )
+
+
+def _blob(reader: subprocess.Popen[bytes], blob: str) -> bytes | None:
     """Read a blob; None where the clone lacks it."""
-    reader = _READERS.get(clone)
-    if reader is None:
-        reader = _READERS[clone] = subprocess.Popen(
-            ["git", "-C", str(clone), "cat-file", "--batch"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "GIT_NO_LAZY_FETCH": "1"},
-        )
     assert reader.stdin
     assert reader.stdout
     reader.stdin.write(f"{blob}\n".encode())
@@ -233,9 +237,6 @@ def _blob(clone: Path, blob: str) -> bytes | None:
         return None
     data = reader.stdout.read(int(header[2]) + 1)[:-1]
     return data if header[1] == b"blob" else None
-
-
-_READERS: dict[Path, subprocess.Popen[bytes]] = {}
 
 
 if __name__ == "__main__":
