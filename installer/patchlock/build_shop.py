@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
-from patchlock import addresses, build_constraints, build_room, download, indexes, uv, wheelhouse
+from patchlock import build_constraints, build_room, uv, wheelhouse
 from patchlock.gathering import Request
 from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
@@ -76,6 +76,8 @@ def fetched(shop: Shop, packages: Iterable[LockedPackage]) -> dict[NormalizedNam
         return {}
     found = {}
     asked = dataclasses.replace(shop.lock, packages=wanted)
+    from patchlock import addresses, download, indexes  # what speaks HTTP is imported late
+
     located = addresses.locate(asked, shop.request.platform, installing=True)
     for package in wanted:
         place = located[package.name]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.resources
 import json
 import os
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -169,6 +167,8 @@ def isolation(place: Place) -> CheckResult:
 
 
 def _script(name: str) -> contextlib.AbstractContextManager[Path]:
+    import importlib.resources
+
     return importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / f"{name}.py")
 
 
@@ -247,6 +247,8 @@ def _ask(service: frames.Running, port: int, check: ServesCheck) -> str | _Silen
 
 
 def _free_port() -> int:
+    import socket
+
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

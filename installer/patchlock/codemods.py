@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
-import importlib.resources
 import json
 import re
 import sys
@@ -132,6 +131,8 @@ def _ask(
         "text": text,
         "timeout": timeout,
     }
+    import importlib.resources
+
     try:
         with importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels" / "codemod.py") as script:
             done = process.run(

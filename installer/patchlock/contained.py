@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.resources
 import json
 import subprocess
 import sys
@@ -180,6 +179,8 @@ def opened(where: Where, module: str) -> Iterator[Workshop]:
         where: what they run with.
         module: the library that is imported once, where this system can fork.
     """
+    import importlib.resources
+
     with (
         importlib.resources.as_file(importlib.resources.files("patchlock") / "kernels") as programs,
         tempfile.TemporaryDirectory(prefix="patchlock-kernels-", ignore_cleanup_errors=True) as name,

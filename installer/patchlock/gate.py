@@ -5,7 +5,6 @@ It is also the one hook by which anything of ours is in an app's process: `kerne
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 import py_compile
 import shlex
@@ -31,11 +30,11 @@ def put(environment: Path, python: Path) -> None:
         python: its interpreter.
     """
     (packages,) = environment.glob("Lib/site-packages" if os.name == "nt" else "lib/python*/site-packages")
+    kernels = Path(__file__).parent / "kernels"
     modules = []
     for kernel in ("gate", "preload"):
-        source = importlib.resources.files("patchlock") / "kernels" / f"{kernel}.py"
         modules.append(packages / f"_patchlock_{kernel}.py")
-        modules[-1].write_bytes(source.read_bytes())
+        modules[-1].write_bytes((kernels / f"{kernel}.py").read_bytes())
     # Every start of Python reads them; compiling them each time would take longer than all the rest.
     if os.path.realpath(python) == os.path.realpath(sys.executable):
         for module in modules:

@@ -18,6 +18,7 @@ from patchlock import (
     disk_room,
     environments,
     filling,
+    gathering,
     generations,
     in_tree,
     kept_choice,
@@ -108,7 +109,7 @@ def install(
 
 @dataclass(frozen=True, kw_only=True)
 class _Job:
-    """An install that knows all it needs and has not touched the environment or the working tree yet."""
+    """An install that knows all it needs and has not touched the working tree yet."""
 
     request: Request
     upstream: Upstream
@@ -118,16 +119,41 @@ class _Job:
     ref: str
     """Of the patched commit, in our cache."""
     inputs: Sha256
+    name: str
+    """Of the generation; its environment was made, and is empty, where it is not complete."""
+    cached: Path | None
+    """Uv's cache, where it was asked for."""
     held: int
     """Descriptor of the installation's lock."""
-    python: str
-    """See `environments.create`."""
     leave_conflicts: bool
 
 
 def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
-    upstream = patched_upstream.read(request)
-    require_fresh(request, lock, upstream)
+    snapshot, digest, inputs = gathering.fetch(request), planning.sha256(data), inputs_digest(request, data)
+    name = _name(request, planning.generation_id(digest, snapshot.commit, inputs))
+    folder = generations.generation(request.installation, name)
+    empty = folder if generations.read_receipt(folder) is None else None
+    with meanwhile.creating(empty, python, held) as created:
+        upstream = patched_upstream.read(request, snapshot)
+        require_fresh(request, lock, upstream)
+        ref, applied = _commit(request, upstream)
+    return _Job(
+        request=request,
+        upstream=upstream,
+        lock=lock,
+        lock_digest=digest,
+        applied=applied,
+        ref=ref,
+        inputs=inputs,
+        name=name,
+        cached=created(),
+        held=held,
+        leave_conflicts=leave_conflicts,
+    )
+
+
+def _commit(request: Request, upstream: Upstream) -> tuple[str, CommitId]:
+    """Commit the patched files in our cache; gives the ref, and the commit."""
     ref = f"refs/patchlock/{request.profile.name}"
     message = planning.commit_message(request.app, request.profile, upstream.patched.outcomes)
     snapshot = upstream.snapshot
@@ -137,25 +163,14 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
         applied = trees.commit_files(
             snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
         )
-    return _Job(
-        request=request,
-        upstream=upstream,
-        lock=lock,
-        lock_digest=planning.sha256(data),
-        applied=applied,
-        ref=ref,
-        inputs=inputs_digest(request, data),
-        held=held,
-        python=python,
-        leave_conflicts=leave_conflicts,
-    )
+    return ref, applied
 
 
 def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...]]:
     """Build the generation, move the working tree, prove that it works, and only then switch."""
     request, installation = job.request, job.request.installation
     before = generations.current(installation)
-    name = _name(request, planning.generation_id(job.lock_digest, job.applied, job.inputs))
+    name = job.name
     folder = generations.generation(installation, name)
     receipt = generations.read_receipt(folder)
     filled = None
@@ -163,8 +178,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     with progress.stage("environment"), cloning as cloned:
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
-            environments.create(folder, job.python, lock=job.held)
-            filled = filling.fill(request, job.lock, folder, progress, job.held)
+            filled = filling.fill(request, job.lock, folder, progress, job.held, cached=job.cached)
             overlaying.put(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):

@@ -12,7 +12,6 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from patchlock import requirement_sources
 from patchlock.errors import RequirementsError
 from patchlock.identities import Sha256
 from patchlock.lazily import dataclass
@@ -56,12 +55,18 @@ class Pin:
         return urlsplit(self.url).path.endswith(".whl")
 
 
+def _lines(source: SourceText) -> tuple[Line, ...]:
+    from patchlock import requirement_sources  # all formats, which an install that knows its patches spares
+
+    return tuple(requirement_sources.lines(source))
+
+
 def pins(contents: Mapping[PurePosixPath, bytes]) -> tuple[Pin, ...]:
     """List the requirements of some files that name their one file by address and sha256, in order."""
     found = []
     for path, data in contents.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
+        for line in () if isinstance(source, Undecodable) else _lines(source):
             one = pin(source, line) if isinstance(line, RequirementLine) else None  # type: ignore[arg-type]
             found += [one] if one is not None else []
     return tuple(found)
@@ -95,7 +100,7 @@ def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, 
         source = decode(path, contents[path])
         if isinstance(source, Undecodable):
             raise RequirementsError(f"{path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
-        lines = requirement_sources.lines(source)
+        lines = _lines(source)
         if wrong := tuple(objections(source, lines)):
             raise RequirementsError(
                 wrong[0].what + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
@@ -193,7 +198,7 @@ def require_hashes(
     """
     for path, data in contents.items():
         source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
+        for line in () if isinstance(source, Undecodable) else _lines(source):
             if not isinstance(line, RequirementLine) or not line.has_hash:
                 continue
             marker = line.requirement.marker

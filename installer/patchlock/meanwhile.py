@@ -1,4 +1,4 @@
-"""What an install does while other programs work: the clone beside uv, the ledger and the disk beside the checks."""
+"""What an install does while others work: an environment beside the patches, the clone beside uv, the ledger later."""
 
 from __future__ import annotations
 
@@ -9,10 +9,41 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName
 
-from patchlock import generations, worktree
+from patchlock import environments, generations, uv_cache, worktree
 from patchlock.checkout import Snapshot
 from patchlock.filling import Filled
 from patchlock.model import App
+from patchlock.whole_files import remove_tree
+
+
+@contextlib.contextmanager
+def creating(folder: Path | None, python: str, lock: int) -> Iterator[Callable[[], Path | None]]:
+    """Make an empty environment, and ask uv where its cache is, while the source is patched; gone if that fails.
+
+    Args:
+        folder: the environment; None where it is complete already.
+        python: see `environments.create`.
+        lock: descriptor of the installation's lock.
+
+    Yields:
+        What waits for it, and names uv's cache.
+    """
+    if folder is None:
+        yield lambda: None
+        return
+    try:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            created = pool.submit(_create, folder, python, lock)
+            yield created.result
+            created.result()
+    except BaseException:
+        remove_tree(folder)
+        raise
+
+
+def _create(folder: Path, python: str, lock: int) -> Path:
+    environments.create(folder, python, lock=lock)
+    return uv_cache.folder(folder)
 
 
 @contextlib.contextmanager

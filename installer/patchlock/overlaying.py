@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from patchlock import download, housekeeping, mutex, overlays, preloading, trusted, unpacking, whole_files
+from patchlock import download, housekeeping, mutex, overlays, preloading, trusted, whole_files
 from patchlock.errors import ArchiveError, HashMismatchError, UsageError
 from patchlock.gathering import Request
 from patchlock.identities import Sha256
@@ -66,6 +66,8 @@ def put(request: Request, environment: Path, tell: Callable[[str], None], note: 
 
 def _unpack(overlay: Overlay, archive: Path, folder: Path) -> None:
     try:
+        from patchlock import unpacking  # with every kind of archive, and few profiles have an overlay
+
         unpacking.unpack(archive, folder, pick=overlays.picked(overlay))
     except ArchiveError:
         archive.unlink(missing_ok=True)  # the next attempt fetches it again

@@ -24,8 +24,12 @@ _ONE_AT_A_TIME = threading.Lock()
 """Pairs are locked side by side, and those of one profile wait for the same answer."""
 
 
-def read(request: Request) -> Upstream:
+def read(request: Request, fetched: Snapshot | None = None) -> Upstream:
     """Fetch the wanted commit, if need be, and apply the patches to its files in memory.
+
+    Args:
+        request: the pair.
+        fetched: the commit, where `gathering.fetch` was called already.
 
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
@@ -33,7 +37,7 @@ def read(request: Request) -> Upstream:
         PatchError: a patch cannot do what it says.
         CatalogueError: an optional patch changes a requirement file.
     """
-    snapshot = gathering.fetch(request)
+    snapshot = fetched or gathering.fetch(request)
     digest = _digest(request, snapshot)
     kept = request.cache / "patched" / f"{digest}.json"
     with _ONE_AT_A_TIME:

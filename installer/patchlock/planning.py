@@ -16,7 +16,6 @@ from patchlock.identities import CommitId, Sha256
 from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock
 from patchlock.model import App, FileChange, Outcome, OutcomeKind, Patch, Patched, Profile
-from patchlock.ops import requirements
 from patchlock.sources import Undecodable, decode
 
 APPLIED = frozenset(
@@ -54,13 +53,21 @@ def inputs_digest(parts: Mapping[str, bytes | str]) -> Sha256:
     return Sha256(digest.hexdigest())
 
 
-def generation_id(lock: Sha256, applied: CommitId, inputs: Sha256) -> str:
-    """Name a generation after what it is made of: 12 hexadecimal digits."""
-    return inputs_digest({"lock": lock, "applied": applied, "inputs": inputs})[:12]
+def generation_id(lock: Sha256, upstream: CommitId, inputs: Sha256) -> str:
+    """Name a generation after what it is made of, before it is: 12 hexadecimal digits.
+
+    Args:
+        lock: digest of the lock.
+        upstream: the commit that is patched.
+        inputs: digest of the patches and all else, see `gathering.inputs_digest`.
+    """
+    return inputs_digest({"lock": lock, "upstream": upstream, "inputs": inputs})[:12]
 
 
 def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
     """Say for each distribution which patches have edited its requirement, in their order."""
+    from patchlock.ops import requirements  # with all their formats, which only a lock reads
+
     applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in APPLIED}
     found: dict[NormalizedName, tuple[str, ...]] = {}
     for patch in patches:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.parser
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -100,6 +99,8 @@ def _tellers(
     files: Mapping[PurePosixPath, bytes], project: Mapping[str, Any]
 ) -> Iterator[tuple[str, Iterable[str] | None]]:
     """Name the files that may say what is required, the most reliable first, each with what it says, if anything."""
+    import email.parser
+
     text = files.get(PurePosixPath("PKG-INFO"), b"").decode("utf-8", errors="replace")
     core = email.parser.HeaderParser().parsestr(text)
     listed = core.get_all("Requires-Dist") or []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 import json
 import tempfile
 from collections.abc import Mapping
@@ -36,6 +35,8 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
 
 
 def _failure(module: str, smoke: SmokeImport, python: Path, folder: Path, env: Mapping[str, str]) -> str:
+    import importlib.resources
+
     options = ("-I", "-B", "-X", "utf8")
     memory = frames.memory_limit()
     with (

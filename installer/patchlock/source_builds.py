@@ -10,11 +10,11 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
 from patchlock import (
-    build_judging,
     build_records,
     build_room,
     build_shop,
@@ -22,12 +22,10 @@ from patchlock import (
     build_tools,
     environments,
     patching,
-    sdist_unpacking,
     targets,
     uv,
     wheelhouse,
 )
-from patchlock.build_judging import MadeWheel
 from patchlock.build_records import Inputs, Record
 from patchlock.build_shop import Pins, Shop
 from patchlock.errors import BuildError
@@ -36,6 +34,9 @@ from patchlock.identities import Sha256
 from patchlock.lockfile import Lock, LockedPackage
 from patchlock.recipes import Jobs, Recipe, fits, in_order, recipe_for
 from patchlock.wheelhouse import LocalWheel, LocalWheels
+
+if TYPE_CHECKING:
+    from patchlock.build_judging import MadeWheel
 
 NOTE = "builds.toml"
 """In a generation: which wheel came from which sdist."""
@@ -149,6 +150,8 @@ def _build(
     lock: int,
     places: Mapping[NormalizedName, Path],
 ) -> LocalWheel:
+    from patchlock import build_judging, sdist_unpacking  # most installs find what was built before
+
     started = time.monotonic()
     log = build_store.log(shop.cache, about.digest)
     what = f"the build of {package.name} {package.version}"

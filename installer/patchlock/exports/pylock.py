@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from packaging.markers import Marker
-from packaging.pylock import Package, PackageSdist, PackageWheel, Pylock
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
@@ -14,6 +14,9 @@ from packaging.version import Version
 from patchlock.fits import Platform
 from patchlock.lazily import dataclass
 from patchlock.lockfile import Lock, LockedPackage
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
 
 _SYSTEM = {"linux": "linux", "macos": "darwin", "windows": "win32"}
 _MACHINE = {"amd64": "AMD64"}
@@ -47,6 +50,7 @@ def document(lock: Lock, platform: Platform, places: Mapping[NormalizedName, Loc
     Source: PEP 751, and packaging.python.org/specifications/pylock-toml.
     """
     import tomlkit
+    from packaging.pylock import Pylock
 
     p = lock.provenance
     pylock = Pylock(
@@ -83,6 +87,8 @@ def environment(platform: Platform, python: str) -> Marker:
 
 
 def _package(package: LockedPackage, place: Located) -> Package:
+    from packaging.pylock import Package, PackageSdist, PackageWheel
+
     hashes = {"sha256": str(package.sha256)}
     is_wheel = place.filename.endswith(".whl")
     wheel = PackageWheel(

@@ -13,12 +13,17 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.lazily import dataclass
 from patchlock.model import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.ops.requirement_entries import requirement_text
-from patchlock.ops.requirement_formats import read
 from patchlock.ops.requirement_lists import Declared, Entry, RequirementList, Untouched
 from patchlock.sources import Edit, SourceText
 
 _Verdict = tuple[Edit, ...] | Untouched | None
 """What a requirement needs; None: it is already as the patch wants it."""
+
+
+def _read(source: SourceText) -> Declared | Refusal:
+    from patchlock.ops.requirement_formats import read  # all of them, which an install that knows its patches spares
+
+    return read(source)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ class SetRequirement:
 
     def locate(self, source: SourceText) -> Located:
         """Find the requirements of that name whose specifier is another, or that have a URL."""
-        declared = read(source)
+        declared = _read(source)
         return _located(declared, self.name, self.within, self._verdict)
 
     def _verdict(self, entry: Entry) -> _Verdict:
@@ -58,7 +63,7 @@ class DropRequirement:
 
     def locate(self, source: SourceText) -> Located:
         """Find the requirements of that name."""
-        declared = read(source)
+        declared = _read(source)
         located = _located(declared, self.name, self.within, lambda _: ())
         if isinstance(declared, Refusal):
             return located
@@ -81,7 +86,7 @@ class AddRequirement:
 
     def locate(self, source: SourceText) -> Located:
         """Find the end of the list, or the requirements that already ask for it."""
-        declared = read(source)
+        declared = _read(source)
         if isinstance(declared, Refusal):
             return Located(refusals=(declared,))
         name = canonicalize_name(self.requirement.name)
@@ -131,7 +136,7 @@ class RenameRequirement:
 
     def locate(self, source: SourceText) -> Located:
         """Find the requirements of the old name, or else those of the new one."""
-        declared = read(source)
+        declared = _read(source)
         located = _located(declared, self.name, self.within, self._verdict)
         if located.sites or located.settled or isinstance(declared, Refusal):
             return located
