@@ -81,7 +81,6 @@ class Filled:
     """What was found in an environment right after it was filled."""
 
     job: _Filling
-    contents: Contents
 
     def settle(self) -> frozenset[NormalizedName]:
         """Look at what uv's cache gave, and begin the ledger of the environment, as `settling.settle` does.
@@ -89,10 +88,11 @@ class Filled:
         Returns:
             The distributions of which it gave other bytes than their wheels have; then there is no ledger yet.
         """
-        seen = inspection.look(self.contents)
-        spoilt = _spoilt(self.job, self.contents, seen)
+        contents = inspection.read(self.job.folder)
+        seen = inspection.look(contents)
+        spoilt = _spoilt(self.job, contents, seen)
         if not spoilt:
-            settling.settle(self.job.folder, self.contents, seen)
+            settling.settle(self.job.folder, contents, seen)
         return spoilt
 
     def mend(self, spoilt: frozenset[NormalizedName]) -> None:
@@ -112,8 +112,8 @@ class Filled:
             f"`{uv.clean(*sorted(spoilt))}` keeps them from coming back"
         )
         environments.empty(self.job.folder, lock=self.job.held)
-        again = _filled(dataclasses.replace(self.job, afresh=self.job.afresh | spoilt))
-        settling.settle(self.job.folder, again.contents)
+        _filled(dataclasses.replace(self.job, afresh=self.job.afresh | spoilt))
+        settling.settle(self.job.folder, inspection.read(self.job.folder))
 
 
 def fill(
@@ -172,9 +172,8 @@ def fill(
 
 def _filled(job: _Filling) -> Filled:
     _fill(job)
-    contents = inspection.read(job.folder)
-    settling.require_inside(contents, job.folder)
-    return Filled(job=job, contents=contents)
+    settling.require_inside(job.folder)
+    return Filled(job=job)
 
 
 def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:

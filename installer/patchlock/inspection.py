@@ -26,6 +26,9 @@ _BATCH = 64
 """Files that a thread takes at once: most are small."""
 _SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
+_STRANGE = (b'"', b":", b"\r", b"\n/", b"\n\\", b"_patchlock")
+"""In a RECORD: a path that may have several lines, or begins at a root, or is one of our files."""
+
 Tell = Callable[[int, int], None]
 """Told bytes hashed so far and bytes in all."""
 
@@ -84,19 +87,26 @@ def read(environment: Path) -> Contents:
     return Contents(packages=packages, rows=rows, records=records)
 
 
-def outside(contents: Contents, environment: Path) -> tuple[tuple[Distribution, str], ...]:
-    """List the rows that name a file outside the environment, or one that makes the environment what it is."""
+def outside(environment: Path) -> tuple[tuple[Distribution, str], ...]:
+    """List what RECORDs name outside their environment, or of what makes it an environment; reads no other rows."""
     own = {"pyvenv.cfg", *(f"{_SCRIPTS}/{name}" for name in ("python", "python3", "python.exe", "pythonw.exe"))}
-    root, found = os.path.realpath(environment), []
-    for distribution, rows in contents.rows.values():
-        for path, _, _ in rows:
-            if ".." in path or path.startswith(("/", "\\")) or path[1:2] == ":" or "_patchlock" in path:
-                place = os.path.normpath(os.path.join(os.path.realpath(contents.packages), path))  # noqa: PTH118
-                inside = os.path.relpath(place, root).replace(os.sep, "/")
-                first = inside.partition("/")[0]
-                if first in {"..", "gate"} or inside in own or inside[1:2] == ":" or "_patchlock" in path:
-                    found.append((distribution, path))
+    packages, root, found = installed.site_packages(environment), os.path.realpath(environment), []
+    base = os.path.realpath(packages)
+    for distribution in installed.distributions(packages):
+        for path, _, _ in installed.record(distribution, _may_leave)[1]:
+            place = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
+            inside = os.path.relpath(place, root).replace(os.sep, "/")
+            first = inside.partition("/")[0]
+            if first in {"..", "gate"} or inside in own or inside[1:2] == ":" or "_patchlock" in path:
+                found.append((distribution, path))
     return tuple(found)
+
+
+def _may_leave(record: bytes) -> bytes:
+    """Give the lines of a RECORD that may name something outside site-packages, or of ours; all of a strange one."""
+    if record[:1] in {b"/", b"\\"} or any(one in record for one in _STRANGE):
+        return record
+    return b"\n".join(line for line in record.splitlines() if b".." in line) if b".." in record else b""
 
 
 def look(contents: Contents) -> Mapping[str, os.stat_result]:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,11 +61,15 @@ def distributions(packages: Path) -> tuple[Distribution, ...]:
     return tuple(found)
 
 
-def record(distribution: Distribution) -> tuple[str, list[Row]]:
+def record(distribution: Distribution, wanted: Callable[[bytes], bytes] = bytes) -> tuple[str, list[Row]]:
     """Read the RECORD of a distribution.
 
     Rows that say nothing about a file are left out: bytecode, which Python writes at run time, folders, the RECORD
     itself, and lines that are no rows.
+
+    Args:
+        distribution: whose.
+        wanted: gives the lines of which the rows are read, to spare the others.
 
     Returns:
         The sha256 of the RECORD itself, "" where there is none; and its rows.
@@ -75,7 +79,7 @@ def record(distribution: Distribution) -> tuple[str, list[Row]]:
             data = file.read()
     except OSError:
         return "", []
-    rows = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
+    rows = csv.reader(io.StringIO(wanted(data).decode("utf-8", "surrogateescape"), newline=""))
     kept = [(row[0], row[1], row[2]) for row in rows if len(row) == 3 and not row[0].endswith(_NO_FILES)]
     return hashlib.sha256(data).hexdigest(), kept
 

@@ -8,6 +8,7 @@ the decorator of the standard library.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -66,8 +67,29 @@ def _finish(cls: type) -> None:
         if told := _unfinished.get(cls):
             import dataclasses  # it brings `inspect` along
 
-            dataclasses.dataclass(**told)(cls)
+            dataclasses.dataclass(eq=False, **told)(cls)  # what compares would be written and compiled for each class
+            _by_value(cls, dataclasses.fields(cls))
             del _unfinished[cls]
+
+
+def _by_value(cls: type, declared: tuple[Field[Any], ...]) -> None:
+    """Let instances of a class be equal where the values of their fields are; what the class has itself stays."""
+    compared = _values([field.name for field in declared if field.compare])
+    hashed = _values([field.name for field in declared if (field.compare if field.hash is None else field.hash)])
+
+    def equal(self: object, other: object) -> bool:
+        return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def digest(self: object) -> int:
+        return hash(hashed(self))
+
+    for name, method in (("__eq__", equal), ("__hash__", digest)):
+        if name not in vars(cls):
+            setattr(cls, name, method)
+
+
+def _values(names: list[str]) -> Callable[[object], object]:
+    return operator.attrgetter(*names) if names else lambda _: ()
 
 
 def fields(cls: type[Any]) -> tuple[Field[Any], ...]:

@@ -31,19 +31,16 @@ def creating(folder: Path | None, python: str, lock: int) -> Iterator[Callable[[
     if folder is None:
         yield lambda: None
         return
+    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            created = pool.submit(_create, folder, python, lock)
-            yield created.result
+        with ThreadPoolExecutor(max_workers=2) as pool:
+            cached = pool.submit(uv_cache.folder, folder)
+            created = pool.submit(environments.create, folder, python, lock=lock)
+            yield cached.result
             created.result()
     except BaseException:
         remove_tree(folder)
         raise
-
-
-def _create(folder: Path, python: str, lock: int) -> Path:
-    environments.create(folder, python, lock=lock)
-    return uv_cache.folder(folder)
 
 
 @contextlib.contextmanager

@@ -64,13 +64,13 @@ def _written_later(contents: Contents, seen: Mapping[str, os.stat_result]) -> It
         yield from (path.replace(os.sep, "/") for _, path, _ in times[first:])
 
 
-def require_inside(contents: Contents, environment: Path) -> None:
+def require_inside(environment: Path) -> None:
     """Stop where the RECORDs of an environment name files that do not belong into it, before anything runs there.
 
     Raises:
         WheelError: a distribution wrote, or wants to write, outside the environment or over what makes it one.
     """
-    outside = inspection.outside(contents, environment)
+    outside = inspection.outside(environment)
     if outside:
         raise WheelError(
             f"{outside[0][0].name} {outside[0][0].version} has files that do not belong into an environment",
@@ -94,7 +94,7 @@ def settle(environment: Path, contents: Contents, seen: Mapping[str, os.stat_res
     Raises:
         WheelError: as `require_inside`.
     """
-    require_inside(contents, environment)
+    require_inside(environment)
     files = {deviation.path: Laid(size=deviation.size) for deviation in inspection.by_size(contents, seen)}
     for path in inspection.without_hash(contents):
         _, sha256, size = digests.compare(str(contents.packages / path), "sha256=", _CHUNK)

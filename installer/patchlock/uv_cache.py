@@ -18,8 +18,8 @@ _LIST = "wanted.txt"
 
 
 def folder(environment: Path) -> Path:
-    """Name uv's cache, as uv finds it from the folder of an environment."""
-    return environment / uv.run("cache", "dir", "--no-config", cwd=environment, installing=True).text
+    """Name uv's cache, as uv finds it from the folder of an environment, which need not be there yet."""
+    return environment / uv.run("cache", "dir", "--no-config", cwd=environment.parent, installing=True).text
 
 
 def is_copied(environment: Path, cached: Path) -> bool:
