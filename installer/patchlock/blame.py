@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.damage import moment
 from patchlock.lazily import dataclass
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,8 @@ def _by(newcomer: Newcomer) -> str:
 def _asks(newcomer: Newcomer, changed: NormalizedName) -> SpecifierSet:
     """Join what a distribution asks of another one."""
     asked = [r.specifier for r in newcomer.requires if canonicalize_name(r.name) == changed]
+    from packaging.specifiers import SpecifierSet  # nearly always nobody is to blame
+
     return functools.reduce(operator.and_, asked, SpecifierSet())
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from packaging.utils import NormalizedName
@@ -111,14 +112,26 @@ def _may_leave(record: bytes) -> bytes:
 
 def look(contents: Contents) -> Mapping[str, os.stat_result]:
     """Look once at each file that a RECORD names, by its path there; what is missing is left out."""
-    base, stat, found = f"{contents.packages}{os.sep}", os.stat, {}
-    for _, rows in contents.rows.values():
-        for path, _, _ in rows:
-            try:
-                found[path] = stat(base + path)
-            except OSError:
-                continue
+    paths = (path for _, rows in contents.rows.values() for path, _, _ in rows)
+    found: dict[str, os.stat_result] = {}
+    if os.stat not in os.supports_dir_fd:
+        base = f"{contents.packages}{os.sep}"
+        _look(paths, lambda path: os.stat(base + path), found)  # noqa: PTH116 - one of thousands
+    elif contents.packages.is_dir():
+        folder = os.open(contents.packages, os.O_RDONLY)  # what is above it is walked through once, and not each time
+        try:
+            _look(paths, functools.partial(os.stat, dir_fd=folder), found)
+        finally:
+            os.close(folder)
     return found
+
+
+def _look(paths: Iterable[str], stat: Callable[[str], os.stat_result], found: dict[str, os.stat_result]) -> None:
+    for path in paths:
+        try:
+            found[path] = stat(path)
+        except OSError:
+            continue
 
 
 def by_size(contents: Contents, seen: Mapping[str, os.stat_result] | None = None) -> list[Deviation]:
