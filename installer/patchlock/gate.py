@@ -38,7 +38,9 @@ def put(environment: Path, python: Path) -> None:
     # Every start of Python reads them; compiling them each time would take longer than all the rest.
     if os.path.realpath(python) == os.path.realpath(sys.executable):
         for module in modules:
-            py_compile.compile(str(module), doraise=True)
+            # Where a Python that is started with `-I` looks, whatever PYTHONPYCACHEPREFIX says here.
+            place = module.parent / "__pycache__" / f"{module.stem}.{sys.implementation.cache_tag}.pyc"
+            py_compile.compile(str(module), cfile=str(place), doraise=True)
     else:
         process.run(str(python), "-I", "-m", "py_compile", *map(str, modules), env=process.environment())
     (packages / "_patchlock_gate.pth").write_text(_STARTER, "utf-8")

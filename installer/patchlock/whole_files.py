@@ -19,11 +19,14 @@ _PATIENCE = 10.0
 def write(path: Path, text: str) -> None:
     """Write a text beside its place as UTF-8, and put it there; killed anywhere, the old file is whole."""
     beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> Sha256:

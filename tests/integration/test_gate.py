@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from conftest import Patchlock
 from miniature import World, lock_here
 
 from patchlock import environments, whole_files
+from patchlock import gate as the_gate
 from patchlock.kernels import gate
 
 VERSION = environments.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
@@ -40,6 +42,17 @@ def run(env: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:
 
 def python(env: dict[str, str], code: str) -> subprocess.CompletedProcess[str]:
     return run(env, "python", "-c", f"import os, subprocess, sys\n{code}")
+
+
+def test_gate_is_compiled_in_the_environment_wherever_bytecode_goes(
+    generation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = next(generation.glob("lib/python*/site-packages")) / "__pycache__"
+    shutil.rmtree(kept)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "elsewhere"))
+    the_gate.put(generation, environments.interpreter(generation))
+    assert {path.name.partition(".")[0] for path in kept.iterdir()} == {"_patchlock_gate", "_patchlock_preload"}
+    assert not (tmp_path / "elsewhere").exists()
 
 
 COMMANDS = [

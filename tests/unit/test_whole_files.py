@@ -50,3 +50,12 @@ def test_what_cannot_be_removed_is_said_at_once(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(PermissionError):
         whole_files.remove_tree(tmp_path / "folder")
     assert len(asked) == 1
+
+
+def test_file_that_cannot_be_put_in_its_place_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "taken").mkdir(parents=True)
+    with pytest.raises(OSError, match="taken"):
+        whole_files.write(folder / "taken", "text")
+    whole_files.write(folder / "free", "text\n")
+    assert sorted(path.name for path in folder.iterdir()) == ["free", "taken"]

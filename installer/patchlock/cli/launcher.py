@@ -74,9 +74,12 @@ def write_for(request: Request) -> None:
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
             beside = folder / f".{name}.new"
-            beside.write_bytes(content)
-            beside.chmod(0o644 if name.endswith(".desktop") else 0o755)
-            beside.replace(path)
+            try:
+                beside.write_bytes(content)
+                beside.chmod(0o644 if name.endswith(".desktop") else 0o755)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
 
 
 def script(request: Request) -> Path:
