@@ -27,9 +27,19 @@ def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
         64 hexadecimal digits; None where something cannot be read as a plain file, so that only a check can tell.
     """
     words = (__version__, sys.version, packaging.__version__, *asked)
+    code, files = own_code.digest(), contents(catalogue)
+    if code is None or files is None:
+        return None
+    parts = [("", word.encode(errors="surrogateescape")) for word in words]
+    return own_code.digest_of([*parts, ("code", code.encode()), ("catalogue", files.encode())])
+
+
+def contents(catalogue: Path) -> str | None:
+    """Digest the files of a catalogue that locks depend on, the locks themselves among them; None as for `digest`."""
+    parts: list[tuple[str, bytes]] = []
     try:
-        parts: list[tuple[str, bytes]] = [("", word.encode(errors="surrogateescape")) for word in words]
-        for folder in (own_code.FOLDER, *(str(catalogue / name) for name in _FOLDERS)):
+        for name in _FOLDERS:
+            folder = str(catalogue / name)
             parts += [("", folder.encode(errors="surrogateescape")), *own_code.contents(folder)]
     except OSError:
         return None

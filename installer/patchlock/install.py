@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path, PurePosixPath
 
@@ -137,6 +137,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
         upstream = patched_upstream.read(request, snapshot)
         require_fresh(request, lock, upstream)
         ref, applied = _commit(request, upstream)
+        cached = created()
     return _Job(
         request=request,
         upstream=upstream,
@@ -146,7 +147,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
         ref=ref,
         inputs=inputs,
         name=name,
-        cached=created(),
+        cached=cached,
         held=held,
         leave_conflicts=leave_conflicts,
     )
@@ -170,8 +171,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     """Build the generation, move the working tree, prove that it works, and only then switch."""
     request, installation = job.request, job.request.installation
     before = generations.current(installation)
-    name = job.name
-    folder = generations.generation(installation, name)
+    folder = generations.generation(installation, job.name)
     receipt = generations.read_receipt(folder)
     filled = None
     cloning = meanwhile.cloning(installation.source, request.app, job.upstream.snapshot, job.ref, job.held)
@@ -188,7 +188,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
         results = _proven(job, folder, filled, progress)
-        receipt = _receipt(job, name, results, receipt)
+        receipt = _receipt(job, results, receipt)
         generations.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
@@ -196,38 +196,44 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
                 moving.move(worktree.tree_of(installation.source), before.applied)
             products.place(installation, generations.generation(installation, before.id))
         raise
-    worktree.keep(installation.source, name, job.applied)
-    generations.switch(installation, name)
+    worktree.keep(installation.source, job.name, job.applied)
+    generations.switch(installation, job.name)
     return receipt, moved.merged
 
 
 def _proven(
     job: _Job, folder: Path, filled: filling.Filled | None, progress: Progress
 ) -> tuple[checks.CheckResult, ...]:
-    """Build in the tree and run all checks, while what uv laid down is looked at; once more where that was spoilt."""
+    """Build in the tree and run all checks; what uv laid down is looked at before any of its code runs."""
     with meanwhile.settling(filled) as spoilt:
+
+        def ready() -> None:
+            if spoilt():
+                raise _SpoiltError
+
         try:
-            results = _checked(job, folder, progress)
-        except PatchlockError:
+            return _checked(job, folder, progress, ready)
+        except (PatchlockError, _SpoiltError):
             if not spoilt():
                 raise
-        else:
-            if not spoilt():
-                return results
     if filled is not None:
         with progress.stage("environment"):
             filled.mend(spoilt())
             overlaying.put(job.request, folder, progress.say, progress.note)
             progress.say(f"{len(job.lock.packages)} packages, {len(spoilt())} of them unpacked afresh")
-    return _checked(job, folder, progress)
+    return _checked(job, folder, progress, lambda: None)
 
 
-def _checked(job: _Job, folder: Path, progress: Progress) -> tuple[checks.CheckResult, ...]:
+class _SpoiltError(Exception):
+    """Uv's cache gave other bytes than the wheels have."""
+
+
+def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], None]) -> tuple[checks.CheckResult, ...]:
     _build_in_tree(job, folder, progress)
     # Also where the generation was complete already: the source may have moved, or the user have changed it.
     with progress.stage("verify"):
         needed = planning.executed(job.request.app.patches, job.upstream.patched.outcomes)
-        results = verify(job.request, job.lock, folder, progress, needed)
+        results = verify(job.request, job.lock, folder, progress, needed, ready)
         checks.require_passed(results, job.request.app.name)
         progress.say(f"{len(results)} checks passed")
     return results
@@ -283,8 +289,8 @@ def next_name(installation: Installation, digest: str) -> str:
     return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
 
 
-def _receipt(job: _Job, name: str, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
-    request = job.request
+def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
+    request, name = job.request, job.name
     made = generations.receipts(request.installation)
     source = request.installation.source
     patched = planning.patched_digests(job.upstream.patched.changes, request.app.directory)
@@ -341,10 +347,18 @@ def place(request: Request, folder: Path) -> checks.Place:
 
 
 def verify(
-    request: Request, lock: Lock, folder: Path, progress: Progress, executed: Iterable[SmokeImportCheck]
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    progress: Progress,
+    executed: Iterable[SmokeImportCheck],
+    ready: Callable[[], None] = lambda: None,
 ) -> tuple[checks.CheckResult, ...]:
-    """Run all checks of the profile and the app in a generation, a short proof that its device computes among them."""
-    return prove(request, lock, folder, progress, executed, is_short=True).results
+    """Run all checks of the profile and the app in a generation, a short proof that its device computes among them.
+
+    Args: as `prove`.
+    """
+    return prove(request, lock, folder, progress, executed, ready, is_short=True).results
 
 
 def prove(
@@ -353,6 +367,7 @@ def prove(
     folder: Path,
     progress: Progress,
     executed: Iterable[SmokeImportCheck],
+    ready: Callable[[], None] = lambda: None,
     *,
     is_short: bool = False,
 ) -> proving.Proved:
@@ -364,6 +379,7 @@ def prove(
         folder: the generation.
         progress: told what runs.
         executed: ensures of patches that are executed.
+        ready: called before any code of its distributions is run, but for what Python itself starts with.
         is_short: see `proving.Wanted`.
     """
     where, tell, profile = place(request, folder), progress.say, request.profile
@@ -372,6 +388,7 @@ def prove(
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
     stands = checks.stands(lock, where)
+    ready()
     loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
     wanted = proving.wanted(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proving.prove(wanted, where, tell)

@@ -40,6 +40,8 @@ def creating(folder: Path | None, python: str, lock: int) -> Iterator[Callable[[
             created.result()
     except BaseException:
         remove_tree(folder)
+        with contextlib.suppress(OSError):  # there are others
+            folder.parent.rmdir()
         raise
 
 

@@ -173,8 +173,10 @@ class Ahead:
 
     def answers(self, names: Collection[str]) -> dict[str, Sha256] | None:
         """Wait for what uv was asked ahead, and digest each answer; None where one is missing, or was not asked."""
-        found = {name: self._started[name].answer() for name in names if name in self._started}
-        if None in found.values() or found.keys() != set(names):
+        if not set(names) <= self._started.keys():
+            return None
+        found = {name: self._started[name].answer() for name in names}
+        if None in found.values():
             return None
         return {name: answer.digest() for name, answer in found.items() if answer is not None}
 

@@ -18,7 +18,7 @@ from depot import Depot
 from miniature import World, this_platform
 from packaging.version import Version
 
-from patchlock import disk_room, download, environments, filling, housekeeping, uv, wheelhouse
+from patchlock import disk_room, download, environments, filling, housekeeping, meanwhile, uv, wheelhouse
 from patchlock.catalogue import Catalogue
 from patchlock.disk_room import FileSystem
 from patchlock.errors import (
@@ -27,6 +27,7 @@ from patchlock.errors import (
     DownloadError,
     HashMismatchError,
     NetworkError,
+    PatchlockError,
 )
 from patchlock.gathering import Request, read_lock
 from patchlock.identities import Sha256
@@ -377,3 +378,14 @@ def test_copies_need_room_where_uv_cannot_link(
         "1 MB of copies of packages in the environment"
     ]
     assert depot.asked == []
+
+
+def test_environment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "environments" / "one"
+    with (
+        (tmp_path / "held").open("w") as held,
+        pytest.raises(PatchlockError),
+        meanwhile.creating(place, str(tmp_path / "no-python"), held.fileno()) as created,
+    ):
+        assert created() is not None  # uv has a cache all the same
+    assert not place.parent.exists()

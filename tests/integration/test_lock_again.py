@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Patchlock
+from conftest import ROOT, Patchlock
 from miniature import World, index, wheel
 
 from patchlock import questions
@@ -68,6 +69,9 @@ CHANGES: dict[str, Callable[[World, Path], object]] = {
     "other-answer": lambda _, memory: _change(memory, lambda found: _other(found["answers"])),
     "question-that-is-gone": lambda _, memory: _change(memory, lambda found: found["answers"].update({"mini/x": "0"})),
     "no-lines": lambda _, memory: _change(memory, lambda found: found.pop("lines")),
+    "no-line": lambda _, memory: _change(memory, lambda found: found["lines"].clear()),
+    "number-for-a-text": lambda _, memory: _change(memory, lambda found: found["lines"][0].update(pair=7)),
+    "text-for-texts": lambda _, memory: _change(memory, lambda found: found["lines"][0].update(warnings="abc")),
     "strange-lines": lambda _, memory: _change(memory, lambda found: found["lines"][0].pop("file")),
     "no-answers": lambda _, memory: _change(memory, lambda found: found.update(answers=7)),
     "damaged": lambda _, memory: memory.write_text("{"),
@@ -90,6 +94,30 @@ def test_any_change_is_looked_at(
     done = patchlock(*PAIR)
     assert f"{REMEMBERED} packages" not in done.stdout
     assert " packages in " in done.stdout or "commit" in done.stdout  # another upstream is another commit
+
+
+def test_change_while_uv_is_waited_for_is_looked_at(
+    world: World, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
+    assert memory.is_file()
+    found = []
+    for change in (lambda: None, lambda: _append(world.profile)):
+        ahead = questions.Ahead(tmp_path / "cache")
+        with ahead.asked_again(["mini"], "tiny", "linux-x86_64"):
+            again = Again(PAIR, world.catalogue, ahead, as_json=True)
+            change()
+            found.append(again.answer())
+    assert found == [0, None]
+
+
+def test_another_uv_is_another_question(memory: Path, patchlock: Patchlock, tmp_path: Path) -> None:
+    metadata = tmp_path / "other" / "uv-9.9.9.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: uv\nVersion: 9.9.9\n")
+    path = {"PYTHONPATH": f"{metadata.parent.parent}{os.pathsep}{ROOT / 'installer'}"}
+    assert "written" in patchlock(*PAIR, env=path).stdout
+    assert f"{REMEMBERED} packages" not in patchlock(*PAIR).stdout
 
 
 def test_other_words_are_another_question(memory: Path, patchlock: Patchlock) -> None:

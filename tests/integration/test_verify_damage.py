@@ -170,6 +170,19 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
     assert face("verify", "mini", "--deep").returncode == 0
 
 
+def test_code_that_leaked_through_the_cache_is_never_run(packages: Path, face: Face, tmp_path: Path) -> None:
+    source = tmp_path / "installed/mini@tiny/source"
+    before = {path: path.read_bytes() for path in source.iterdir() if path.is_file()}
+    module = packages / "alpha.py"
+    with module.open("a") as file:
+        file.write("import pathlib\nfor name in ('app.py', 'left.txt'):\n    pathlib.Path(name).write_text('spoilt')\n")
+    _later(module)
+    done = face("install", "mini", "--reinstall")
+    assert done.returncode == 0, done.stderr
+    assert "unpacked afresh: alpha" in done.stderr
+    assert {path: path.read_bytes() for path in source.iterdir() if path.is_file()} == before
+
+
 def test_missing_libraries_alone_point_to_a_scanner(locked: World, face: Face, tmp_path: Path) -> None:
     made = miniature.wheel(locked.wheels, "beta", "1.5", files={"beta.py": "\n", "beta_core.so": "library"})
     miniature.index(locked.catalogue.parent / "index", [*locked.wheels.glob("*.whl")])

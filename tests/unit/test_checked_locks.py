@@ -117,9 +117,12 @@ def test_our_own_code_is_part_of_the_question(catalogue: Path, tmp_path: Path, m
     code.mkdir()
     (code / "rules.py").write_text("strict = True\n")
     monkeypatch.setattr(own_code, "FOLDER", str(code))
+    own_code.digest.cache_clear()
     before = checked_locks.digest(catalogue, [])
+    own_code.digest.cache_clear()
     (code / "rules.py").write_text("strict = False\n")
     assert len({before, checked_locks.digest(catalogue, []), None}) == 3
+    own_code.digest.cache_clear()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights there")

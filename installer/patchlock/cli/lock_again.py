@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from patchlock import checked_locks
+from patchlock import checked_locks, uv
 from patchlock.cli import folders, lock_table, output
 from patchlock.cli.lock_table import Line
 from patchlock.questions import Ahead
@@ -33,8 +33,9 @@ class Again:
             as_json: whether the answer is one envelope.
         """
         self.ahead = ahead
-        self._root, self._words, self._as_json = folders.root(catalogue), tuple(words), as_json
-        self._digest = self._now()
+        self._root, self._words, self._as_json = folders.root(catalogue), (uv.version(), *words), as_json
+        self._contents = checked_locks.contents(self._root)
+        self._digest = checked_locks.digest(self._root, self._words)
 
     def answer(self) -> int | None:
         """Say that the locks are what they would be; None where that is not known, and they have to be made."""
@@ -54,19 +55,19 @@ class Again:
         return lock_table.tell(told, {}, check=False, as_json=self._as_json)
 
     def _require(self, answers: Mapping[str, str]) -> None:
-        if self.ahead.answers(answers) != answers:
+        if self.ahead.answers(answers) != answers or not self._is_as_it_was():
             raise _OtherAnswerError
 
     def remember(self, lines: Sequence[Line]) -> None:
         """Keep what was found, if nothing had to be written or told, and nothing was changed meanwhile."""
-        if all(line.good and line.state != "written" and not line.warnings for line in lines) and (
-            self._digest and self._now() == self._digest
-        ):
+        is_told = any(line.warnings or line.state == "written" or not line.good for line in lines)
+        if self._digest and not is_told and self._is_as_it_was():
             found = {"time": time.time(), "lines": lock_table.rows(lines), "answers": self.ahead.answered}
             checked_locks.remember(folders.cache(), self._words, self._digest, found)
 
-    def _now(self) -> str | None:
-        return checked_locks.digest(self._root, self._words)
+    def _is_as_it_was(self) -> bool:
+        """Say whether nobody has changed the catalogue while uv was waited for."""
+        return self._contents is not None and checked_locks.contents(self._root) == self._contents
 
 
 def _read(found: Any) -> tuple[list[Line], dict[str, str]] | None:

@@ -44,10 +44,17 @@ def rows(lines: Iterable[Line]) -> list[dict[str, object]]:
 
 def read(kept: object) -> list[Line] | None:
     """Read what `rows` wrote; None where it is anything else."""
-    names = {field.name for field in fields(Line)}
-    if not isinstance(kept, list) or not all(isinstance(row, dict) and row.keys() == names for row in kept):
+    if not isinstance(kept, list) or not kept or not all(map(_is_row, kept)):
         return None
     return [Line(**row | {"warnings": tuple(row["warnings"])}) for row in kept]
+
+
+def _is_row(row: object) -> bool:
+    names = {field.name for field in fields(Line)}
+    if not isinstance(row, dict) or row.keys() != names or not isinstance(row["warnings"], list):
+        return False
+    texts = [row[name] for name in names - {"packages", "warnings"}] + row["warnings"]
+    return all(isinstance(text, str) for text in texts) and isinstance(row["packages"], int | None)
 
 
 def tell(lines: Sequence[Line], told: Mapping[str, Told], *, check: bool, as_json: bool) -> int:
