@@ -16,18 +16,19 @@ from patchlock import __version__, own_code
 _FOLDERS = ("lockfiles", "patches", "profiles")
 
 
-def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
+def digest(catalogue: Path, asked: Iterable[str], files: str | None = None) -> str | None:
     """Digest all that an answer depends on: the catalogue's files, patchlock's code, and what was asked.
 
     Args:
         catalogue: its root.
         asked: the words of the question.
+        files: what `contents` has said of it already.
 
     Returns:
         64 hexadecimal digits; None where something cannot be read as a plain file, so that only a check can tell.
     """
     words = (__version__, sys.version, packaging.__version__, *asked)
-    code, files = own_code.digest(), contents(catalogue)
+    code, files = own_code.digest(), files or contents(catalogue)
     if code is None or files is None:
         return None
     parts = [("", word.encode(errors="surrogateescape")) for word in words]

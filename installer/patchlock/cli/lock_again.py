@@ -35,7 +35,7 @@ class Again:
         self.ahead = ahead
         self._root, self._words, self._as_json = folders.root(catalogue), (uv.version(), *words), as_json
         self._contents = checked_locks.contents(self._root)
-        self._digest = checked_locks.digest(self._root, self._words)
+        self._digest = checked_locks.digest(self._root, self._words, self._contents)
 
     def answer(self) -> int | None:
         """Say that the locks are what they would be; None where that is not known, and they have to be made."""
