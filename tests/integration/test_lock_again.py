@@ -47,6 +47,7 @@ def test_same_bytes_and_same_answer_need_no_second_look(memory: Path, patchlock:
     assert done.stdout.startswith("mini × tiny × linux-x86_64  unchanged")
     assert f"{REMEMBERED} packages in " in done.stdout
     assert done.stderr.count("lock ") == 1
+    assert "1 pair (" in done.stderr
     told = json.loads(patchlock(*PAIR, "--json").stdout)
     assert told["ok"] is True
     assert (told["data"]["pairs"][0]["state"], told["data"]["pairs"][0]["packages"]) == ("unchanged", REMEMBERED)

@@ -48,7 +48,7 @@ class Again:
         try:
             with progress.stage("lock"):
                 self._require(answers)
-                progress.say(f"{len(lines)} pairs")
+                progress.say(lock_table.counted(len(lines)))
         except _OtherAnswerError:
             return None
         told = [timed(line, time.monotonic() - started) for line in lines]

@@ -37,6 +37,11 @@ class Line:
         return self.state in {"written", "unchanged", "fresh", "refused"}
 
 
+def counted(count: int) -> str:
+    """Count pairs in words."""
+    return f"{count} pair{'' if count == 1 else 's'}"
+
+
 def rows(lines: Iterable[Line]) -> list[dict[str, object]]:
     """Write lines as JSON can hold them."""
     return [dataclasses.asdict(line) for line in lines]

@@ -220,8 +220,10 @@ def _lock_all(
         }
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
-            progress.say(f"{done} of {len(requests)} pairs" + (f", {', '.join(running)}" if running else ""))
-        progress.say(f"{len(requests)} pairs")
+            progress.say(
+                f"{done} of {lock_table.counted(len(requests))}" + (f", {', '.join(running)}" if running else "")
+            )
+        progress.say(lock_table.counted(len(requests)))
         return [future.result() for future in waiting]
 
 
