@@ -50,11 +50,8 @@ def python(request: str) -> Python:
     Args:
         request: as `interpreters.request` gives it.
     """
-    own = _own(request)
-    if own is not None:  # it runs, and is nobody's who keeps it for himself
-        return Interpreter(path=str(own), maker="")
     try:
-        found = _uv("python", "find", "--system", request)
+        found = _uv("python", "find", "--system", str(_own(request) or request))
     except CommandFailedError as error:
         if not any("No interpreter found" in line for line in error.evidence):
             return NoPython(why=f"asking for it failed: {' '.join(error.evidence)}", command=_install(request))
