@@ -233,7 +233,7 @@ def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], No
     # Also where the generation was complete already: the source may have moved, or the user have changed it.
     with progress.stage("verify"):
         needed = planning.executed(job.request.app.patches, job.upstream.patched.outcomes)
-        results = verify(job.request, job.lock, folder, progress, needed, ready)
+        results = prove(job.request, job.lock, folder, progress, needed, ready, is_short=True).results
         checks.require_passed(results, job.request.app.name)
         progress.say(f"{len(results)} checks passed")
     return results
@@ -344,21 +344,6 @@ def place(request: Request, folder: Path) -> checks.Place:
             | beside.variables(request.home, request.profile.name, app.launch.beside, os=request.platform.os),
         ),
     )
-
-
-def verify(
-    request: Request,
-    lock: Lock,
-    folder: Path,
-    progress: Progress,
-    executed: Iterable[SmokeImportCheck],
-    ready: Callable[[], None] = lambda: None,
-) -> tuple[checks.CheckResult, ...]:
-    """Run all checks of the profile and the app in a generation, a short proof that its device computes among them.
-
-    Args: as `prove`.
-    """
-    return prove(request, lock, folder, progress, executed, ready, is_short=True).results
 
 
 def prove(

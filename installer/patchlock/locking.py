@@ -193,9 +193,7 @@ def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[Normalize
     return {name: tuple(sorted(askers)) for name, askers in found.items()}
 
 
-_TRANSITIVE = re.compile(
-    r"^DEBUG Adding transitive dependency for ([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE
-)
+_TRANSITIVE = re.compile(rf"^{questions.ASKED_BY}([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE)
 
 
 def _chosen(

@@ -80,18 +80,12 @@ def settling(filled: Filled | None) -> Iterator[Callable[[], frozenset[Normalize
         filled: the environment; None where it was complete already.
 
     Yields:
-        What waits for the end of that, and gives what is spoilt; see `Filled.settle`.
+        What waits for the end of the look, and not for the disk, and gives what is spoilt; see `Filled.settle`.
     """
     if filled is None:
         yield frozenset
         return
     with ThreadPoolExecutor(max_workers=1) as pool:
-        settled = pool.submit(_settle, filled)
+        settled = pool.submit(filled.settle)
+        pool.submit(generations.reach_the_disk, filled.job.folder)  # the receipt asks the disk again, and for good
         yield settled.result
-
-
-def _settle(filled: Filled) -> frozenset[NormalizedName]:
-    spoilt = filled.settle()
-    with contextlib.suppress(OSError):  # the receipt asks the disk again, and for good
-        generations.reach_the_disk(filled.job.folder)
-    return spoilt

@@ -34,7 +34,7 @@ _ANSWER = "pylock.toml"
 _LOG = "uv.log"
 _HERE = "\0"
 """Stands in a kept question where its folder's address was; no text that uv reads can have it."""
-_ASKED_BY = "DEBUG Adding transitive dependency for "
+ASKED_BY = "DEBUG Adding transitive dependency for "
 """How a line of uv's log begins that says who asked for what."""
 
 
@@ -53,7 +53,7 @@ class Answer:
 
     def digest(self) -> Sha256:
         """Digest what it says of packages and of who asked for them, whenever and wherever it was asked."""
-        askers = sorted({line for line in self.log.splitlines() if line.startswith(_ASKED_BY)})
+        askers = sorted({line for line in self.log.splitlines() if line.startswith(ASKED_BY)})
         said = "\n".join((self.question, self.pylock.replace(self.folder.as_uri(), _HERE), *askers))
         return Sha256(hashlib.sha256(said.encode("utf-8", errors="surrogateescape")).hexdigest())
 
