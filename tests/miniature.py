@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock import checkout, probes
+from patchlock import checkout, lockfile, probes
 from patchlock.catalogue import Catalogue
 from patchlock.errors import UpstreamError
 from patchlock.fits import Platform
@@ -33,6 +33,12 @@ def this_platform() -> Platform:
 def lock_here(*options: str) -> tuple[str, ...]:
     """Name the words that lock the miniature for this machine's platform alone, which is all that an install reads."""
     return ("lock", "mini", "--platform", this_platform().name, *options)
+
+
+def seal(path: Path) -> None:
+    """Seal a lock that a test has changed, as if patchlock had written it so."""
+    text = path.read_text(encoding="utf-8")
+    path.write_text(lockfile.render(lockfile.parse(text, path.name)), encoding="utf-8", newline="\n")
 
 
 def wheel(

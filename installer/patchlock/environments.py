@@ -83,8 +83,9 @@ def sync(
     shutil.copyfile(locked, folder / LOCK)
     if build_constraints is not None:
         shutil.copyfile(build_constraints, folder / BUILD)
-    constraints.write(folder, lock_of(folder))
-    packages = lock_of(folder).packages
+    kept = lock_of(folder)
+    constraints.write(folder, kept)
+    packages = kept.packages
     try:
         for distrust in (False, True):
             others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
@@ -138,9 +139,11 @@ def lock_of(folder: Path) -> Lock:
     """Read the lock that a generation was made from.
 
     Raises:
-        LockFormatError: it was changed.
+        LockFormatError: it was changed after it was made.
     """
-    return lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
+    lock = lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
+    lockfile.require_sealed(lock, str(folder / LOCK), "run the same command again")
+    return lock
 
 
 def interpreter(folder: Path) -> Path:

@@ -177,7 +177,7 @@ class LockStaleError(PatchlockError):
 
 
 class LockFormatError(PatchlockError):
-    """A lockfile is not one that patchlock wrote."""
+    """A lockfile is not one that patchlock wrote, or its lines were changed after it was made."""
 
     code = "lock-format"
 

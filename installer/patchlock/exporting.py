@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from packaging.utils import NormalizedName
 
 from patchlock import addresses, gathering, lockfile, patching, planning, targets
-from patchlock.errors import LockFormatError, RefusedError
+from patchlock.errors import RefusedError
 from patchlock.exports import cyclonedx, dockerfile, pylock
 from patchlock.exports.cyclonedx import AppliedPatch
 from patchlock.gathering import Request, Upstream
@@ -121,14 +121,7 @@ def _steps(
 
 def _lock(request: Request) -> tuple[Lock, Sha256]:
     planning.require_possible(request.app, request.profile, request.platform)
-    lock, data = gathering.read_lock(request)
-    if not lock.is_intact:
-        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        raise LockFormatError(
-            "its lines were changed since it was written",
-            where=path.relative_to(request.catalogue.root).as_posix(),
-            remedy=f"run `patchlock lock {request.app.name} --profile {request.profile.name}`",
-        )
+    lock, data = gathering.read_sealed_lock(request)
     return lock, planning.sha256(data)
 
 

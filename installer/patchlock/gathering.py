@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -201,6 +202,23 @@ def read_lock(request: Request) -> tuple[Lock, bytes]:
     return lock, data
 
 
+def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
+    """Read the lock of a pair as `read_lock` does, for those who install what it names.
+
+    Raises:
+        LockMissingError: there is none.
+        LockFormatError: it is none of ours, or was changed after it was made.
+    """
+    lock, data = read_lock(request)
+    root = request.catalogue.root
+    name = request.catalogue.lock_path(request.app, request.profile, request.platform).relative_to(root).as_posix()
+    remedy = f"make it again with `{_lock_command(request)}`"
+    if (root / ".git").exists():
+        remedy += f", or take the change back with `git -C {shlex.quote(str(root))} checkout -- {name}`"
+    lockfile.require_sealed(lock, name, remedy)
+    return lock, data
+
+
 def build_objections(request: Request, lock: Lock) -> tuple[str, ...]:
     """Say why the file that pins what builds a lock's sdists is not the one that the lock names; empty if it is."""
     path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
@@ -308,11 +326,12 @@ def plan(request: Request) -> Plan:
     Raises:
         RefusedError: the catalogue says that the pair cannot be.
         LockMissingError: there is no lock.
+        LockFormatError: the lock was changed after it was made.
         LockStaleError: the lock was made from something else.
         PatchError: a patch cannot do what it says.
     """
     planning.require_possible(request.app, request.profile, request.platform)
-    lock, data = read_lock(request)
+    lock, data = read_sealed_lock(request)
     upstream = read_upstream(request)
     require_fresh(request, lock, upstream)
     return Plan(

@@ -38,7 +38,7 @@ from patchlock import (
 from patchlock.check_kinds import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.disk_room import Need
 from patchlock.errors import PatchlockError, SourceConflictError, UsageError
-from patchlock.gathering import Request, Upstream, inputs_digest, read_lock, require_fresh
+from patchlock.gathering import Request, Upstream, inputs_digest, read_sealed_lock, require_fresh
 from patchlock.generations import CheckRecord, Installation, Receipt
 from patchlock.identities import CommitId, Sha256
 from patchlock.lazily import dataclass
@@ -76,6 +76,7 @@ def install(
         ignore_needs: only tell what the app and the profile need and this machine lacks.
 
     Raises:
+        LockFormatError: the lock was changed after it was made; nothing was touched.
         NotReadyError: the machine lacks something; nothing was touched.
         SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
         PatchlockError: one of its other kinds; the generation in use is as it was.
@@ -85,7 +86,7 @@ def install(
     with progress.stage("preflight"):
         _preflight(request)
         overlaying.require_possible(request)
-        lock, data = read_lock(request)
+        lock, data = read_sealed_lock(request)
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
     with working.on(request.installation, progress) as held:

@@ -107,7 +107,7 @@ class Lock:
     packages: tuple[LockedPackage, ...]
     """Sorted by name; names are unique."""
     is_intact: bool = True
-    """Whether its lines are those that were written."""
+    """Whether its lines are those of its seal, `content`; a lock without one is not."""
     notices: tuple[str, ...] = ()
     """What a person should know when it is made, one clause each; not part of the file."""
     build: str = ""
@@ -180,6 +180,7 @@ def patch_commands(packages: Iterable[LockedPackage]) -> tuple[str, ...]:
 
 
 _SEAL = "# content = "
+"""Begins the line that holds the digest of all others."""
 
 
 def _toml(value: object) -> str:
@@ -232,8 +233,34 @@ def parse(text: str, file: str) -> Lock:
     return Lock(
         provenance=provenance,
         packages=tuple(packages),
-        is_intact=head.get("content") == _content([line for line in lines if line and not line.startswith(_SEAL)]),
+        is_intact=head.get("content") == _content(_without_seal(lines)),
     )
+
+
+def require_sealed(lock: Lock, where: str, remedy: str) -> None:
+    """Refuse to use a lock whose lines are not those of its seal, as if it were the one that patchlock wrote.
+
+    Args:
+        lock: as it was read.
+        where: its file, for the message.
+        remedy: what to do now.
+
+    Raises:
+        LockFormatError: it was changed, or has no seal.
+    """
+    if not lock.is_intact:
+        raise LockFormatError(
+            "its lines were changed after it was made: they are not those of its seal", where=where, remedy=remedy
+        )
+
+
+def _without_seal(lines: Iterable[str]) -> list[str]:
+    """Drop empty lines and the seal, which is the first line that looks like one: a table may have a `content` too."""
+    filled = [line for line in lines if line]
+    seal = next((line for line in filled if line.startswith(_SEAL)), "")
+    if seal:
+        filled.remove(seal)
+    return filled
 
 
 def _content(lines: Iterable[str]) -> str:

@@ -66,15 +66,18 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
 
     Raises:
         NotInstalledError: there is nothing to mend.
+        LockFormatError: the lock that it was installed from had been changed after it was made; nothing was touched.
         VerifyError: it could not be mended; the generation in use is as it was.
         NetworkError: a damaged distribution has to be fetched, and the index does not answer.
     """
     upkeep.recover(request, progress)
     before = generations.require_current(request.installation, request.app.name)
+    folder = generations.generation(request.installation, before.id)
+    path = verifying.lock_file(folder, before, _locked(request))
+    lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
+    command = f"patchlock install {request.app.name} --profile {request.profile.name} --reinstall"
+    lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
     with working.on(request.installation, progress) as held:
-        folder = generations.generation(request.installation, before.id)
-        path = verifying.lock_file(folder, before, _locked(request))
-        lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
         with progress.stage("look"):
             seen = _look(request, before, lock, before.id, tell)
             progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")

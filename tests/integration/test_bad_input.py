@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World, lock_here
+from miniature import World, lock_here, seal, this_platform
 
 
 def _nothing_installed(folder: Path) -> bool:
@@ -101,6 +104,99 @@ def test_lock_that_was_edited_by_hand(locked: World, patchlock: Patchlock, tmp_p
     assert _nothing_installed(tmp_path)
 
 
+OTHER_SHA256 = "0" * 64
+EDITS = {
+    "version": lambda text: text.replace("gamma==2.0", "gamma==3.0"),
+    "sha256": lambda text: re.sub(r"(beta==1\.5 --hash=sha256:)[0-9a-f]+", rf"\g<1>{OTHER_SHA256}", text),
+    "one-less": lambda text: re.sub(r"gamma==.*\n", "", text),
+    "one-more": lambda text: text + f"zeta==1.0 --hash=sha256:{OTHER_SHA256}\n",
+    "why": lambda text: text.replace("requirements.txt", "somewhere"),
+    "header": lambda text: text.replace("# format = 1", "# format = 1\n# more = 1"),
+    "seal": lambda text: re.sub(r'# content = ".*"\n', "", text),
+    "seal-of-another": lambda text: re.sub(r'# content = ".*"', f'# content = "{OTHER_SHA256}"', text),
+    "seal-in-a-table": lambda text: text.replace("# [inputs]\n", f'# [inputs]\n# content = "{OTHER_SHA256}"\n'),
+}
+
+
+def _edit_lock(world: World, edit: str) -> tuple[Path, str]:
+    """Change the lock of this machine; gives its path, and what it was."""
+    path = world.catalogue / "lockfiles" / "mini" / f"tiny.{this_platform().name}.txt"
+    text = path.read_text()
+    path.write_text(EDITS[edit](text))
+    assert path.read_text() != text
+    return path, text
+
+
+def _everything(folder: Path) -> dict[Path, bytes | None]:
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_a_lock_that_is_not_as_it_was_sealed_is_not_installed(
+    locked: World, patchlock: Patchlock, tmp_path: Path, edit: str
+) -> None:
+    path, _ = _edit_lock(locked, edit)
+    before = _everything(tmp_path)
+    done = patchlock("install", "mini", "--profile", "tiny")
+    assert (done.returncode, done.stdout) == (1, "")
+    sentence = (
+        "error[lock-format]: its lines were changed after it was made: they are not those of its seal "
+        f"(lockfiles/mini/{path.name}); make it again with `patchlock lock mini --profile tiny`"
+    )
+    assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [sentence]
+    assert _everything(tmp_path) == before
+    assert "error[lock-format]" in patchlock("plan", "mini", "--profile", "tiny").stderr
+
+
+def test_what_the_message_about_an_edited_lock_says_works(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    root = locked.catalogue
+    git = ["git", "-C", str(root), "-c", "user.name=x", "-c", "user.email=x@x"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], check=True)
+    path, text = _edit_lock(locked, "version")
+    sentence = patchlock("install", "mini").stderr
+    assert "make it again with `patchlock lock mini --profile tiny`, or take the change back with `git -C" in sentence
+    assert patchlock(*lock_here()).returncode == 0
+    assert path.read_text() == text
+    _edit_lock(locked, "version")
+    [command] = re.findall(r"`(git [^`]+)`", sentence)
+    subprocess.run(shlex.split(command), check=True)
+    assert path.read_text() == text
+    assert patchlock("install", "mini").returncode == 0
+
+
+@pytest.mark.parametrize("words", [("install",), ("install", "--reinstall"), ("update",)], ids=" ".join)
+def test_an_edited_lock_leaves_what_is_installed_as_it_is(
+    locked: World, patchlock: Patchlock, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert patchlock("install", "mini").returncode == 0
+    _edit_lock(locked, "version")
+    home = tmp_path / "installed"
+    before = _everything(home)
+    done = patchlock(words[0], "mini", *words[1:])
+    assert done.returncode == 1
+    assert "error[lock-format]: its lines were changed after it was made" in done.stderr
+    assert _everything(home) == before
+
+
+def test_a_repair_from_an_edited_lock_is_refused(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    assert patchlock("install", "mini").returncode == 0
+    [kept] = (tmp_path / "installed").glob("mini@tiny/environments/*/lock.txt")
+    receipt = kept.with_name("receipt.toml")
+    was = hashlib.sha256(kept.read_bytes()).hexdigest()
+    kept.write_text(EDITS["version"](kept.read_text()))
+    receipt.write_text(receipt.read_text().replace(was, hashlib.sha256(kept.read_bytes()).hexdigest()))
+    before = _everything(tmp_path / "installed")
+    done = patchlock("install", "mini", "--repair")
+    assert done.returncode == 1
+    assert (
+        "error[lock-format]: its lines were changed after it was made: they are not those of its seal "
+        f"({kept}); run `patchlock install mini --profile tiny --reinstall`, which takes the lock of the catalogue"
+    ) in done.stderr
+    assert _everything(tmp_path / "installed") == before
+    assert patchlock("install", "mini", "--reinstall").returncode == 0
+
+
 def test_lock_of_another_system_is_not_installed(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     texts = {path: path.read_text() for path in (locked.catalogue / "lockfiles" / "mini").glob("tiny.*.txt")}
     names = sorted(texts)
@@ -118,6 +214,7 @@ def test_wrong_hash_installs_nothing(locked: World, patchlock: Patchlock, tmp_pa
         lines = path.read_text().splitlines()
         lines[-2] = lines[-2][: lines[-2].index("sha256:") + 7] + "0" * 64
         path.write_text("\n".join(lines) + "\n")
+        seal(path)
     done = patchlock("install", "mini")
     assert done.returncode == 1
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error")]

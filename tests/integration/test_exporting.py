@@ -116,7 +116,7 @@ def test_stale_or_changed_lock_is_not_exported(locked: World, face: Face, tmp_pa
     lock.write_text("".join(line for line in text.splitlines(True) if not line.startswith("beta")))
     done = face("export", "mini", "--format", "pylock")
     assert done.stderr.startswith(
-        "error[lock-format]: its lines were changed since it was written (lockfiles/mini/tiny."
+        "error[lock-format]: its lines were changed after it was made: they are not those of its seal (lockfiles/mini/tiny."
     )
     lock.write_text(text)
     (locked.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\n")

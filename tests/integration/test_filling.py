@@ -26,6 +26,7 @@ from patchlock.errors import (
     DiskFullError,
     DownloadError,
     HashMismatchError,
+    LockFormatError,
     NetworkError,
     PatchlockError,
 )
@@ -134,11 +135,20 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     assert wheelhouse.unneeded(tmp_path / "cache", housekeeping.needed(tmp_path / "installed")) == ()
 
 
+def test_a_lock_that_is_changed_after_it_was_read_is_not_installed(locked: World, fill: Fill, tmp_path: Path) -> None:
+    for path in (locked.catalogue / "lockfiles" / "mini").glob("*.txt"):
+        path.write_text(path.read_text().replace("gamma==2.0", "gamma==3.0"))
+    with pytest.raises(LockFormatError, match="its lines were changed after it was made"):
+        fill()
+    assert not list((tmp_path / "installed").glob("**/*.dist-info"))
+
+
 def test_file_with_an_address_of_its_own_is_fetched_from_there(
     depot: Depot, locked: World, fill: Fill, tmp_path: Path
 ) -> None:
     for path in (locked.catalogue / "lockfiles" / "mini").glob("*.txt"):
         path.write_text(path.read_text().replace("beta==1.5 ", f"beta @ {depot.url(BETA)} "))
+        miniature.seal(path)
     fill()
     assert _files(depot) == [ALPHA, BETA, GAMMA]
     assert "/simple/beta/" not in {path for _, path, _ in depot.asked}

@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from patchlock.errors import LockFormatError
 from patchlock.identities import CommitId, Sha256
-from patchlock.lockfile import Lock, LockedPackage, Provenance, parse, render
+from patchlock.lockfile import Lock, LockedPackage, Provenance, parse, render, require_sealed
 
 COMMIT = CommitId("0123456789abcdef0123456789abcdef01234567")
 A, B, C = (Sha256(digit * 64) for digit in "abc")
@@ -270,3 +270,25 @@ def test_changed_line_is_seen() -> None:
 def test_changed_header_is_seen(before: str, after: str) -> None:
     assert TEXT.count(before) == 1
     assert not parse(TEXT.replace(before, after), "x.txt").is_intact
+
+
+def test_a_lock_without_a_seal_is_not_intact() -> None:
+    assert not parse(TEXT.replace(f'# content = "{SEAL}"\n', ""), "x.txt").is_intact
+
+
+def test_a_distribution_called_content_is_sealed_like_any_other() -> None:
+    named = NormalizedName("content")
+    newer = {named: "2026-02-01T00:00:00Z"}
+    text = render(dataclasses.replace(LOCK, provenance=dataclasses.replace(LOCK.provenance, newer=newer)))
+    assert '# content = "2026-02-01T00:00:00Z"' in text
+    assert parse(text, "x.txt").is_intact
+    assert not parse(text.replace("2026-02-01", "2026-03-01"), "x.txt").is_intact
+
+
+def test_only_a_sealed_lock_passes() -> None:
+    require_sealed(parse(TEXT, "x.txt"), "x.txt", "make it again")
+    with pytest.raises(LockFormatError) as caught:
+        require_sealed(parse(TEXT.replace("av==12.0", "av==12.1"), "x.txt"), "x.txt", "make it again")
+    assert str(caught.value) == (
+        "its lines were changed after it was made: they are not those of its seal (x.txt); make it again"
+    )
