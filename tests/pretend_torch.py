@@ -1,7 +1,7 @@
 """A torch without numbers, for tests of what `verify` does with one: everything that it computes is 1, or as it is told.
 
 It is installed as the distribution `torch`, and is no part of a test process. `PRETEND_TORCH` says which kernels go wrong on
-the card: `stft=hang,mm-f32=raise`, `*` for all; `no-card` takes the card away.
+the card: `stft=hang,mm-f32=raise`, `*` for all; `no-card` takes the card away, `built=hip` is another build, `built=` the CPU's.
 """
 
 import os
@@ -14,6 +14,7 @@ import warnings
 __version__ = "2.13.0+pretended"
 float16, float32, float64, bfloat16, int64, bool = "f16", "f32", "f64", "bf16", "i64", "bool"  # noqa: A001
 _faults = dict(part.partition("=")[::2] for part in os.environ.get("PRETEND_TORCH", "").split(",") if part)
+_built = _faults.get("built", "cuda")
 _hoard = []
 
 
@@ -161,12 +162,18 @@ class _Anything:
         return _computed(*given)
 
 
+class version:  # noqa: N801
+    """What it was built for."""
+
+    cuda, hip = ("12.8" if _built == "cuda" else None), ("6.3" if _built == "hip" else None)
+
+
 class _Cuda:
     """The card."""
 
     def is_available(self):
         _ENDS.get(_faults.get("devices", ""), _nothing)()
-        return "no-card" not in _faults
+        return "no-card" not in _faults and _built != ""
 
     def init(self):
         raise RuntimeError("Found no NVIDIA driver on your system.\nPlease check")

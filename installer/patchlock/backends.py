@@ -25,21 +25,26 @@ class BackEnd:
 
     device: str
     """As torch calls the kind: `cpu`, `cuda` (also for ROCm and ZLUDA), `privateuseone` (DirectML)."""
+    built_for: str
+    """What torch has to be built for, a key of `BUILDS`; "" where any torch will do."""
     first_seconds: int
     """How long the first kernel may take: contexts are made then, and some back ends compile for minutes."""
     seconds: int
     """How long each other kernel may take."""
 
 
+BUILDS: Mapping[str, str] = {"cuda": "CUDA", "hip": "ROCm", "directml": "DirectML (torch-directml)"}
+"""What `kernels/compute.py` says that a torch is built for → its name."""
+
 BACK_ENDS: Mapping[str, BackEnd] = {
-    "cpu": BackEnd(device="cpu", first_seconds=120, seconds=60),
+    "cpu": BackEnd(device="cpu", built_for="", first_seconds=120, seconds=60),
     # PTX for a newer card is compiled at first use.
-    "cuda": BackEnd(device="cuda", first_seconds=300, seconds=120),
+    "cuda": BackEnd(device="cuda", built_for="cuda", first_seconds=300, seconds=120),
     # MIOpen searches at the first convolution: https://github.com/ROCm/TheRock/issues/2591
-    "rocm": BackEnd(device="cuda", first_seconds=300, seconds=180),
+    "rocm": BackEnd(device="cuda", built_for="hip", first_seconds=300, seconds=180),
     # Each kernel is compiled at its first use, some for minutes: https://github.com/patientx/ComfyUI-Zluda#readme
-    "zluda": BackEnd(device="cuda", first_seconds=900, seconds=300),
-    "directml": BackEnd(device="privateuseone", first_seconds=120, seconds=60),
+    "zluda": BackEnd(device="cuda", built_for="cuda", first_seconds=900, seconds=300),
+    "directml": BackEnd(device="privateuseone", built_for="directml", first_seconds=120, seconds=60),
 }
 
 _PROVIDERS: Mapping[NormalizedName, str] = {

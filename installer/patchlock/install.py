@@ -62,6 +62,8 @@ class Report:
     seconds: float
     notes: tuple[str, ...]
     """What the machine lacks that did not stop the install."""
+    computed: int
+    """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
 
 
 def install(
@@ -98,13 +100,14 @@ def install(
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
             for text in planning.left(job.upstream.patched.outcomes):
                 progress.note(text)
-        receipt, merged = _bring_up(job, progress)
+        receipt, merged, computed = _bring_up(job, progress)
     return Report(
         receipt=receipt,
         outcomes=job.upstream.patched.outcomes,
         merged=tuple(str(path) for path in merged),
         seconds=time.monotonic() - started,
         notes=ready.notes,
+        computed=computed,
     )
 
 
@@ -168,8 +171,12 @@ def _commit(request: Request, upstream: Upstream) -> tuple[str, CommitId]:
     return ref, applied
 
 
-def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...]]:
-    """Build the generation, move the working tree, prove that it works, and only then switch."""
+def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...], int]:
+    """Build the generation, move the working tree, prove that it works, and only then switch.
+
+    Returns:
+        The receipt, the files where edits were merged, and how many kernels work.
+    """
     request, installation = job.request, job.request.installation
     before = generations.current(installation)
     folder = generations.generation(installation, job.name)
@@ -188,8 +195,8 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
-        results = _proven(job, folder, filled, progress)
-        receipt = _receipt(job, results, receipt)
+        proved = _proven(job, folder, filled, progress)
+        receipt = _receipt(job, proved.results, receipt)
         generations.write_receipt(folder, receipt)
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
@@ -199,12 +206,10 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         raise
     worktree.keep(installation.source, job.name, job.applied)
     generations.switch(installation, job.name)
-    return receipt, moved.merged
+    return receipt, moved.merged, proved.computed
 
 
-def _proven(
-    job: _Job, folder: Path, filled: filling.Filled | None, progress: Progress
-) -> tuple[checks.CheckResult, ...]:
+def _proven(job: _Job, folder: Path, filled: filling.Filled | None, progress: Progress) -> proving.Proved:
     """Build in the tree and run all checks; what uv laid down is looked at before any of its code runs."""
     with meanwhile.settling(filled) as spoilt:
 
@@ -229,15 +234,15 @@ class _SpoiltError(Exception):
     """Uv's cache gave other bytes than the wheels have."""
 
 
-def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], None]) -> tuple[checks.CheckResult, ...]:
+def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], None]) -> proving.Proved:
     _build_in_tree(job, folder, progress)
     # Also where the generation was complete already: the source may have moved, or the user have changed it.
     with progress.stage("verify"):
         needed = planning.executed(job.request.app.patches, job.upstream.patched.outcomes)
-        results = prove(job.request, job.lock, folder, progress, needed, ready, is_short=True).results
-        checks.require_passed(results, job.request.app.name)
-        progress.say(f"{len(results)} checks passed")
-    return results
+        proved = prove(job.request, job.lock, folder, progress, needed, ready, is_short=True)
+        checks.require_passed(proved.results, job.request.app.name)
+        progress.say(f"{len(proved.results)} checks passed{proved.caveat}")
+    return proved
 
 
 def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from patchlock import checks, contained, expectations, probes, proof_reports, proofs, whole_files
-from patchlock.backends import BACK_ENDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, BackEnd, providers
+from patchlock.backends import BACK_ENDS, BUILDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, BackEnd, providers
 from patchlock.check_kinds import OnnxSessionCheck
 from patchlock.checks import CheckResult, Place
 from patchlock.contained import Task, Where, Workshop
@@ -27,6 +27,9 @@ SECONDS = "PATCHLOCK_KERNEL_SECONDS"
 _MEMORY = 4_000_000_000
 """Bytes for one kernel: thirty times what the largest takes on the CPU, and room for a GPU's context."""
 _DEADLY = frozenset({Verdict.HANGS, Verdict.CRASHES, Verdict.OUT_OF_MEMORY})
+_BUILD, _NOTHING = "torch-build", "kernels"
+WRONG_LOCK = frozenset({_BUILD, _NOTHING})
+"""Ids of results whose failure is mended by another lock, and not by installing the same one again."""
 _PATIENCE = 2
 """After so many hangs on one device nothing more is tried on it."""
 
@@ -42,6 +45,8 @@ class Wanted:
     """Execution providers of ONNX Runtime that the profile or the app names."""
     implied: tuple[OnnxSessionCheck, ...]
     """Those that what is installed is there for."""
+    lock_command: str
+    """Makes the lock again."""
     expectations: tuple[Expectation, ...] = ()
     is_short: bool = False
     """Only the most telling kernel of torch, on the first device; a machine without a device is told, not failed."""
@@ -53,6 +58,23 @@ class Proved:
 
     results: tuple[CheckResult, ...]
     report: Report
+
+    @property
+    def computed(self) -> int:
+        """How many kernels work where the profile computes: for a GPU's profile, those of the processor do not count.
+
+        Without any, nothing may be called verified.
+        """
+        on_cpu = self.report.back_end == "cpu"
+        return sum(
+            one.proof.verdict is Verdict.WORKS and (on_cpu or not one.proof.device.upper().startswith("CPU"))
+            for one in self.report.judged
+        )
+
+    @property
+    def caveat(self) -> str:
+        """What stands behind a count of passed checks, so that nobody takes it for more than it is."""
+        return "" if self.computed else ", no kernel was computed"
 
 
 def wanted(
@@ -75,6 +97,7 @@ def wanted(
         has_torch=TORCH in names,
         asked=tuple(asked),
         implied=tuple(OnnxSessionCheck(id=f"onnxruntime-{one}", provider=one) for one in implied),
+        lock_command=f"patchlock lock {lock.provenance.app} --profile {lock.provenance.profile}",
         expectations=tuple(known),
         is_short=is_short,
     )
@@ -102,7 +125,20 @@ def prove(wanted: Wanted, place: Place, tell: Callable[[str], None]) -> Proved:
         devices=run.devices,
         judged=tuple(run.judged),
     )
-    return Proved(results=tuple(run.results), report=report)
+    proved = Proved(results=tuple(run.results), report=report)
+    if proved.computed or wanted.back_end == "cpu" or wanted.has_torch or not all(one.passed for one in run.results):
+        return proved
+    return dataclasses.replace(proved, results=(*proved.results, _nothing_computed(wanted)))
+
+
+def _nothing_computed(wanted: Wanted) -> CheckResult:
+    """Say that no library of the lock has computed on the GPU of the profile; an install leaves that to `verify`."""
+    what = f"nothing was computed on {wanted.back_end}"
+    if wanted.is_short:
+        return CheckResult(id=_NOTHING, level="seen", passed=True, detail=f"{what}; `patchlock verify` does that")
+    why = f"{what}: the lock has neither torch nor an ONNX Runtime that can"
+    remedy = f"let the app require one and run `{wanted.lock_command}`, or install it on the profile cpu"
+    return CheckResult(id=_NOTHING, level="computes", passed=False, detail=f"{why}; {remedy}")
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
@@ -128,6 +164,10 @@ class _Run:
             version = str((ended.found or {}).get("version", ""))
             if version:
                 self.versions["torch"] = version
+            built = (ended.found or {}).get("built", ())
+            if version and back_end.built_for and back_end.built_for not in built:
+                self.results.append(_wrong_build(self.wanted, back_end, version, built))
+                return
             named = {_numbered(back_end, i): name for i, name in enumerate(found)}
             self.devices |= named
             self._loads(named, why, version)
@@ -186,6 +226,15 @@ class _Run:
         made = expectations.judged(found, self.wanted.expectations, version)
         self.judged += made
         return made
+
+
+def _wrong_build(wanted: Wanted, back_end: BackEnd, version: str, built: Collection[str]) -> CheckResult:
+    """Say that the torch that is installed can never compute on the GPU of the profile."""
+    is_for = " and ".join(BUILDS[name] for name in built) or "the processor alone"
+    needs = BUILDS[back_end.built_for]
+    what = f"torch {version} is the wrong wheel: it is built for {is_for}, and the profile needs a torch for {needs}"
+    remedy = f"name an index that has it in the profile, run `{wanted.lock_command}`, and install again"
+    return CheckResult(id=_BUILD, level="loads", passed=False, detail=f"{what}; {remedy}")
 
 
 def summary(id_: str, device: str, judged: Sequence[Judged], named: str) -> CheckResult:

@@ -145,18 +145,18 @@ def _prove(request: Request, lock: Lock, receipt: Receipt, progress: Progress) -
     told = {check.id for check in receipt.checks}
     executed = [check for p in request.app.patches for check in planning.executed_by(p) if check.id in told]
     with progress.stage("verify"):
-        results = install.prove(request, lock, folder, progress, executed, is_short=True).results
-        _require(results, request)
-        progress.say(f"{len(results)} checks passed")
+        proved = install.prove(request, lock, folder, progress, executed, is_short=True)
+        _require(proved.results, request)
+        progress.say(f"{len(proved.results)} checks passed{proved.caveat}")
     made = generations.receipts(request.installation)
-    proved = dataclasses.replace(
+    receipt = dataclasses.replace(
         receipt,
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         sequence=1 + max((receipt.sequence for receipt in made), default=0),
-        checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
+        checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in proved.results),
     )
-    generations.write_receipt(folder, proved)
-    return proved
+    generations.write_receipt(folder, receipt)
+    return receipt
 
 
 def _require(results: tuple[CheckResult, ...], request: Request) -> None:

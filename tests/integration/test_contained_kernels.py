@@ -185,3 +185,25 @@ def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: P
         found = workshop.run(task("devices", device="cuda")).found
     assert found is not None
     assert (found["devices"], found["why"]) == ([], "Found no NVIDIA driver on your system.")
+
+
+@pytest.mark.parametrize("about", ["", "devices=abort"], ids=["ends", "crashes"])
+@pytest.mark.parametrize(("faults", "built"), [("built=cuda", ["cuda"]), ("built=hip", ["hip"]), ("built=", [])])
+def test_what_torch_is_built_for_is_told(
+    python: Path, tmp_path: Path, faults: str, built: list[str], about: str
+) -> None:
+    with contained.opened(where(python, tmp_path, f"{faults},{about}"), "torch") as workshop:
+        found = workshop.run(task("devices", device="cuda")).found
+    assert found is not None
+    assert found["built"] == built
+
+
+def test_torch_directml_is_seen_beside_torch(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "e")], check=True)
+    (packages,) = tmp_path.glob("e/lib/*/site-packages")
+    (packages / "torch.py").write_text("__version__ = '2.4.1'\n")
+    (packages / "torch_directml.py").write_text("def is_available(): return False\n")
+    with contained.opened(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
+        found = workshop.run(task("devices", device="privateuseone")).found
+    assert found is not None
+    assert found["built"] == ["directml"]

@@ -58,6 +58,13 @@ def patched(folder: Path, python: str, text: str) -> Path:
 
 
 @needs_torch
+def test_a_torch_for_the_processor_is_built_for_nothing_else(tmp_path: Path) -> None:
+    (ended,) = run(Path(TORCH), tmp_path, "cuda", ("devices",))
+    assert ended.found is not None
+    assert (ended.found["built"] == []) == ended.found["version"].endswith("+cpu")
+
+
+@needs_torch
 def test_all_kernels_work_on_the_cpu(tmp_path: Path) -> None:
     found = judged(Path(TORCH), tmp_path, "cpu", TORCH_KERNELS)
     for proof in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -48,7 +49,9 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
     done = patchlock("install", "mini")
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
-    assert any(line.startswith("mini is installed and verified on tiny (linux-") for line in lines)
+    [head] = [line for line in lines if line.startswith("mini is installed")]
+    assert re.fullmatch(r"mini is installed on tiny \(linux-\w+\) in \d+\.\d s; no kernel was computed", head)
+    assert "verified" not in done.stdout + done.stderr
     assert "patches   alpha-that-exists  needed  requirements.txt:2" in lines
     assert "on-the-cpu         needed  app.py:4" in lines
     assert "computes  says-where: computed on cpu" in lines
@@ -57,6 +60,21 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
     assert len(lines) < 20
     stages = [line.split()[0] for line in done.stderr.splitlines()]
     assert stages == ["profile", "preflight", "source", "environment", "patch", "verify"]
+
+
+def test_an_app_that_nothing_can_compute_with_on_a_gpu_is_never_verified(locked: World, patchlock: Patchlock) -> None:
+    locked.profile.write_text(locked.profile.read_text() + 'back-end = "cuda"\n')
+    assert patchlock(*lock_here()).returncode == 0
+    done = patchlock("install", "mini")
+    assert done.returncode == 0, done.stderr
+    assert "seen      kernels: nothing was computed on cuda; `patchlock verify` does that" in done.stdout
+    assert "verified" not in done.stdout + done.stderr
+    done = patchlock("verify", "mini")
+    assert done.returncode == 1
+    assert (
+        "FAILED  computes  kernels: nothing was computed on cuda: the lock has neither torch nor an ONNX Runtime that can; "
+        "let the app require one and run `patchlock lock mini --profile tiny`, or install it on the profile cpu"
+    ) in done.stdout.splitlines()
 
 
 def test_run_starts_the_app_in_its_environment(installed: Path, patchlock: Patchlock) -> None:

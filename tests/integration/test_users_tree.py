@@ -79,7 +79,7 @@ def test_broken_edit_is_not_called_verified(installed: Path, patchlock: Patchloc
 def test_edit_is_verified_once_and_then_there_is_nothing_to_do(installed: Path, patchlock: Patchlock) -> None:
     app = installed / "source" / "app.py"
     app.write_text(app.read_text() + "\n# mine\n")
-    assert "is installed and verified" in patchlock("install", "mini").stdout
+    assert "mini is installed on" in patchlock("install", "mini").stdout
     assert "nothing to do" in patchlock("install", "mini").stdout
     assert app.read_text().endswith("# mine\n")
 

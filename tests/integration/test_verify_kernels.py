@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,9 @@ def test_install_proves_one_kernel_and_verify_all(installed: Path, patchlock: Pa
     receipt = next(installed.glob("environments/*/receipt.toml")).read_text()
     assert "torch 2.13.0+pretended: cuda:0 is Pretended GPU" in receipt
     assert "1 of 1 kernels work on cuda:0 (Pretended GPU)" in receipt
+    done = patchlock("install", "mini", "--reinstall", env=card())
+    assert done.stdout.strip().startswith("mini is installed and verified on tiny (")
+    assert "\n  verified  seen      packages: " in done.stdout
     done = patchlock("verify", "mini", env=card("stft=abort,bmm=slow"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -192,6 +196,43 @@ def test_an_install_without_a_card_says_that_nothing_was_computed(patchlock: Pat
     done = patchlock("install", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "nothing was computed, and `patchlock verify` fails until there is one" in done.stdout
+    assert re.match(r"\nmini is installed on tiny \(.*\) in .* s; no kernel was computed\n", done.stdout)
+    [stage] = [line for line in done.stderr.splitlines() if line.startswith("verify")]
+    assert " checks passed, no kernel was computed (" in stage
+    [receipt] = [path.read_text() for path in tmp_path.glob("mini@tiny/environments/*/receipt.toml")]
+    again = patchlock("install", "mini", "--json", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
+    assert json.loads(again.stdout)["ok"]
+    assert "verified" not in done.stdout + done.stderr + again.stdout + again.stderr + receipt
+    assert patchlock("verify", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)}).returncode == 1
+
+
+WRONG_BUILDS = {"built=": "the processor alone", "built=hip": "ROCm"}
+
+
+@pytest.mark.parametrize(("fault", "built"), WRONG_BUILDS.items())
+def test_a_torch_that_is_built_for_something_else_is_not_installed(
+    patchlock: Patchlock, tmp_path: Path, fault: str, built: str
+) -> None:
+    done = patchlock("install", "mini", env=card(fault) | {"PATCHLOCK_HOME": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        f"  torch-build (loads): torch 2.13.0+pretended is the wrong wheel: it is built for {built}, and the profile "
+        "needs a torch for CUDA; name an index that has it in the profile, run `patchlock lock mini --profile tiny`, "
+        "and install again"
+    ) in done.stderr.splitlines()
+    assert not list(tmp_path.glob("mini@tiny/current"))
+
+
+@pytest.mark.parametrize(("fault", "built"), WRONG_BUILDS.items())
+def test_a_torch_that_is_built_for_something_else_does_not_verify(
+    installed: Path, patchlock: Patchlock, fault: str, built: str
+) -> None:
+    code, data = verified(patchlock, fault)
+    [result] = [check for check in data["checks"] if not check["passed"]]
+    assert (code, result["id"], data["proofs"]["kernels"]) == (1, "torch-build", [])
+    assert f"it is built for {built}, and the profile needs a torch for CUDA" in result["detail"]
+    told = patchlock("verify", "mini", env=card(fault)).stderr.splitlines()[-1]
+    assert told == "to lock what the profile needs: patchlock lock mini --profile tiny"
 
 
 def test_an_install_on_a_dead_card_is_refused(patchlock: Patchlock, tmp_path: Path) -> None:
@@ -218,9 +259,14 @@ def test_mistakes_in_expectations_and_back_ends_are_found_by_check(
     assert 'there is no back end "kuda"' in told
 
 
-def test_the_report_goes_with_the_installation(installed: Path, patchlock: Patchlock) -> None:
+def test_the_report_goes_with_the_installation(
+    patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path))
+    assert patchlock("install", "mini", env=card()).returncode == 0
+    report = tmp_path / "mini@tiny" / "verify.json"
     assert verified(patchlock, "stft=abort")[0] == 0
-    assert (installed / "verify.json").exists()
-    (installed / "source" / "mine.txt").write_text("mine")
+    assert report.exists()
+    (tmp_path / "mini@tiny" / "source" / "mine.txt").write_text("mine")
     assert patchlock("uninstall", "mini").returncode == 0
-    assert not (installed / "verify.json").exists()
+    assert not report.exists()

@@ -118,3 +118,24 @@ def test_a_device_on_which_nothing_works_does_not_pass_even_if_all_was_expected(
     judged = expectations.judged([proof(verdict=Verdict.CRASHES)], [expectation(Verdict.CRASHES)], "")
     result = proving.summary("torch-cuda:0", "cuda:0", judged, "")
     assert (result.passed, result.detail) == (False, "0 of 1 kernels work on cuda:0; stft as expected not")
+
+
+COMPUTED = {
+    "card": ("cuda", [proof()], 1),
+    "some": ("cuda", [proof(), proof("mm-f32"), proof("bmm", Verdict.RAISES)], 2),
+    "nothing-ran": ("cuda", [], 0),
+    "nothing-works": ("cuda", [proof(verdict=Verdict.FALLS_BACK)], 0),
+    "processor-for-a-card": ("cuda", [proof(device="cpu"), proof("ort-conv", device="CPUExecutionProvider")], 0),
+    "provider-of-a-card": ("directml", [proof("ort-conv", device="DmlExecutionProvider")], 1),
+    "processor": ("cpu", [proof(device="cpu"), proof("ort-conv", device="CPUExecutionProvider")], 2),
+    "nothing-ran-on-the-processor": ("cpu", [], 0),
+}
+
+
+@pytest.mark.parametrize(("back_end", "proofs", "count"), COMPUTED.values(), ids=COMPUTED)
+def test_only_kernels_that_work_where_the_profile_computes_count(
+    back_end: str, proofs: list[Proof], count: int
+) -> None:
+    proved = proving.Proved(results=(), report=dataclasses.replace(report(*proofs), back_end=back_end))
+    assert proved.computed == count
+    assert proved.caveat == ("" if count else ", no kernel was computed")

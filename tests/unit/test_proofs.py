@@ -192,7 +192,7 @@ def test_no_number_of_a_proof_breaks_json() -> None:
 
 
 def proof(kernel: str = "stft", verdict: Verdict = Verdict.WORKS, **more: Any) -> Proof:
-    return Proof(kernel=kernel, device="cuda:0", verdict=verdict, **{"detail": "", **more})
+    return Proof(kernel=kernel, verdict=verdict, **{"device": "cuda:0", "detail": "", **more})
 
 
 def expectation(*outcomes: Verdict, **more: Any) -> Expectation:

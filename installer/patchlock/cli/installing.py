@@ -195,7 +195,10 @@ def _summary(request: Request, report: Report) -> str:
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_lines(report.outcomes) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
-        ("verified", "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks)),
+        (
+            "verified" if report.computed else "checked",
+            "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks),
+        ),
         ("folder", str(request.installation.source / request.app.directory)),
         ("run", f"{itself} run {pair}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
         ("launcher", _launchers(request)),
@@ -207,7 +210,8 @@ def _summary(request: Request, report: Report) -> str:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
         pairs.append(("note", "\n".join(report.notes)))
-    head = f"{app} is installed and verified on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s"
+    done, but = ("installed and verified", "") if report.computed else ("installed", "; no kernel was computed")
+    head = f"{app} is {done} on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s{but}"
     return f"\n{head}\n{output.rows(pairs)}"
 
 

@@ -60,7 +60,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         proved = _run(request, receipt, lock, progress)
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
-        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed")
+        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
     return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
 
 
@@ -188,6 +188,11 @@ def _error(installation: Installation, receipt: Receipt, results: tuple[CheckRes
 
 def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]:
     """Say what is to be done about failed checks: in words, and as a command."""
-    broken = any(not result.passed and result.level == "seen" for result in results)
-    words, option = ("mend exactly that", "--repair") if broken else ("build it afresh", "--reinstall")
-    return words, f"install {receipt.app} --profile {receipt.profile} {option}"
+    from patchlock import proving
+
+    failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
+    if any(result.level == "seen" for result in failed):
+        return "mend exactly that", f"install {pair} --repair"
+    if any(result.id in proving.WRONG_LOCK for result in failed):
+        return "lock what the profile needs", f"lock {pair}"
+    return "build it afresh", f"install {pair} --reinstall"

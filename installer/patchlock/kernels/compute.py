@@ -9,6 +9,7 @@ does (a transform by its matrix, a recurrence step by step), so that the check c
 """
 
 import importlib
+import importlib.util
 import itertools
 import json
 import math
@@ -339,7 +340,8 @@ def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
     """List the devices of a kind, and say why there is none where there is none."""
     found: list[dict[str, object]] = []
     why = ""
-    answer.tell(found={"version": t.__version__, "devices": [], "why": ""})  # torch is there, whatever follows
+    about = {"version": t.__version__, "built": built_for(t)}
+    answer.tell(found={**about, "devices": [], "why": ""})  # torch is there, whatever follows
     answer.stage("devices")
     if device == "cpu":
         found = [{"name": "cpu", "threads": t.get_num_threads()}]
@@ -355,7 +357,13 @@ def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
             found = [{"name": library.device_name(i).rstrip("\0")} for i in range(library.device_count())]
         else:
             why = "torch_directml.is_available() is False"
-    return {"version": t.__version__, "devices": found, "why": why if found == [] else ""}
+    return {**about, "devices": found, "why": why if found == [] else ""}
+
+
+def built_for(t: Torch) -> "list[str]":
+    """Name what a torch is built for besides the CPU, whatever the machine has; torch-directml stands beside it."""
+    found = [name for name in ("cuda", "hip") if getattr(getattr(t, "version", None), name, None)]
+    return [*found, *(["directml"] if importlib.util.find_spec("torch_directml") else [])]
 
 
 def _properties(one: Any) -> "dict[str, object]":
