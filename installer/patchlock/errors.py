@@ -366,6 +366,12 @@ class EditsMeetError(PatchlockError):
     code = "edits-meet"
 
 
+class GitFirstError(PatchlockError):
+    """Git has to do something first that patchlock does not do; nothing was changed."""
+
+    code = "git-first"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

@@ -201,7 +201,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(worktree.tree_of(installation.source)):
-                moving.move(worktree.tree_of(installation.source), before.applied)
+                moving.move(worktree.tree_of(installation.source), before.applied, is_way_back=True)
             products.place(installation, generations.generation(installation, before.id))
         raise
     worktree.keep(installation.source, job.name, job.applied)
@@ -264,9 +264,9 @@ def _move_source(job: _Job, cloned: Future[None] | None) -> moving.Moved:
         cloned.result()
         worktree.appear(source)
         return moving.Moved(written=tuple(change.path for change in job.upstream.patched.changes))
-    worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
     tree = worktree.tree_of(source)
-    with trees.hold(tree):
+    with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(worktree.INCOMING)):
+        worktree.prepare(source, job.upstream.snapshot, job.ref, job.held)
         moved = moving.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
     if moved.conflicts:
         app = job.request.app.name

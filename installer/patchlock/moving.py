@@ -9,12 +9,13 @@ move leaves each file in one of two known states, so the next move finishes it, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from patchlock import move_plan, staging, standing, trees
 from patchlock.checkout import git
-from patchlock.errors import SourceConflictError
+from patchlock.errors import GitFirstError, SourceConflictError
 from patchlock.identities import CommitId
 from patchlock.lazily import dataclass
 from patchlock.move_plan import Plan
@@ -23,6 +24,8 @@ from patchlock.trees import Tree, commit_of
 
 APPLIED, PENDING, _PASSED, _BEFORE, ABORTED = "applied", "pending", "passed", "before", "aborted"
 _RECORD = "conflicts.json"
+_SHOWN = 5
+"""Paths that a message names at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,14 @@ def applied(tree: Tree) -> CommitId | None:
     return commit_of(tree.repository, tree.ref(APPLIED)) if tree.has_repository else None
 
 
-def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_conflicts: bool = False) -> Moved:
+def move(
+    tree: Tree,
+    target: CommitId,
+    *,
+    restore_all: bool = False,
+    leave_conflicts: bool = False,
+    is_way_back: bool = False,
+) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
     A patched file that is missing comes back, unless the user removed it with git. Where the user pulled, rebased or
@@ -56,11 +66,15 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
         target: the patched commit.
         restore_all: bring every missing file of upstream back, not only patched ones.
         leave_conflicts: where the user's edits and ours meet, leave both between markers, as git does; see `abort`.
+        is_way_back: a move that failed is taken back, so do not refuse; the branch follows only where it can.
 
     Raises:
+        GitFirstError: upstream changes what a move does not carry over; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
         UnsafePathError: a path leaves the tree.
     """
+    if not is_way_back:
+        require_carried(tree, target)
     _finish_conflicts(tree)
     base = commit_of(tree.repository, tree.ref(APPLIED))
     where = standing.of(tree, base) if tree.is_clone else None
@@ -101,6 +115,47 @@ def move(tree: Tree, target: CommitId, *, restore_all: bool = False, leave_confl
     )
 
 
+def require_carried(tree: Tree, target: CommitId, by_git: str = "", again: str = "run this again") -> None:
+    """Refuse to bring a clone over changes of upstream's links, submodules or modes: a move writes contents alone.
+
+    Where git itself has brought the user's branch there, they are right already.
+
+    Args:
+        tree: the clone; any other folder has none of these.
+        target: the commit to go to, patched or upstream's.
+        by_git: the words of git that bring the branch there; "" for those that name the commit.
+        again: what to do after that.
+
+    Raises:
+        GitFirstError: says what changed, and what to do.
+    """
+    repository, new = tree.repository, trees.upstream_of(tree.repository, target)
+    head = commit_of(repository, "HEAD")
+    if not tree.is_clone or head is None or head == new:
+        return
+    base = applied(tree)
+    where = standing.of(tree, base)
+    changed = trees.not_carried(repository, where.upstream, new) if where.upstream else ()
+    if not changed:
+        return
+    root = shlex.quote(str(tree.root))
+    undo = f"`patchlock patch undo --source {root}`, " if base else ""
+    is_back = trees.is_ancestor(repository, new, head)
+    is_merge = trees.is_ancestor(repository, head, new) or (where.commits and not is_back)
+    by_git = by_git or f"{'merge --autostash' if is_merge else 'checkout'} {new[:12]}"
+    raise GitFirstError(
+        "upstream changes symbolic links, submodules or modes of files, which only git brings, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"{undo}`git -C {root} {by_git}`, then {again}",
+        evidence=_shown(changed),
+    )
+
+
+def _shown(changed: Sequence[str]) -> list[str]:
+    rest = len(changed) - _SHOWN
+    return [*changed[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])]
+
+
 def _passed(tree: Tree) -> list[CommitId]:
     listed = git("for-each-ref", "--format=%(objectname)", tree.ref(f"{_PASSED}/"), repository=tree.repository).text
     return [CommitId(line) for line in listed.splitlines()]
@@ -112,12 +167,18 @@ def _forget_passed(tree: Tree) -> None:
 
 
 def _follow(tree: Tree, base: CommitId, target: CommitId) -> None:
-    """Move the user's branch along where he has not committed anything: it stands on the commit that we put there."""
+    head = commit_of(tree.repository, "HEAD")
+    new = _next_head(tree, base, target)
+    if head and new and head != new:
+        git("update-ref", "HEAD", new, head, repository=tree.repository)
+        staging.follow(tree, head, new)
+
+
+def _next_head(tree: Tree, base: CommitId, target: CommitId) -> CommitId | None:
+    """Say where a move leaves the user's branch: it follows where it stands on the commit that we put there."""
     old, new = (trees.upstream_of(tree.repository, commit) for commit in (base, target))
     head = commit_of(tree.repository, "HEAD")
-    if old != new and head == old:
-        git("update-ref", "HEAD", new, old, repository=tree.repository)
-        staging.follow(tree, old, new)
+    return new if head == old and not trees.not_carried(tree.repository, old, new) else head
 
 
 def _tell_index(tree: Tree, plan: Plan, where: Standing | None) -> None:
@@ -158,6 +219,7 @@ def _remember(tree: Tree, plan: Plan, base: CommitId | None, target: CommitId) -
     record = {
         "applied": base,
         "head": head,
+        "next_head": _next_head(tree, base or target, target) if tree.is_clone else None,
         "before": saved,
         "paths": [str(path) for path in paths],
         "missing": [str(path) for path, data in files.items() if data is None],
@@ -231,11 +293,23 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
 
     Returns:
         The files that were brought back; none where no move left conflicts.
+
+    Raises:
+        GitFirstError: the user has moved his branch since; nothing was changed.
     """
     record = _read_record(tree)
     if record is None:
         return ()
     repository = tree.repository
+    head, now_head = record.get("head"), commit_of(repository, "HEAD")
+    if tree.is_clone and now_head not in {head, record.get("next_head")}:
+        is_cut = commit_of(repository, tree.ref(PENDING)) is not None
+        raise GitFirstError(
+            "your branch has moved since your edits and the patches met, so nothing was changed",
+            where=str(tree.root),
+            remedy=("" if is_cut else "choose between the two sides in each file and leave --abort out, or ")
+            + f"`git -C {shlex.quote(str(tree.root))} checkout {str(head)[:12]}`, then run this again",
+        )
     saved = CommitId(str(record["before"]))
     listed = trees.entries(repository, saved)
     paths = [PurePosixPath(str(path)) for path in _listed(record, "paths")]
@@ -250,8 +324,6 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         if old != now[path]:
             is_executable = path in listed and listed[path].is_executable
             trees.write(tree, path, old, is_executable=is_executable)
-    head = record.get("head")
-    now_head = commit_of(repository, "HEAD")
     if isinstance(head, str) and now_head is not None and now_head != head:
         git("update-ref", "HEAD", head, repository=repository)
         staging.follow(tree, now_head, CommitId(head))

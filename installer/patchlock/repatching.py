@@ -7,6 +7,7 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
@@ -125,6 +126,7 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
     Raises:
         UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
+        GitFirstError: upstream changes what only git brings; nothing was changed.
         BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.
@@ -152,24 +154,24 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         )
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
-    newest = checkout.fetch_branch(place, theirs, into=repository, ref=f"refs/remotes/{remote}/{theirs}", cache=cache)
-    where = standing.of(tree, moving.applied(tree))
-    if where.head is None or where.unfinished or not _is_behind(tree, where.head, newest):
-        raise UpstreamError(
-            f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
-            where=str(tree.root),
-            remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
-        )
+    ref = f"refs/remotes/{remote}/{theirs}"
+    with trees.refs_kept(repository, ref):
+        newest = checkout.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
+        where = standing.of(tree, moving.applied(tree))
+        if where.head is None or where.unfinished or not trees.is_ancestor(repository, where.head, newest):
+            raise UpstreamError(
+                f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
+                where=str(tree.root),
+                remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
+            )
+        which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
+        again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
+        moving.require_carried(tree, newest, "pull --autostash", again)
     return _apply(tree, wanted, newest)
 
 
 def _configured(tree: Tree, key: str) -> str:
     return git("config", "--get", key, repository=tree.repository, allowed=(0, 1)).text
-
-
-def _is_behind(tree: Tree, head: CommitId, newest: CommitId) -> bool:
-    done = git("merge-base", "--is-ancestor", head, newest, repository=tree.repository, allowed=(0, 1))
-    return done.returncode == 0
 
 
 def is_current(tree: Tree, wanted: PatchSet) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock import mutex
 from patchlock.checkout import blobs, git
-from patchlock.errors import UnsafePathError
+from patchlock.errors import GitFirstError, UnsafePathError
 from patchlock.identities import CommitId
 from patchlock.lazily import dataclass
 
@@ -56,6 +56,9 @@ class Entry:
 Entries = Mapping[PurePosixPath, Entry]
 """By path from the root of the tree."""
 
+_NOT_FILES = {"120000": "symbolic link", "160000": "submodule"}
+"""What an entry of a commit is, by git's mode, if it is no regular file."""
+
 
 @contextlib.contextmanager
 def hold(tree: Tree, *, wait: float = 60, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
@@ -88,10 +91,41 @@ def refs_of(clone: Path) -> str:
     return f"{_REFS}/worktrees/{Path(own).name}" if is_linked else _REFS
 
 
+@contextlib.contextmanager
+def refs_kept(repository: Path, *patterns: str) -> Iterator[None]:
+    """Put refs back as they were where git has to do something first, such as those that a fetch has moved.
+
+    Args:
+        repository: where.
+        patterns: the refs, as `git for-each-ref` takes them; those that name another ref are left out.
+    """
+
+    def listed() -> dict[str, str]:
+        form = "--format=%(refname) %(objectname) %(symref)"
+        rows = git("for-each-ref", form, *patterns, repository=repository).text.splitlines()
+        return {name: commit for name, commit, symref in (row.split(" ") for row in rows) if not symref}
+
+    before = listed()
+    try:
+        yield
+    except GitFirstError:
+        now = listed()
+        rows = [f"update {name} {commit}\n" for name, commit in before.items() if now.get(name) != commit]
+        rows += [f"delete {name}\n" for name in now if name not in before]
+        git("update-ref", "--stdin", repository=repository, stdin="".join(rows).encode())
+        raise
+
+
 def commit_of(repository: Path, ref: str) -> CommitId | None:
     """Name the commit of a ref, or None."""
     done = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", repository=repository, allowed=(0, 1, 128))
     return CommitId(done.text) if done.returncode == 0 else None
+
+
+def is_ancestor(repository: Path, old: CommitId, new: CommitId) -> bool:
+    """Tell whether a commit is another one, or stands before it."""
+    done = git("merge-base", "--is-ancestor", old, new, repository=repository, allowed=(0, 1))
+    return done.returncode == 0
 
 
 @functools.lru_cache(maxsize=64)  # a commit stays what it is
@@ -119,6 +153,32 @@ def entries(repository: Path, commit: CommitId | None) -> Entries:
             require_inside(path)
             found[path] = Entry(blob=blob, is_executable=mode == "100755")
     return found
+
+
+def not_carried(repository: Path, old: CommitId, new: CommitId) -> tuple[str, ...]:
+    """Say what differs between two commits besides contents: links, submodules, and whether a file can be run.
+
+    Returns:
+        A clause for each path, in git's order: `symbolic link added: docs/latest`.
+    """
+    # A submodule's own configuration may hide it from git's comparisons.
+    rows = git(
+        *("-c", "core.quotePath=false", "diff-tree", "-r", "--no-renames", "--ignore-submodules=none", old, new),
+        repository=repository,
+    ).stdout.decode("utf-8", errors="backslashreplace")
+    found = []
+    for row in rows.split("\n")[:-1]:
+        modes, _, path = row.partition("\t")
+        before, after = modes.lstrip(":").split()[:2]
+        if before in _NOT_FILES and after in _NOT_FILES:
+            found.append(f"{_NOT_FILES[after]} changed: {path}")
+        elif after in _NOT_FILES:
+            found.append(f"{_NOT_FILES[after]} added: {path}")
+        elif before in _NOT_FILES:
+            found.append(f"{_NOT_FILES[before]} removed: {path}")
+        elif {before, after} == {"100644", "100755"}:
+            found.append(f"mode changed to {after}: {path}")
+    return tuple(found)
 
 
 def contents(repository: Path, listed: Iterable[Entry]) -> dict[str, bytes]:

@@ -230,7 +230,7 @@ def recover(request: Request, progress: Progress) -> None:
             complete = [r for r in generations.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
             with trees.hold(worktree.tree_of(installation.source)):
-                moving.move(worktree.tree_of(installation.source), chosen.applied)
+                moving.move(worktree.tree_of(installation.source), chosen.applied, is_way_back=True)
             generations.switch(installation, chosen.id)
         products.place(installation, generations.generation(installation, chosen.id))
         installation.journal.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from patchlock.moving import APPLIED, PENDING
 from patchlock.trees import Tree, commit_of
 from patchlock.whole_files import remove_tree
 
-_INCOMING, _GENERATIONS = "incoming", "generations"
+INCOMING, _GENERATIONS = "incoming", "generations"
 """Refs, as those of `moving`: the patched commit as it comes from our cache, kept until a move takes it; those of
 generations."""
 
@@ -52,7 +52,7 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Non
         git("remote", "add", "origin", app.upstream.url, repository=building)
         git("config", f"branch.{app.branch}.remote", "origin", repository=building)
         git("config", f"branch.{app.branch}.merge", f"refs/heads/{app.branch}", repository=building)
-    patched = tree_of(building).ref(_INCOMING)
+    patched = tree_of(building).ref(INCOMING)
     git("read-tree", "--reset", "-u", patched, repository=building, keep_open=[lock])
     git("reset", "-q", snapshot.commit, repository=building, keep_open=[lock])
     git("update-ref", tree_of(building).ref(APPLIED), patched, repository=building)
@@ -85,7 +85,7 @@ def _share(folder: Path, snapshot: Snapshot, ref: str) -> bool:
         return False
     asked = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/remotes/origin", ref)
     refs = dict(row.split() for row in git(*asked, repository=snapshot.repository).text.splitlines())
-    refs[tree_of(folder).ref(_INCOMING)] = refs.pop(ref)
+    refs[tree_of(folder).ref(INCOMING)] = refs.pop(ref)
     for name in (path.name for path in theirs.iterdir() if len(path.name) == 2):
         _link(theirs / name, ours / name, re.compile("[0-9a-f]{38}"))
     # A pack without its index is nothing to git, an index without its pack an error: so git writes the index last.
@@ -108,7 +108,7 @@ def _link(theirs: Path, ours: Path, wanted: re.Pattern[str], before: str = "") -
 
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
-    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(_INCOMING)}")
+    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(INCOMING)}")
     git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
 
 
