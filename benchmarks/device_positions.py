@@ -26,10 +26,10 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "installer")]
 
-from patchlock.ensures.device import WithoutCuda  # noqa: E402
-from patchlock.model import Located  # noqa: E402
-from patchlock.ops.device_literals import DeviceLiterals  # noqa: E402
-from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.model.patch import Located  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.patches.ops._device.op import DeviceLiterals  # noqa: E402
+from patchlock.patches.postconditions._device import WithoutCuda  # noqa: E402
 
 LABELS = tuple(ROOT / "benchmarks" / "labels" / f"device_positions{which}.toml" for which in ("", "_held_out"))
 

@@ -27,17 +27,17 @@ from packaging.requirements import Requirement  # noqa: E402
 from packaging.specifiers import SpecifierSet  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
 
-from patchlock.model import Op  # noqa: E402
-from patchlock.ops.optional_import import OptionalImport  # noqa: E402
-from patchlock.ops.python import NeutraliseCall  # noqa: E402
-from patchlock.ops.requirements import (  # noqa: E402
+from patchlock.model.patch import Op  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.patches.ops._python import NeutraliseCall  # noqa: E402
+from patchlock.patches.ops._text import ReplaceText  # noqa: E402
+from patchlock.patches.ops.optional_import._op import OptionalImport  # noqa: E402
+from patchlock.patches.ops.requirements.ops import (  # noqa: E402
     AddRequirement,
     DropRequirement,
     RenameRequirement,
     SetRequirement,
 )
-from patchlock.ops.text import ReplaceText  # noqa: E402
-from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
 
 NAMES = re.compile(
     r"(?:.*/)?(?:[^/]*(?:requirements|constraints)[^/]*\.(?:txt|in)|requirements/[^/]+\.(?:txt|in)"

@@ -28,9 +28,9 @@ from comparison import resolving  # noqa: E402
 from comparison.rows import RESOLVED, ROWS, Row  # noqa: E402
 from histories.repository import environment, find  # noqa: E402
 
-from patchlock import patching, targets  # noqa: E402
-from patchlock.catalogue import Catalogue  # noqa: E402
-from patchlock.model import App, GitUpstream  # noqa: E402
+from patchlock.catalogue.reader import Catalogue  # noqa: E402
+from patchlock.model.app import App, GitUpstream  # noqa: E402
+from patchlock.patches import engine, targets  # noqa: E402
 
 UPSTREAM = "daswer123/xtts-webui"
 HAND_MADE = "apollo-mg/ComfyUI-Zluda-MyFix"
@@ -91,10 +91,10 @@ def build(clones: Path, app: App, folder: Path) -> tuple[Path, ...]:
     extract(clones, HAND_MADE, f"{HAND_MADE_COMMIT}:xtts-webui", trees[1])
     extract(clones, UPSTREAM, commit, trees[2])
     paths = [PurePosixPath(path.relative_to(trees[2]).as_posix()) for path in trees[2].rglob("*") if path.is_file()]
-    patches = patching.for_profile(app.patches, PROFILE)
+    patches = engine.for_profile(app.patches, PROFILE)
     contents = {path: (trees[2] / path).read_bytes() for path in targets.candidates(patches, paths)}
-    patched = patching.apply(patches, contents)
-    patching.require_complete(patched, f"{app.name} at {commit}")
+    patched = engine.apply(patches, contents)
+    engine.require_complete(patched, f"{app.name} at {commit}")
     for change in patched.changes:
         (trees[2] / change.path).write_bytes(change.after)
     return trees
@@ -139,7 +139,7 @@ def report(app: App, answers: Iterable[Answer]) -> str:
     """Write the table."""
     answers = tuple(answers)
     held = [sum(not answer.why[number] for answer in answers) for number in range(len(TREES))]
-    patches = patching.for_profile(app.patches, PROFILE)
+    patches = engine.for_profile(app.patches, PROFILE)
     lines = [
         "# xtts-webui: upstream, a tree made by hand, and ours",
         "",

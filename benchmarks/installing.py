@@ -31,13 +31,14 @@ from pathlib import Path
 
 import uv
 
-from patchlock import inspection, lockfile
-from patchlock.catalogue import Catalogue
-from patchlock.environments import interpreter
-from patchlock.identities import CommitId, Sha256
-from patchlock.model import GitUpstream
-from patchlock.platforms import platform_of
-from patchlock.probes import probe
+from patchlock.catalogue.reader import Catalogue
+from patchlock.environments import inspection
+from patchlock.environments.venv import interpreter
+from patchlock.hardware.probes import probe
+from patchlock.model import lockfile
+from patchlock.model.app import GitUpstream
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.platforms import platform_of
 
 ROOT = Path(__file__).resolve().parent.parent
 _STAGE = re.compile(r"^(\w+) .*\((\d+\.\d) s\)$", re.MULTILINE)
@@ -165,7 +166,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[str]:
         lines.append(f"| {name} | {min(times):.2f} | |")
     started = time.perf_counter()
     read = inspection.read(generation)
-    deviations = inspection.by_bytes(read, lambda _done, _all: None)
+    deviations = inspection.find_content_deviations(read, lambda _done, _all: None)
     took = time.perf_counter() - started
     lines.append(f"\nEvery byte against RECORD: {count / 1e6 / took:.0f} MB/s, {len(deviations)} deviations.")
     return lines

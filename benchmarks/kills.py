@@ -1,6 +1,6 @@
 """Kill and fail every command that changes an installation: `python benchmarks/kills.py --report FILE`.
 
-Needs Linux and a C compiler: `tests/faults.c` counts the writing calls of patchlock, git, uv and the app's Python
+Needs Linux and a C compiler: `tests/support/faults.c` counts the writing calls of patchlock, git, uv and the app
 together, and a seed chooses among them.
 """
 
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "tests"), str(ROOT / "tests" / "support")]
 
 from faults import Fault, build_shim, serving  # noqa: E402
 from transactions import TRANSACTIONS, Places, strike  # noqa: E402

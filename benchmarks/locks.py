@@ -23,10 +23,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from patchlock import building, gathering, locking, patched_upstream, relocking, resolver_input, uv
-from patchlock.catalogue import Catalogue
-from patchlock.gathering import Request
-from patchlock.model import App, GitUpstream
+from patchlock.catalogue.reader import Catalogue
+from patchlock.core import uv
+from patchlock.locks import _build_requirements, _resolve, _resolver_input, patched_cache, relock
+from patchlock.locks import lock_request as locks_request
+from patchlock.locks.lock_request import Request
+from patchlock.model.app import App, GitUpstream
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = 3
@@ -63,7 +65,7 @@ def requests(catalogue: Catalogue, apps: Sequence[str], cache: Path) -> list[Req
                     cache=cache,
                     source=clone(app),
                 )
-                if relocking.current(request) is not None:
+                if relock.current(request) is not None:
                     found.append(request)
     return found
 
@@ -76,19 +78,21 @@ def as_fetched(cache: Path) -> None:
 
 def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]]:
     """Write what uv is given for a pair into a folder of its own for each question, and name its arguments."""
-    lock = relocking.current(request)
+    lock = relock.current(request)
     assert lock is not None
     made = lock.provenance
-    order = gathering.order(request, gathering.asked(request, patched_upstream.read(request)), made.as_of, made.newer)
+    order = locks_request.collect_inputs(
+        request, locks_request.upstream_requirements(request, patched_cache.read(request)), made.as_of, made.newer
+    )
     names = [folder / "packages"]
-    builds = building.requirements(building.stated(lock.packages, order.rules), order.in_tree)
+    builds = _build_requirements.requirements(_build_requirements.stated(lock.packages, order.rules), order.in_tree)
     if builds:
         names.append(folder / "builds")
     for name in names:
         name.mkdir(parents=True)
-    asked = [resolver_input.write(order, names[0])]
+    asked = [_resolver_input.write(order, names[0])]
     if builds:
-        asked.append(building.write(builds, locking.target(order), names[1]))
+        asked.append(_build_requirements.write(builds, _resolve.target(order), names[1]))
     return [(name, (*words, "--python", sys.executable, *FORMAT)) for name, words in zip(names, asked, strict=True)]
 
 
@@ -136,7 +140,7 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
     asked = [prepare(request, place) for request, place in zip(pairs, places, strict=True)]
     as_fetched(folder / "cache")
     for request, questions in zip(pairs, asked, strict=True):
-        lock = relocking.current(request)
+        lock = relock.current(request)
         assert lock is not None
         row = f"| {request.app.name} × {request.profile.name} × {request.platform.name} | {len(lock.packages)} "
         ours = (*patchlock, request.app.name, "--profile", request.profile.name, "--platform", request.platform.name)

@@ -19,14 +19,14 @@ sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "benchmarks")]
 
 from optional_imports import _git, clones  # noqa: E402
 
-from patchlock import notebooks  # noqa: E402
-from patchlock.model import Op, Refusal  # noqa: E402
-from patchlock.ops.device_literals import DeviceLiterals  # noqa: E402
-from patchlock.ops.optional_import import OptionalImport  # noqa: E402
-from patchlock.ops.python import NeutraliseCall, ReplaceExpression  # noqa: E402
-from patchlock.ops.run_time_pip import RunTimePip  # noqa: E402
-from patchlock.ops.syntax import parse  # noqa: E402
-from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.model.patch import Op, Refusal  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.patches import _notebooks  # noqa: E402
+from patchlock.patches.ops._device.op import DeviceLiterals  # noqa: E402
+from patchlock.patches.ops._python import NeutraliseCall, ReplaceExpression  # noqa: E402
+from patchlock.patches.ops._run_time_pip.op import RunTimePip  # noqa: E402
+from patchlock.patches.ops.optional_import._op import OptionalImport  # noqa: E402
+from patchlock.patches.ops.syntax import parse  # noqa: E402
 
 OPS: dict[str, Op] = {
     'replace "cuda"': ReplaceExpression(pattern='"cuda"', replacement='"cpu"'),
@@ -50,20 +50,20 @@ def others(data: bytes) -> Any:
 
 def judge(op: Op, source: SourceText) -> str:
     """Apply an op, and say what came of it."""
-    located = notebooks.locate(op, source)
+    located = _notebooks.locate(op, source)
     if located.refusals:
         return f"refused: {located.refusals[0].why}"
     if not located.edits:
         return "nothing there"
     data = encode(splice(source, located.edits))
     again = decode(source.path, data)
-    before, after = notebooks.read(source), notebooks.read(again)  # type: ignore[arg-type]
-    assert isinstance(before, notebooks.Notebook)
-    assert isinstance(after, notebooks.Notebook)
+    before, after = _notebooks.read(source), _notebooks.read(again)  # type: ignore[arg-type]
+    assert isinstance(before, _notebooks.Notebook)
+    assert isinstance(after, _notebooks.Notebook)
     assert after.code.text == splice(before.code, op.locate(before.code).edits).text
     assert others(data) == others(encode(source))
     assert not isinstance(parse(after.code), Refusal)
-    assert not notebooks.locate(op, again).edits  # type: ignore[arg-type]
+    assert not _notebooks.locate(op, again).edits  # type: ignore[arg-type]
     indents = {len(line) - len(line.lstrip()) for line in source.text.splitlines()}
     assert {len(line) - len(line.lstrip()) for line in data.decode().splitlines()} <= indents
     return "patched"
@@ -86,7 +86,7 @@ def main() -> None:
                 continue
             count += 1
             assert encode(splice(source, ())) == data
-            notebook = notebooks.read(source)
+            notebook = _notebooks.read(source)
             if isinstance(notebook, Refusal):
                 print(f"{name} {path}: {notebook.why}")
                 continue

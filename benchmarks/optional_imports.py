@@ -39,11 +39,11 @@ sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "benchmarks")]
 import skeletons  # noqa: E402
 from mocks import Mock  # noqa: E402
 
-from patchlock.ensures.python import ImportsWithout  # noqa: E402
-from patchlock.model import OutcomeKind  # noqa: E402
-from patchlock.ops import absent  # noqa: E402
-from patchlock.ops.optional_import import OptionalImport  # noqa: E402
-from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.model.patch import OutcomeKind  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.patches.ops.optional_import import standin_class  # noqa: E402
+from patchlock.patches.ops.optional_import._op import OptionalImport  # noqa: E402
+from patchlock.patches.postconditions._python import ImportsWithout  # noqa: E402
 
 HISTORIES = (
     "EleutherAI/gpt-neox",
@@ -112,7 +112,7 @@ def _judge(case: Case) -> tuple[str, str, tuple[str, ...]]:
     if any(refusal.kind is OutcomeKind.UNPARSABLE for refusal in located.refusals):
         return "not Python", located.refusals[0].why, ()
     sys.meta_path.insert(0, Blocked(case.package))
-    original = skeletons.Prepared(source.text, case.package, absent.NAME)
+    original = skeletons.Prepared(source.text, case.package, standin_class.NAME)
     before, _ = original.errors(None)
     noise = original.errors(Mock)[0] if before else {}
     needs = [f"line {line}: {text}" for text, line in before.items() if text not in noise]
@@ -129,7 +129,7 @@ def _judge(case: Case) -> tuple[str, str, tuple[str, ...]]:
     if not located.edits:
         return ("MISSED", needs[0], tuple(notes)) if needs else ("nothing to do", "", tuple(notes))
     patched = splice(source, located.edits)
-    after, names = skeletons.Prepared(patched.text, case.package, absent.NAME).errors(None)
+    after, names = skeletons.Prepared(patched.text, case.package, standin_class.NAME).errors(None)
     wrong = [f"line {line}: {text}" for text, line in after.items() if text not in noise]
     wrong += _silent(case.package, names) if not wrong else []
     notes += ["patched, and needed no patch"] if not needs else []
@@ -140,7 +140,7 @@ def _judge(case: Case) -> tuple[str, str, tuple[str, ...]]:
 def _silent(package: str, names: dict[str, Any]) -> Iterator[str]:
     """Use each stand-in, and say which did not say what is missing."""
     for name, value in list(names.items()):
-        if type(value).__name__ == absent.NAME:
+        if type(value).__name__ == standin_class.NAME:
             try:
                 value()
             except ImportError as error:
@@ -151,8 +151,8 @@ def _silent(package: str, names: dict[str, Any]) -> Iterator[str]:
 
 def _stand_in(package: str) -> Any:
     made: dict[str, Any] = {}
-    exec(absent.code("    ", "\n"), made)
-    return lambda name: made[absent.NAME](package, name, ImportError(package))
+    exec(standin_class.code("    ", "\n"), made)
+    return lambda name: made[standin_class.NAME](package, name, ImportError(package))
 
 
 # --- children ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "installer"), str(ROOT / "tests"), str(ROOT / "tests" / "support")]
 
 import miniature  # noqa: E402
 import uv  # noqa: E402

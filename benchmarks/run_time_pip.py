@@ -20,9 +20,9 @@ ROOT = Path(__file__).parent.parent
 LABELS = ROOT / "benchmarks" / "labels" / "run_time_pip.toml"
 sys.path[:0] = [str(ROOT / "installer")]
 
-from patchlock.ensures.run_time_pip import NoRunTimePip  # noqa: E402
-from patchlock.ops.run_time_pip import RunTimePip  # noqa: E402
-from patchlock.sources import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, encode, splice  # noqa: E402
+from patchlock.patches.ops._run_time_pip.op import RunTimePip  # noqa: E402
+from patchlock.patches.postconditions._run_time_pip import NoRunTimePip  # noqa: E402
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

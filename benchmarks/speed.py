@@ -22,11 +22,12 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from patchlock import checkout, patch_sets, patching, repatching, targets, trees
-from patchlock.catalogue import Catalogue
-from patchlock.identities import CommitId
-from patchlock.ops import syntax
-from patchlock.upstream_files import PatchSet
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.identities import CommitId
+from patchlock.patches import engine, targets
+from patchlock.patches.ops import syntax
+from patchlock.worktree import clone_patches, patch_sets, trees, upstream_cache
+from patchlock.worktree.upstream_files import PatchSet
 
 APPS = {"amphion": "open-mmlab/Amphion", "advanced-rvc-inference": "ArkanDash/Advanced-RVC-Inference"}
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,16 +71,16 @@ def measure(app: str, name: str) -> str:
     wanted = patch_sets.of_app(catalogue, app, "cpu")
     commit = CommitId(wanted.seen or "")
     bare = clone_of(name)
-    listed = checkout.files(bare, commit, wanted.directory)
+    listed = upstream_cache.files(bare, commit, wanted.directory)
     lacking = missing(bare, listed.values())
-    blobs = checkout.blobs(bare, [blob for blob in listed.values() if blob not in lacking])
+    blobs = upstream_cache.blobs(bare, [blob for blob in listed.values() if blob not in lacking])
     contents = {path: blobs[blob] for path, blob in listed.items() if blob in blobs}
     python = {path: data for path, data in contents.items() if path.suffix == ".py"}
     chosen = targets.candidates(wanted.patches, contents)
-    cold = best(lambda: patching.apply(wanted.patches, {path: contents[path] for path in chosen}), forget)
+    cold = best(lambda: engine.apply(wanted.patches, {path: contents[path] for path in chosen}), forget)
     parsed = best(lambda: parse_all(python))
     nothing, status = nothing_to_do(contents, wanted)
-    changed = len(patching.apply(wanted.patches, {path: contents[path] for path in chosen}).changes)
+    changed = len(engine.apply(wanted.patches, {path: contents[path] for path in chosen}).changes)
     return (
         f"| {name} | {len(python)} | {len(wanted.patches)} | {changed} | {cold * 1000:.0f} ms | {parsed * 1000:.0f} ms "
         f"| **{cold / parsed:.2f}** | {nothing * 1000:.1f} ms | {status * 1000:.1f} ms | **{nothing / status:.2f}** |"
@@ -114,14 +115,14 @@ def nothing_to_do(contents: dict[PurePosixPath, bytes], wanted: PatchSet) -> tup
         git = ["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@localhost"]
         for words in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "upstream"]):
             subprocess.run([*git, *words], check=True)
-        tree = repatching.open_tree(clone)
-        if repatching.apply(tree, wanted) is None:
+        tree = clone_patches.open_tree(clone)
+        if clone_patches.apply(tree, wanted) is None:
             raise SystemExit("nothing was applied")
-        if not repatching.is_current(tree, wanted) or not trees.exists(tree, PurePosixPath(".git")):
+        if not clone_patches.is_current(tree, wanted) or not trees.exists(tree, PurePosixPath(".git")):
             raise SystemExit("the patches are not current right after they were applied")
         asked = [*git, "status", "--porcelain"]
         status = best(lambda: subprocess.run(asked, check=True, capture_output=True))
-        return best(lambda: repatching.is_current(tree, wanted)), status
+        return best(lambda: clone_patches.is_current(tree, wanted)), status
 
 
 def main() -> None:

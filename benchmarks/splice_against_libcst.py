@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "installer"))
 import libcst as cst  # noqa: E402
 import libcst.matchers as m  # noqa: E402
 
-from patchlock.model import Op  # noqa: E402
-from patchlock.ops.arguments import SetArgument  # noqa: E402
-from patchlock.ops.entry import DisableFunction  # noqa: E402
-from patchlock.ops.python import NeutraliseCall, ReplaceExpression  # noqa: E402
-from patchlock.sources import SourceText, decode, splice  # noqa: E402
+from patchlock.model.patch import Op  # noqa: E402
+from patchlock.model.text_files import SourceText, decode, splice  # noqa: E402
+from patchlock.patches.ops._arguments import SetArgument  # noqa: E402
+from patchlock.patches.ops._entry import DisableFunction  # noqa: E402
+from patchlock.patches.ops._python import NeutraliseCall, ReplaceExpression  # noqa: E402
 
 sys.setrecursionlimit(10_000)
 warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@ from histories.repository import find  # noqa: E402
 from histories.states import Row  # noqa: E402
 from histories.together import Together, together  # noqa: E402
 
-from patchlock.catalogue import Catalogue  # noqa: E402
+from patchlock.catalogue.reader import Catalogue  # noqa: E402
 
 
 def main() -> None:

@@ -20,10 +20,11 @@ import time
 import tomllib
 from pathlib import Path, PurePosixPath
 
-from patchlock import declarations, moving, repatching, trees
-from patchlock.identities import CommitId, Sha256
-from patchlock.tables import Report, Table
-from patchlock.upstream_files import PatchSet
+from patchlock.catalogue import _apps_and_profiles
+from patchlock.catalogue.table_reader import Report, Table
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.worktree import clone_patches, move, trees
+from patchlock.worktree.upstream_files import PatchSet
 
 PATCHES = """
 [[patch]]
@@ -50,7 +51,7 @@ class LostError(AssertionError):
 def patch_set() -> PatchSet:
     """Give the one patch of the trials."""
     root = Table(tomllib.loads(PATCHES), Report(file="trials", text=""))
-    chosen = declarations.patches(root, None)
+    chosen = _apps_and_profiles.patches(root, None)
     folder = PurePosixPath()
     return PatchSet(name="trials", profile="", patches=chosen, digest=Sha256("0" * 64), directory=folder, seen=None)
 
@@ -102,8 +103,8 @@ class Round:
             (self.upstream / trial.path).write_bytes(self._file())
         self._commit()
         git(self.folder, "clone", "-q", str(self.upstream), "clone")
-        tree = repatching.open_tree(self.clone)
-        first = repatching.apply(tree, wanted)
+        tree = clone_patches.open_tree(self.clone)
+        first = clone_patches.apply(tree, wanted)
         if first is None:
             raise LostError("nothing was applied")
         for trial in self.trials:
@@ -114,12 +115,12 @@ class Round:
             git(self.clone, "stash", "-q", allowed=(0, 1))
             git(self.clone, "pull", "-q")
             git(self.clone, "stash", "pop", "-q", allowed=(0, 1))
-            done = repatching.apply(tree, wanted)
+            done = clone_patches.apply(tree, wanted)
         elif self.mode == "cut off":
-            done = self._cut_off(tree, wanted) or repatching.update(tree, wanted, self.folder / "cache")
+            done = self._cut_off(tree, wanted) or clone_patches.update(tree, wanted, self.folder / "cache")
         else:
-            done = repatching.update(tree, wanted, self.folder / "cache")
-        conflicts = set(done.moved.conflicts if done else moving.conflicted(tree) or ())
+            done = clone_patches.update(tree, wanted, self.folder / "cache")
+        conflicts = set(done.moved.conflicts if done else move.conflicted(tree) or ())
         for trial in self.trials:
             self._check(trial, mine[trial.path], is_conflict=trial.path in conflicts)
         if self.mode != "pull" and done is not None:
@@ -184,7 +185,7 @@ class Round:
         git(self.upstream, "add", "-A")
         git(self.upstream, "commit", "-q", "--allow-empty", "-m", "change")
 
-    def _cut_off(self, tree: trees.Tree, wanted: PatchSet) -> repatching.Applied | None:
+    def _cut_off(self, tree: trees.Tree, wanted: PatchSet) -> clone_patches.Applied | None:
         """Run an update that dies after some of its writes; give its result where it had fewer."""
         write, left = trees.write, self.random.randrange(len(self.trials))
 
@@ -197,7 +198,7 @@ class Round:
 
         trees.write = dying
         try:
-            return repatching.update(tree, wanted, self.folder / "cache")
+            return clone_patches.update(tree, wanted, self.folder / "cache")
         except KeyboardInterrupt:
             self.counted["cut off"] += 1
             return None
@@ -239,7 +240,7 @@ class Round:
         self, old: CommitId, new: CommitId, mine: dict[PurePosixPath, bytes], conflicts: set[PurePosixPath]
     ) -> None:
         """Let git itself merge the same three trees, and compare file by file."""
-        tree = repatching.open_tree(self.clone)
+        tree = clone_patches.open_tree(self.clone)
         ours = trees.commit_files(tree.repository, dict(mine), parent=old, message="user\n", ref="refs/trial/user")
         theirs = git(self.clone, "commit-tree", f"{new}^{{tree}}", "-p", old, "-m", "new")
         answer = git(self.clone, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, allowed=(0, 1))

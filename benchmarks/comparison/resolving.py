@@ -9,9 +9,10 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 
-from patchlock import uv
-from patchlock.errors import UnsatisfiableError
-from patchlock.model import App, Profile
+from patchlock.core import uv
+from patchlock.model.app import App
+from patchlock.model.errors import UnsatisfiableError
+from patchlock.model.profile import Profile
 
 Solution = Mapping[str, str] | str
 """Name → version, or why there is none."""

@@ -9,9 +9,9 @@ from histories.judge_imports import ImportsWithout
 from histories.judge_requirements import Dropped, Pinned
 from histories.judge_statements import LacksStatement, LeavesFirst
 from histories.states import Judge, Row
-from patchlock import patching
-from patchlock.catalogue import Catalogue
-from patchlock.model import EmbeddedUpstream
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import EmbeddedUpstream
+from patchlock.patches import engine
 
 _ROOT = r"requirements\.txt"
 _PYTHON = r".*\.py"
@@ -188,7 +188,7 @@ def rows(catalogue: Catalogue) -> Iterator[Row]:
         if isinstance(app.upstream, EmbeddedUpstream):
             continue
         repository = app.upstream.url.removeprefix("https://github.com/").removesuffix(".git")
-        for patch in patching.for_profile(app.patches, "cpu"):
+        for patch in engine.for_profile(app.patches, "cpu"):
             if patch.id in UNJUDGED.get(name, ()):
                 continue
             judge, scope = judges.get(patch.id) or _SHARED[patch.id]

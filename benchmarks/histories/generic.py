@@ -11,10 +11,10 @@ from histories.judge_calls import NoDeviceLiteral, NoRunTimeInstall
 from histories.judge_imports import ImportsWithout
 from histories.judge_requirements import Dropped, Pinned
 from histories.states import Row
-from patchlock.ensures import ENSURES
-from patchlock.model import Ensure, Expect, Op, Patch
-from patchlock.ops import OPS
-from patchlock.places import Origin
+from patchlock.model.origins import Origin
+from patchlock.model.patch import Ensure, Expect, Op, Patch
+from patchlock.patches.ops import OPS
+from patchlock.patches.postconditions import ENSURES
 
 _REQUIREMENTS = r"(.*/)?[^/]*requirements[^/]*\.txt"
 _DROPPED = (

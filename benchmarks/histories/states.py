@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 from typing import Protocol
 
 from histories.repository import Commit, Files, Repository
-from patchlock import patching, targets
-from patchlock.model import BLOCKING, Ensure, Located, Op, OutcomeKind, Patch
-from patchlock.sources import SourceText
+from patchlock.model.patch import BLOCKING, Ensure, Located, Op, OutcomeKind, Patch
+from patchlock.model.text_files import SourceText
+from patchlock.patches import engine, targets
 
 Contents = Mapping[PurePosixPath, bytes]
 
@@ -192,7 +192,7 @@ def judge(row: Row, contents: Contents) -> tuple[Verdict, Contents]:
     """Apply a row's patch to files, and judge the result."""
     if not violations(row, contents):
         return Verdict(kind="no target"), contents
-    patched = patching.apply([row.patch], contents)
+    patched = engine.apply([row.patch], contents)
     refusals = [
         f"{outcome.kind.value}: {outcome.detail}" for outcome in patched.outcomes if outcome.kind in BLOCKING
     ] + [f"ensure: {failure.partition(': ')[2].partition(': ')[2]}" for failure in patched.failures]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from histories.repository import Repository
 from histories.states import Contents, Row, generalised, in_scope, relevant, remembered, violations
-from patchlock import patching
-from patchlock.model import BLOCKING
+from patchlock.model.patch import BLOCKING
+from patchlock.patches import engine
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def together(rows: Sequence[Row], git: Path) -> Together:
 
 
 def _verdict(rows: Sequence[Row], contents: Contents) -> str:
-    done = patching.apply([row.patch for row in rows], contents)
+    done = engine.apply([row.patch for row in rows], contents)
     after = {**contents, **{change.path: change.after for change in done.changes}}
     blocked = {outcome.patch: outcome for outcome in done.outcomes if outcome.kind in BLOCKING}
     failed = {failure.partition(":")[0] for failure in done.failures}

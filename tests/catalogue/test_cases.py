@@ -7,7 +7,7 @@ import json
 import pytest
 from conftest import ROOT, Patchlock
 
-from patchlock.catalogue import Catalogue
+from patchlock.catalogue.reader import Catalogue
 
 APPS, _ = Catalogue(root=ROOT).read_all()
 

@@ -8,8 +8,8 @@ import types
 import pytest
 from conftest import ROOT
 
-from patchlock.catalogue import Catalogue
-from patchlock.ops.diffs import AddFile
+from patchlock.catalogue.reader import Catalogue
+from patchlock.patches.ops._diffs import AddFile
 
 PATCHES = {patch.id: patch for patch in Catalogue(root=ROOT).app("diffrhythm2").patches}
 

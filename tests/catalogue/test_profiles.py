@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from conftest import ROOT
 
-from patchlock import gathering
-from patchlock.catalogue import Catalogue
-from patchlock.gathering import Request
-from patchlock.hosts import Host
-from patchlock.platforms import PLATFORMS
-from patchlock.selection import choose
+from patchlock.catalogue.reader import Catalogue
+from patchlock.hardware.selection import choose
+from patchlock.locks.lock_request import Request, indexes_of
+from patchlock.model.hosts import Host
+from patchlock.model.platforms import PLATFORMS
 
 CATALOGUE = Catalogue(root=ROOT)
 APPS, PROFILES = CATALOGUE.read_all()
@@ -35,7 +34,7 @@ def test_recorded_files_are_passed_over_where_the_profile_says_so(tmp_path: obje
         cache=tmp_path,
     )
     recorded = {wheel.name for wheel in CATALOGUE.index("pytorch-cu118").wheels}
-    (offered,) = gathering.indexes_of(request)
+    (offered,) = indexes_of(request)
     assert {wheel.name for wheel in offered.wheels} == recorded - {"torchaudio"}
     assert "torchaudio" in recorded
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from patchlock import gathering
-from patchlock.catalogue import Catalogue
-from patchlock.gathering import Request, Upstream
-from patchlock.model import App, EmbeddedUpstream, OutcomeKind, Profile
+from patchlock.catalogue.reader import Catalogue
+from patchlock.locks.lock_request import Request, Upstream, read_upstream
+from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.patch import OutcomeKind
+from patchlock.model.profile import Profile
 
 pytestmark = pytest.mark.upstream
 CATALOGUE = Catalogue(root=ROOT)
@@ -35,7 +36,7 @@ def _read(app: App, profile: Profile, source: str, folder: Path) -> Upstream:
         source=source,
         revision=app.upstream.commit,
     )
-    return gathering.read_upstream(request)
+    return read_upstream(request)
 
 
 @pytest.mark.parametrize("app", REAL, ids=lambda app: app.name)
@@ -97,7 +98,7 @@ def _modules(tree: Path) -> list[str]:
 
 def _failing(tree: Path) -> dict[str, str]:
     paths = [str(tree), str(tree / "models" / "codec" / "dualcodec")]
-    program = [sys.executable, "-I", str(ROOT / "tests" / "stubbed_imports.py")]
+    program = [sys.executable, "-I", str(ROOT / "tests" / "support" / "stubbed_imports.py")]
     answer = subprocess.run(
         [*program, json.dumps(paths), json.dumps(_modules(tree)), '["fairseq"]'],
         cwd=tree,

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 from conftest import ROOT
 
-from patchlock import catalogue, records
-from patchlock.index_pages import Listed
-from patchlock.model import RecordedIndex, RecordedWheel
+from patchlock.catalogue import reader
+from patchlock.distributions import recorded_index
+from patchlock.distributions._index_pages import Listed
+from patchlock.model.recorded_index import RecordedIndex, RecordedWheel
 
-OPENED = catalogue.find(ROOT)
+OPENED = reader.find(ROOT)
 INDEXES = OPENED.index_names()
 CHANNELS = [name for name in INDEXES if name.startswith("pytorch-")]
 """Those that can be asked again; a folder of files at a vendor is no index."""
@@ -30,7 +31,7 @@ def _of(index: RecordedIndex, *names: str) -> Iterator[RecordedWheel]:
 @pytest.mark.parametrize("name", INDEXES)
 def test_record_is_written_as_a_refresh_would_write_it(name: str) -> None:
     text = (ROOT / "profiles" / "indexes" / f"{name}.toml").read_text(encoding="utf-8")
-    assert records.render(_index(name), _index(name).wheels, records.comment_of(text)) == text
+    assert recorded_index.render(_index(name), _index(name).wheels, recorded_index.comment_of(text)) == text
 
 
 @pytest.mark.parametrize("name", CHANNELS)
@@ -40,7 +41,7 @@ def test_every_wheel_is_one_that_the_record_keeps(name: str) -> None:
     others = [
         wheel.filename
         for wheel in _index(name).wheels
-        if not records.is_kept(
+        if not recorded_index.is_kept(
             Listed(
                 filename=wheel.filename,
                 url=wheel.url,

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 from conftest import ROOT
 
-from patchlock.catalogue import Catalogue
-from patchlock.model import Patch
-from patchlock.sources import decode, encode, splice
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.patch import Patch
+from patchlock.model.text_files import decode, encode, splice
 
 CATALOGUE = Catalogue(root=ROOT)
 SETS = [CATALOGUE.shared(name) for name in CATALOGUE.shared_names()]

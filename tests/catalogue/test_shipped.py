@@ -7,11 +7,15 @@ import re
 import pytest
 from conftest import ROOT, Patchlock
 
-from patchlock import checkout, gathering, lockfile, patching
-from patchlock.catalogue import Catalogue
-from patchlock.fits import Platform
-from patchlock.gathering import Request
-from patchlock.model import App, EmbeddedUpstream, OutcomeKind, Profile
+from patchlock.catalogue.reader import Catalogue
+from patchlock.locks.lock_request import Request, build_objections, lock_inputs, read_lock, read_upstream
+from patchlock.model import lockfile
+from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.fits import Platform
+from patchlock.model.patch import OutcomeKind
+from patchlock.model.profile import Profile
+from patchlock.patches import engine
+from patchlock.worktree import upstream_cache
 
 CATALOGUE = Catalogue(root=ROOT)
 APPS, PROFILES = CATALOGUE.read_all()
@@ -41,10 +45,10 @@ def _request(app: App, profile: Profile, platform: Platform, tmp_path: object) -
 @pytest.mark.parametrize(("app", "profile", "platform"), PAIRS)
 def test_pair_has_a_fresh_lock(app: App, profile: Profile, platform: Platform, tmp_path: object) -> None:
     request = _request(app, profile, platform, tmp_path)
-    lock, _ = gathering.read_lock(request)
-    inputs = gathering.lock_inputs(request, None)
-    assert gathering.build_objections(request, lock) == ()
-    assert lockfile.stale(lock, commit=app.upstream.commit, python=str(profile.python), inputs=inputs) == ()
+    lock, _ = read_lock(request)
+    inputs = lock_inputs(request, None)
+    assert build_objections(request, lock) == ()
+    assert lockfile.staleness_reasons(lock, commit=app.upstream.commit, python=str(profile.python), inputs=inputs) == ()
     assert lock.provenance.as_of
     assert lock.packages == tuple(sorted(lock.packages, key=lambda package: package.name))
     assert len({package.name for package in lock.packages}) == len(lock.packages)
@@ -65,7 +69,7 @@ def test_lock_names_no_index_and_belongs_to_a_pair(path: object) -> None:
     "app", [app for app in APPS if isinstance(app.upstream, EmbeddedUpstream)], ids=lambda a: a.name
 )
 def test_embedded_upstream_is_the_commit_that_is_named(app: App, tmp_path: object) -> None:
-    made = checkout.fetch(app, catalogue=ROOT, cache=tmp_path, source=None, revision=None)
+    made = upstream_cache.fetch(app, catalogue=ROOT, cache=tmp_path, source=None, revision=None)
     assert made.commit == app.upstream.commit
 
 
@@ -74,10 +78,10 @@ def test_embedded_upstream_is_the_commit_that_is_named(app: App, tmp_path: objec
 )
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 def test_every_patch_of_an_embedded_upstream_is_needed(app: App, profile: Profile, tmp_path: object) -> None:
-    upstream = gathering.read_upstream(_request(app, profile, profile.platforms[0], tmp_path))
+    upstream = read_upstream(_request(app, profile, profile.platforms[0], tmp_path))
     assert upstream.patched.failures == ()
     assert {outcome.kind for outcome in upstream.patched.outcomes} == {OutcomeKind.NEEDED}
-    wanted = [patch.id for patch in patching.for_profile(app.patches, profile.name)]
+    wanted = [patch.id for patch in engine.for_profile(app.patches, profile.name)]
     assert [outcome.patch for outcome in upstream.patched.outcomes] == wanted
 
 

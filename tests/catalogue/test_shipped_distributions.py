@@ -10,10 +10,10 @@ import uv
 from conftest import ROOT
 from packaging.version import Version
 
-from patchlock import distributions
-from patchlock.catalogue import Catalogue
-from patchlock.errors import UnknownDistributionError
-from patchlock.model import OutcomeKind
+from patchlock.catalogue.reader import Catalogue
+from patchlock.distributions import wheel_patching
+from patchlock.model.errors import UnknownDistributionError
+from patchlock.model.patch import OutcomeKind
 
 CATALOGUE = Catalogue(root=ROOT)
 NAMES = CATALOGUE.distribution_names()
@@ -45,9 +45,9 @@ def test_cases_have_controls(name: str) -> None:
 @pytest.mark.parametrize(("name", "wheel"), KNOWN)
 def test_patches_hold_on_every_known_wheel(name: str, wheel: object, tmp_path: Path) -> None:
     read = CATALOGUE.distribution(name)
-    obtained = distributions.obtain(read, wheel.version, tmp_path, tell=lambda *_: None)
+    obtained = wheel_patching.obtain(read, wheel.version, tmp_path, tell=lambda *_: None)
     assert obtained.is_known
-    made = distributions.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
+    made = wheel_patching.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
     partly = read.partly_fixed_from is not None and wheel.version >= read.partly_fixed_from
     assert made.kind is (OutcomeKind.PARTLY_FIXED if partly else OutcomeKind.NEEDED)
     assert made.packed is not None
@@ -55,7 +55,7 @@ def test_patches_hold_on_every_known_wheel(name: str, wheel: object, tmp_path: P
     assert {result.value for result in made.before if result.is_control} == {
         result.value for result in made.after if result.is_control
     }
-    again = distributions.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
+    again = wheel_patching.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
     assert again.packed is not None
     assert again.packed.sha256 == made.packed.sha256
 
@@ -74,8 +74,8 @@ def test_patches_hold_on_every_known_wheel(name: str, wheel: object, tmp_path: P
 def test_boolean_schemas_before_the_patch(version: str, failed: int, tmp_path: Path) -> None:
     """What upstream's releases really do with each form of a boolean schema."""
     read = CATALOGUE.distribution("gradio-client")
-    obtained = distributions.obtain(read, Version(version), tmp_path, tell=lambda *_: None)
-    made = distributions.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
+    obtained = wheel_patching.obtain(read, Version(version), tmp_path, tell=lambda *_: None)
+    made = wheel_patching.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
     wrong = [result.id for result in made.before if not result.passed]
     assert len(wrong) == failed
     assert ("case_additional_properties_true" in wrong) == (Version(version) < Version("1.8.0"))
@@ -85,7 +85,7 @@ def test_boolean_schemas_before_the_patch(version: str, failed: int, tmp_path: P
 def test_older_gradio_client_is_not_for_it(tmp_path: Path) -> None:
     read = CATALOGUE.distribution("gradio-client")
     with pytest.raises(UnknownDistributionError, match=r"^the patches of gradio-client are for .*, not for 0.6.1"):
-        distributions.obtain(read, Version("0.6.1"), tmp_path, tell=lambda *_: None)
+        wheel_patching.obtain(read, Version("0.6.1"), tmp_path, tell=lambda *_: None)
 
 
 @pytest.mark.online
@@ -94,10 +94,10 @@ def test_patched_gradio_client_installs_for_an_exact_pin(tmp_path: Path) -> None
     import sys
 
     read = CATALOGUE.distribution("gradio-client")
-    obtained = distributions.obtain(read, Version("1.3.0"), tmp_path / "cache", tell=lambda *_: None)
-    made = distributions.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
+    obtained = wheel_patching.obtain(read, Version("1.3.0"), tmp_path / "cache", tell=lambda *_: None)
+    made = wheel_patching.patch(read, ROOT, obtained.path, sha256=obtained.sha256)
     assert made.packed is not None
-    written = distributions.write(made.packed, tmp_path / "wheels")
+    written = wheel_patching.write(made.packed, tmp_path / "wheels")
     command = [uv.find_uv_bin(), "pip", "install", "--no-deps", "--no-index", "--find-links", written.parent]
     subprocess.run([*command, "--target", tmp_path / "site", "gradio-client==1.3.0"], check=True, capture_output=True)
     code = (

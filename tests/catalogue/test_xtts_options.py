@@ -8,9 +8,9 @@ import types
 import pytest
 from conftest import ROOT
 
-from patchlock import optional_patches
-from patchlock.catalogue import Catalogue
-from patchlock.ops.diffs import AddFile
+from patchlock.catalogue import optional_patches
+from patchlock.catalogue.reader import Catalogue
+from patchlock.patches.ops._diffs import AddFile
 
 APP = Catalogue(root=ROOT).app("xtts-webui")
 

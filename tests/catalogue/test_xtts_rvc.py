@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from patchlock.catalogue import Catalogue
-from patchlock.ops.diffs import AddFile
+from patchlock.catalogue.reader import Catalogue
+from patchlock.patches.ops._diffs import AddFile
 
 APP = Catalogue(root=ROOT).app("xtts-webui")
 POWERSHELL = ["powershell", "-NoProfile", "-ExecutionPolicy", "Bypass", "-File"]

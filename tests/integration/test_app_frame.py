@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from patchlock import checks, frames, memory_use
-from patchlock.check_kinds import CommandCheck, OwnCheck, PythonCheck, ServesCheck
-from patchlock.checks import CheckResult, Place
+from patchlock.core import memory
+from patchlock.model.checks import CommandCheck, OwnCheck, PythonCheck, ServesCheck
+from patchlock.verify import _supervisor, checks
+from patchlock.verify.checks import CheckContext, CheckResult
 
 NAME = Path(sys.executable).name
 GROW = "import time\nkept = []\nwhile True:\n    kept.append(b'x' * 50_000_000)\n    time.sleep(0.02)"
@@ -26,7 +27,7 @@ def _run(check: OwnCheck, folder: Path) -> CheckResult:
     python = environment / "bin" / "python"
     if not python.exists():
         python.symlink_to(sys.executable)
-    return checks.run([check], Place(environment=environment, folder=folder, variables=dict(os.environ)), str)[0]
+    return checks.run([check], CheckContext(environment=environment, folder=folder, variables=dict(os.environ)), str)[0]
 
 
 def _command(code: str, *, prints: str = "", timeout: int = 60, memory_gb: int = 0) -> CommandCheck:
@@ -123,12 +124,12 @@ def test_service_that_crashes_is_named(tmp_path: Path) -> None:
 @linux
 def test_limit_that_no_check_names_is_a_share_of_this_machines_memory() -> None:
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < frames.memory_limit() <= total * 0.8
-    assert frames.memory_limit(3) == 3_000_000_000
+    assert 0 < _supervisor.memory_limit() <= total * 0.8
+    assert _supervisor.memory_limit(3) == 3_000_000_000
 
 
 @linux
 def test_memory_of_a_process_that_has_ended_is_none() -> None:
-    assert memory_use.of_process(None) == 0
-    assert memory_use.of_process(2**22) == 0
-    assert memory_use.of_process(os.getpid()) > 1_000_000
+    assert memory.of_process(None) == 0
+    assert memory.of_process(2**22) == 0
+    assert memory.of_process(os.getpid()) > 1_000_000

@@ -11,8 +11,8 @@ from conftest import Patchlock
 from miniature import World
 from sdists import info, maker, offer, sdist
 
-from patchlock import build_hooks
-from patchlock.errors import SdistError
+from patchlock.environments.builds import hooks
+from patchlock.model.errors import SdistError
 
 ASKS = """
 import os
@@ -82,7 +82,7 @@ def test_archive_that_leaves_its_folder_is_not_unpacked(tmp_path: Path) -> None:
             member.size = 1
             archive.addfile(member, io.BytesIO(b"x"))
     with pytest.raises(SdistError) as caught:
-        build_hooks.ask(path)
+        hooks.get_build_requirements(path)
     assert caught.value.what.endswith("leaves the folder")
     assert not list(tmp_path.parent.glob("**/escaped"))
 
@@ -90,4 +90,4 @@ def test_archive_that_leaves_its_folder_is_not_unpacked(tmp_path: Path) -> None:
 def test_file_that_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "x-1.0.tar.gz").write_bytes(b"no archive")
     with pytest.raises(SdistError, match="is not an sdist that is built: it cannot be read"):
-        build_hooks.ask(tmp_path / "x-1.0.tar.gz")
+        hooks.get_build_requirements(tmp_path / "x-1.0.tar.gz")

@@ -15,9 +15,14 @@ from conftest import ROOT, Patchlock
 from miniature import World, lock_here
 from sdists import ask, in_tree, info, legacy, made, maker, offer, sdist
 
-from patchlock import cli, environments, gathering, lockfile, relocking, uv
-from patchlock.errors import MetadataMissingError, PolicyError
-from patchlock.relocking import Kept
+from patchlock import cli
+from patchlock.core import uv
+from patchlock.environments import venv
+from patchlock.locks import relock
+from patchlock.locks.lock_request import build_objections, rules_of
+from patchlock.locks.relock import Kept
+from patchlock.model import lockfile
+from patchlock.model.errors import MetadataMissingError, PolicyError
 
 BUILD = '[[build]]\nnames = ["{names}"]\nwhy = "x"\nsource = "tests"\n'
 NEEDS = b"alpha==9.0\ndelta\n"
@@ -56,10 +61,10 @@ def _hostile(kind: str, mark: Path) -> dict[str, str]:
 def test_no_build_code_runs_while_locking(world: World, tmp_path: Path, mark: Path, kind: str) -> None:
     offer(world, sdist(tmp_path / "sdists", "delta", "1.0", _hostile(kind, mark)))
     with pytest.raises(MetadataMissingError) as caught:
-        relocking.resolve(ask(world, NEEDS, tmp_path, _rules("delta")), Kept())
+        relock.resolve(ask(world, NEEDS, tmp_path, _rules("delta")), Kept())
     assert caught.value.what == "delta 1.0 says only by running setup.py or a build backend what is required"
     assert caught.value.where == "patches/mini/app.toml"
-    lock = relocking.resolve(ask(world, NEEDS, tmp_path, _rules("delta") + _metadata("delta")), Kept())
+    lock = relock.resolve(ask(world, NEEDS, tmp_path, _rules("delta") + _metadata("delta")), Kept())
     assert "delta" in {package.name for package in lock.packages}
     assert not mark.exists()
 
@@ -86,7 +91,7 @@ def test_tables_to_write_are_proposed_for_all_sdists_at_once(world: World, tmp_p
     )
     rules = _rules("delta", "eps")
     with pytest.raises(MetadataMissingError) as caught:
-        relocking.resolve(ask(world, NEEDS, tmp_path, rules), Kept())
+        relock.resolve(ask(world, NEEDS, tmp_path, rules), Kept())
     text = "\n".join(caught.value.evidence)
     found = {table["name"]: table for table in tomllib.loads(text)["metadata"]}
     assert found["delta"]["requires"] == ["beta>=1", "eps", 'gamma; python_version > "3" and extra == "x"']
@@ -94,7 +99,7 @@ def test_tables_to_write_are_proposed_for_all_sdists_at_once(world: World, tmp_p
     assert (found["eps"]["requires"], found["eps"]["source"]) == ([], "PyPI: eps 1.0 sdist, setup.py")
     offer(world, maker(world.wheels))
     pasted = rules + text.replace('["setuptools>=40.8.0", "wheel"]', '["maker"]')
-    lock = relocking.resolve(ask(world, b"alpha==9.0\ndelta[x]\n", tmp_path, pasted), Kept())
+    lock = relock.resolve(ask(world, b"alpha==9.0\ndelta[x]\n", tmp_path, pasted), Kept())
     assert [package.name for package in lock.packages] == ["alpha", "beta", "delta", "eps", "gamma"]
     assert not mark.exists()
 
@@ -203,11 +208,11 @@ def test_build_pins_that_are_not_the_locks_are_stale(
 
 def test_build_pins_go_when_nothing_is_built_any_more(built: World, tmp_path: Path) -> None:
     request = ask(built, b"alpha==9.0\ndelta\n", tmp_path, _rules("delta") + _metadata("delta", build='["maker"]'))
-    relocking.write(request, relocking.resolve(request, Kept()))
+    relock.write(request, relock.resolve(request, Kept()))
     request = ask(built, b"alpha==9.0\nbeta\n", tmp_path)
-    path, state = relocking.write(request, relocking.resolve(request, Kept()))
+    path, state = relock.write(request, relock.resolve(request, Kept()))
     assert (state, sorted(file.name for file in path.parent.iterdir())) == ("written", ["tiny.txt"])
-    assert gathering.build_objections(request, lockfile.parse(path.read_text(), "x")) == ()
+    assert build_objections(request, lockfile.parse(path.read_text(), "x")) == ()
 
 
 @pytest.mark.online
@@ -218,9 +223,9 @@ def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools
     monkeypatch.delenv("UV_DEFAULT_INDEX")
     needs, rules = b"docopt==0.6.2\nantlr4-python3-runtime==4.13.2\n", _rules("docopt", "antlr4-python3-runtime")
     with pytest.raises(MetadataMissingError) as caught:
-        relocking.resolve(ask(world, needs, tmp_path, rules), Kept())
+        relock.resolve(ask(world, needs, tmp_path, rules), Kept())
     request = ask(world, needs, tmp_path, rules + "\n".join(caught.value.evidence))
-    path, _ = relocking.write(request, relocking.resolve(request, Kept()))
+    path, _ = relock.write(request, relock.resolve(request, Kept()))
     assert 'build = ["setuptools>=61.2", "wheel"]' in caught.value.evidence
     pins = request.catalogue.build_path(path).read_text()
     assert re.search(
@@ -228,10 +233,8 @@ def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools
     )
     with (tmp_path / "held").open("w") as held:
         folder = tmp_path / "environment"
-        environments.create(folder, request.profile.python, lock=held.fileno())
-        builds = gathering.rules_of(request).source_builds
-        environments.sync(
-            folder, path, {}, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno()
-        )
+        venv.create(folder, request.profile.python, lock=held.fileno())
+        builds = rules_of(request).source_builds
+        venv.sync(folder, path, {}, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno())
     assert list(folder.glob("**/site-packages/docopt.py"))
     assert list(folder.glob("**/site-packages/antlr4/__init__.py"))

@@ -13,10 +13,11 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
-from patchlock import hosts, kept_choice, probes
-from patchlock.hosts import Device, Host, Node, Recording
-from patchlock.kept_choice import Kept
-from patchlock.platforms import platform_of
+from patchlock.hardware import probes, stored_choice
+from patchlock.hardware.stored_choice import StoredChoice
+from patchlock.model import hosts
+from patchlock.model.hosts import Device, Host, Node, Recording
+from patchlock.model.platforms import platform_of
 
 Face = Callable[..., Said]
 
@@ -306,17 +307,17 @@ def test_installed_app_keeps_its_profile_and_its_device(
 
 
 def test_launch_environment_has_the_device_unless_the_user_chose(tmp_path: Path) -> None:
-    kept_choice.write(tmp_path, Kept(device={"HIP_VISIBLE_DEVICES": "1"}, profiles=""))
-    assert kept_choice.variables(tmp_path, {}) == {"HIP_VISIBLE_DEVICES": "1"}
-    assert kept_choice.variables(tmp_path, {"ROCR_VISIBLE_DEVICES": ""}) == {}
-    kept_choice.write(tmp_path, Kept(device={}, profiles=""))
-    assert kept_choice.variables(tmp_path, {}) == {}
+    stored_choice.write(tmp_path, StoredChoice(device={"HIP_VISIBLE_DEVICES": "1"}, profiles=""))
+    assert stored_choice.variables(tmp_path, {}) == {"HIP_VISIBLE_DEVICES": "1"}
+    assert stored_choice.variables(tmp_path, {"ROCR_VISIBLE_DEVICES": ""}) == {}
+    stored_choice.write(tmp_path, StoredChoice(device={}, profiles=""))
+    assert stored_choice.variables(tmp_path, {}) == {}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"device": 5}', "\x00"])
 def test_damaged_choice_says_nothing(text: str, tmp_path: Path) -> None:
     (tmp_path / "choice.json").write_text(text, encoding="utf-8")
-    assert kept_choice.read(tmp_path) == Kept(device={}, profiles="")
+    assert stored_choice.read(tmp_path) == StoredChoice(device={}, profiles="")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal is POSIX's")

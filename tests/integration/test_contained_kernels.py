@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from patchlock import contained, process, proofs
-from patchlock.backends import TORCH_KERNELS
-from patchlock.contained import Task, Where
-from patchlock.proofs import Verdict
+from patchlock.core import process
+from patchlock.model import kernel_results
+from patchlock.model.backends import TORCH_KERNELS
+from patchlock.model.kernel_results import Verdict
+from patchlock.verify import _task_runner
+from patchlock.verify._task_runner import ProcessContext, Task
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the faults are signals")
 
@@ -27,13 +29,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/*/site-packages")
-    shutil.copy(ROOT / "tests" / "pretend_torch.py", packages / "torch.py")
+    shutil.copy(ROOT / "tests" / "support" / "pretend_torch.py", packages / "torch.py")
     return folder / "bin" / "python"
 
 
-def where(python: Path, folder: Path, faults: str = "") -> Where:
+def where(python: Path, folder: Path, faults: str = "") -> ProcessContext:
     variables = process.environment({"PRETEND_TORCH": faults})
-    return Where(python=python, options=("-I", "-X", "utf8"), folder=folder, variables=variables)
+    return ProcessContext(python=python, options=("-I", "-X", "utf8"), folder=folder, variables=variables)
 
 
 def task(kernel: str, *, seconds: float = 20, device: str = "cuda:0") -> Task:
@@ -44,7 +46,7 @@ def task(kernel: str, *, seconds: float = 20, device: str = "cuda:0") -> Task:
 def forks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test both ways: as on Linux, and as where nothing can be forked."""
     if request.param != "forked":
-        monkeypatch.setattr(contained, "CAN_FORK", False)
+        monkeypatch.setattr(_task_runner, "CAN_FORK", False)
     elif sys.platform != "linux":
         pytest.skip("only Linux forks")
     return str(request.param)
@@ -69,19 +71,21 @@ FAULTS = {
 def test_each_fault_is_told_as_what_it_is(python: Path, tmp_path: Path, forks: str) -> None:
     kernels = dict(zip(FAULTS, TORCH_KERNELS, strict=False))
     faults = ",".join(f"{kernel}={FAULTS[name][0]}" for name, kernel in kernels.items())
-    with contained.opened(where(python, tmp_path, faults), "torch") as workshop:
-        found = {name: proofs.judge(workshop.run(task(kernel)), "cuda:0") for name, kernel in kernels.items()}
+    with _task_runner.open_runner(where(python, tmp_path, faults), "torch") as workshop:
+        found = {
+            name: kernel_results.classify_exit(workshop.run(task(kernel)), "cuda:0") for name, kernel in kernels.items()
+        }
     assert {name: proof.verdict for name, proof in found.items()} == {name: row[1] for name, row in FAULTS.items()}
     assert [name for name, proof in found.items() if FAULTS[name][2] not in proof.detail] == []
 
 
 @pytest.mark.parametrize("fault", ["hang", "hang-deaf"])
 def test_a_hang_is_ended_and_told(python: Path, tmp_path: Path, forks: str, fault: str) -> None:
-    with contained.opened(where(python, tmp_path, f"stft={fault}"), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path, f"stft={fault}"), "torch") as workshop:
         started = time.monotonic()
-        proof = proofs.judge(workshop.run(task("stft", seconds=1.0)), "cuda:0")
+        proof = kernel_results.classify_exit(workshop.run(task("stft", seconds=1.0)), "cuda:0")
         taken = time.monotonic() - started
-        after = proofs.judge(workshop.run(task("bmm")), "cuda:0")
+        after = kernel_results.classify_exit(workshop.run(task("bmm")), "cuda:0")
     assert (proof.verdict, proof.detail) == (Verdict.HANGS, "no end within 1 seconds, in the stage “compute”")
     assert taken < 4
     assert after.verdict is Verdict.WORKS
@@ -91,12 +95,13 @@ def test_a_hang_is_ended_and_told(python: Path, tmp_path: Path, forks: str, faul
 def test_a_kernel_that_eats_memory_is_ended_before_the_machine_has_none(
     python: Path, tmp_path: Path, forks: str
 ) -> None:
-    with contained.opened(where(python, tmp_path, "stft=hoard"), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path, "stft=hoard"), "torch") as workshop:
         ended = workshop.run(task("stft"))
     assert (
-        proofs.judge(ended, "cuda:0").detail == "killed in the stage “compute” when it had more than 0.2 GB of memory"
+        kernel_results.classify_exit(ended, "cuda:0").detail
+        == "killed in the stage “compute” when it had more than 0.2 GB of memory"
     )
-    assert proofs.judge(ended, "cuda:0").verdict is Verdict.OUT_OF_MEMORY
+    assert kernel_results.classify_exit(ended, "cuda:0").verdict is Verdict.OUT_OF_MEMORY
     assert 200_000_000 < ended.peak < 1_000_000_000
 
 
@@ -114,9 +119,9 @@ def test_children_of_a_kernel_neither_delay_nor_outlive_it(python: Path, tmp_pat
     place = where(python, tmp_path, "stft=child,bmm=hang")
     mark = f"KERNEL_TEST={tmp_path}"
     place.variables["KERNEL_TEST"] = str(tmp_path)  # type: ignore[index]
-    with contained.opened(place, "torch") as workshop:
+    with _task_runner.open_runner(place, "torch") as workshop:
         started = time.monotonic()
-        proof = proofs.judge(workshop.run(task("stft")), "cuda:0")
+        proof = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
         assert time.monotonic() - started < 15
         workshop.run(task("bmm", seconds=0.5))
     assert proof.verdict is Verdict.WORKS
@@ -129,10 +134,10 @@ def test_children_of_a_kernel_neither_delay_nor_outlive_it(python: Path, tmp_pat
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_interrupted_patchlock_leaves_nothing_running(python: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from patchlock import contained, process\n"
-        "w = contained.Where(python=Path(sys.argv[1]), options=('-I',), folder=Path('.'), variables=process.environment())\n"
-        "t = contained.Task(name='stft', program='compute', arguments=('cuda:0', 'stft'), seconds=60, memory=1 << 30)\n"
-        "with contained.opened(w, 'torch') as shop: shop.run(t)\n"
+        "import sys; from pathlib import Path; from patchlock.verify import _task_runner; from patchlock.core import process\n"
+        "w = _task_runner.ProcessContext(python=Path(sys.argv[1]), options=('-I',), folder=Path('.'), variables=process.environment())\n"
+        "t = _task_runner.Task(name='stft', program='compute', arguments=('cuda:0', 'stft'), seconds=60, memory=1 << 30)\n"
+        "with _task_runner.open_runner(w, 'torch') as shop: shop.run(t)\n"
     )
     env = {
         **os.environ,
@@ -170,18 +175,18 @@ def test_a_library_that_cannot_be_imported_is_told(
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "e")], check=True)
     (packages,) = tmp_path.glob("e/lib/*/site-packages")
     (packages / "torch.py").write_text(text)
-    with contained.opened(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
-        proof = proofs.judge(workshop.run(task("stft")), "cuda:0")
+    with _task_runner.open_runner(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
+        proof = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
     assert proof.verdict is verdict
     assert detail in proof.detail
 
 
 def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: Path) -> None:
-    with contained.opened(where(python, tmp_path), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path), "torch") as workshop:
         found = workshop.run(task("devices", device="cuda")).found
     assert found is not None
     assert found["devices"] == [{"name": "Pretended GPU", "memory": 8 << 30, "arch": "sm_90"}]
-    with contained.opened(where(python, tmp_path, "no-card="), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path, "no-card="), "torch") as workshop:
         found = workshop.run(task("devices", device="cuda")).found
     assert found is not None
     assert (found["devices"], found["why"]) == ([], "Found no NVIDIA driver on your system.")
@@ -192,7 +197,7 @@ def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: P
 def test_what_torch_is_built_for_is_told(
     python: Path, tmp_path: Path, faults: str, built: list[str], about: str
 ) -> None:
-    with contained.opened(where(python, tmp_path, f"{faults},{about}"), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path, f"{faults},{about}"), "torch") as workshop:
         found = workshop.run(task("devices", device="cuda")).found
     assert found is not None
     assert found["built"] == built
@@ -203,7 +208,7 @@ def test_torch_directml_is_seen_beside_torch(tmp_path: Path) -> None:
     (packages,) = tmp_path.glob("e/lib/*/site-packages")
     (packages / "torch.py").write_text("__version__ = '2.4.1'\n")
     (packages / "torch_directml.py").write_text("def is_available(): return False\n")
-    with contained.opened(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
+    with _task_runner.open_runner(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
         found = workshop.run(task("devices", device="privateuseone")).found
     assert found is not None
     assert found["built"] == ["directml"]

@@ -11,16 +11,10 @@ import pytest
 from conftest import Patchlock
 from miniature import PROFILE, index, wheel
 
-from patchlock import distributions, wheels
-from patchlock.catalogue import Catalogue
-from patchlock.errors import (
-    DownloadError,
-    PatchError,
-    PatchlockError,
-    UnknownDistributionError,
-    UsageError,
-)
-from patchlock.model import OutcomeKind
+from patchlock.catalogue.reader import Catalogue
+from patchlock.distributions import wheel_patching, wheels
+from patchlock.model.errors import DownloadError, PatchError, PatchlockError, UnknownDistributionError, UsageError
+from patchlock.model.patch import OutcomeKind
 
 BROKEN = """\
 import heavy
@@ -100,9 +94,9 @@ class Place:
         assert old in text
         path.write_text(text.replace(old, new))
 
-    def patch(self, version: str = "1.0") -> distributions.Made:
+    def patch(self, version: str = "1.0") -> wheel_patching.WheelPatchResult:
         read = Catalogue(root=self.root).distribution("alpha")
-        return distributions.patch(read, self.root, self.wheels[version], sha256=None)
+        return wheel_patching.patch(read, self.root, self.wheels[version], sha256=None)
 
 
 @pytest.fixture
@@ -158,7 +152,7 @@ def test_cases_decide_what_became_of_it(
 def test_patched_wheel_has_the_patched_file(place: Place, tmp_path: Path) -> None:
     made = place.patch()
     assert made.packed is not None
-    written = distributions.write(made.packed, tmp_path / "new" / "folder")
+    written = wheel_patching.write(made.packed, tmp_path / "new" / "folder")
     again = wheels.read(written, made.packed.sha256)
     text = {str(path): data.decode() for path, data in again.contents().items()}
     assert text == {"alpha/__init__.py": "", "alpha/core.py": FIXED}
@@ -349,7 +343,7 @@ def test_index_must_have_the_file_that_the_catalogue_names(place: Place, tmp_pat
     place.edit(place.file, _sha256(place.wheels["1.0"]), "0" * 64)
     read = Catalogue(root=place.root).distribution("alpha")
     with pytest.raises(DownloadError) as caught:
-        distributions.obtain(read, read.wheels[0].version, tmp_path / "cache", tell=lambda *_: None)
+        wheel_patching.obtain(read, read.wheels[0].version, tmp_path / "cache", tell=lambda *_: None)
     assert caught.value.what == (
         "the index does not have alpha-1.0-py3-none-any.whl with the sha256 that the catalogue names"
     )
@@ -362,7 +356,7 @@ def test_several_wheels_of_a_version_must_be_named(
     monkeypatch.setenv("UV_DEFAULT_INDEX", index(tmp_path / "index-of-two", made))
     read = dataclasses.replace(Catalogue(root=place.root).distribution("alpha"), wheels=())
     with pytest.raises(DownloadError) as caught:
-        distributions.obtain(read, wheels.Version("1.0"), tmp_path / "cache", tell=lambda *_: None)
+        wheel_patching.obtain(read, wheels.Version("1.0"), tmp_path / "cache", tell=lambda *_: None)
     assert caught.value.what == "the index has 2 wheels of alpha 1.0, and one must be named"
     assert caught.value.evidence == ("alpha-1.0-py3-none-any.whl", "alpha-1.0-py3-none-win_amd64.whl")
 
@@ -371,14 +365,14 @@ def test_check_tells_of_every_known_wheel(place: Place, tmp_path: Path) -> None:
     place.edit(place.cases, "core.told(True)", "core.told(True) + 'x' * (not hasattr(core, 'FIXED'))")
     read = Catalogue(root=place.root).distribution("alpha")
     told: list[str] = []
-    results = distributions.check(read, place.root, tmp_path / "cache", told.append)
+    results = wheel_patching.check(read, place.root, tmp_path / "cache", told.append)
     names = [place.wheels[version].name for version in ("1.0", "1.8")]
     assert [result.filename for result in results] == told == names
     assert all(isinstance(result.problem, PatchError) and result.made is None for result in results)
     place.cases.write_text(CASES)
     kept = tmp_path / "cache" / "wheels" / _sha256(place.wheels["1.8"])[:16] / names[1]
     kept.write_bytes(b"damaged")
-    fresh = distributions.check(read, place.root, tmp_path / "cache", told.append)
+    fresh = wheel_patching.check(read, place.root, tmp_path / "cache", told.append)
     assert fresh[0].made is not None
     assert fresh[0].made.kind is OutcomeKind.NEEDED
     assert fresh[1].made is not None

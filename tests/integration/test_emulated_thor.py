@@ -26,7 +26,7 @@ import pytest
 from conftest import ROOT
 from upstream_trees import patched, write
 
-from patchlock import uv
+from patchlock.core import uv
 
 pytestmark = [pytest.mark.aarch64, pytest.mark.online, pytest.mark.upstream]
 
@@ -55,7 +55,7 @@ def inside() -> Iterator[Path]:
     for part in ("profiles", "patches", "lockfiles"):
         shutil.copytree(ROOT / part, folder / "catalogue" / part)
     shutil.copytree(ROOT / "installer" / "patchlock", folder / "installer" / "patchlock")
-    shutil.copy(ROOT / "tests" / "emulated_install.py", folder)
+    shutil.copy(ROOT / "tests" / "support" / "emulated_install.py", folder)
     write(folder / "home" / f"{APP}@{PROFILE}" / "source", tree)
     yield folder
     shutil.rmtree(folder)

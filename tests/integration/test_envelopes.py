@@ -17,7 +17,7 @@ from miniature import APP, World, this_platform
 from test_authoring_commands import case
 from test_new_app import URL, git, upstream
 
-from patchlock.cli.commands import patchlock as every_command
+from patchlock.cli._commands import patchlock as every_command
 
 Face = Callable[..., Said]
 Words = tuple[str, ...]

@@ -9,7 +9,7 @@ import pytest
 from conftest import Patchlock
 from miniature import World, index, wheel
 
-from patchlock import catalogue
+from patchlock.catalogue import reader
 
 LATER = (
     "lock with `--as-of now` (`--as-of none` where the index has no upload times), or give what has to be newer a "
@@ -118,7 +118,7 @@ def test_stacked_conflicts_are_explained_and_what_is_shown_resolves(
     for number, tried in enumerate(found["sets"]):  # type: ignore[arg-type,var-annotated]
         file = tmp_path / f"{number}.toml"
         file.write_text(tried["toml"], encoding="utf-8")
-        assert len(catalogue.patch_file(file)) == len(tried["changes"])
+        assert len(reader.patch_file(file)) == len(tried["changes"])
         world.app.write_text(f"{before}\n{tried['toml']}")
         done = patchlock("lock", "mini", "--explain", "0")
         assert done.returncode == 0, done.stdout

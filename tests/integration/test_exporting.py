@@ -17,9 +17,9 @@ from cyclonedx.validation.json import JsonStrictValidator
 from miniature import World
 from packaging.pylock import Pylock
 
-from patchlock.lockfile import parse
-from patchlock.platforms import platform_of
-from patchlock.probes import probe
+from patchlock.hardware.probes import probe
+from patchlock.model.lockfile import parse
+from patchlock.model.platforms import platform_of
 
 Face = Callable[..., Said]
 HERE = platform_of(probe())

@@ -13,7 +13,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import fidelity
 
-from patchlock.sources import encode
+from patchlock.model.text_files import encode
 
 FILES = {
     "requirements.txt": "# c\r\nnumpy >= 1 ; os_name=='nt'  # why\r\ntorch>=2.1+cu118\r\n-r other.txt\r\nb @ https://h/b.zip\r\n",

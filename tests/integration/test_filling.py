@@ -18,10 +18,14 @@ from depot import Depot
 from miniature import World, this_platform
 from packaging.version import Version
 
-from patchlock import disk_room, download, environments, filling, housekeeping, meanwhile, uv, wheelhouse
-from patchlock.catalogue import Catalogue
-from patchlock.disk_room import FileSystem
-from patchlock.errors import (
+from patchlock.catalogue.reader import Catalogue
+from patchlock.core import disk_space, download, uv
+from patchlock.core.disk_space import FileSystem
+from patchlock.distributions import wheelhouse
+from patchlock.environments import cache_pruning, venv
+from patchlock.environments import fill as environments_fill
+from patchlock.locks.lock_request import Request, read_lock
+from patchlock.model.errors import (
     CommandFailedError,
     DiskFullError,
     DownloadError,
@@ -30,8 +34,8 @@ from patchlock.errors import (
     NetworkError,
     PatchlockError,
 )
-from patchlock.gathering import Request, read_lock
-from patchlock.identities import Sha256
+from patchlock.model.identities import Sha256
+from patchlock.operations import _install_concurrency
 
 ALPHA, BETA, GAMMA = (f"{name}-py3-none-any.whl" for name in ("alpha-1.0", "beta-1.5", "gamma-2.0"))
 
@@ -64,7 +68,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make an empty environment once; tests take copies."""
     folder = tmp_path_factory.mktemp("empty") / "environment"
     with folder.with_suffix(".held").open("w") as held:
-        environments.create(folder, Version(miniature.PYTHON), lock=held.fileno())
+        venv.create(folder, Version(miniature.PYTHON), lock=held.fileno())
     return folder
 
 
@@ -87,7 +91,7 @@ def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
         told = Told()
         shutil.copytree(empty, folder, symlinks=True)
         with (tmp_path / "held").open("w") as held:
-            filled = filling.fill(request, lock, folder, told, held.fileno())
+            filled = environments_fill.fill(request, lock, folder, told, held.fileno())
             filled.mend(filled.settle())
         names = {path.name.partition("-")[0] for path in folder.glob("**/*.dist-info")}
         assert names == {"alpha", "beta", "gamma"}
@@ -132,7 +136,7 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "another-uv"))
     fill()
     assert depot.asked == []
-    assert wheelhouse.unneeded(tmp_path / "cache", housekeeping.needed(tmp_path / "installed")) == ()
+    assert wheelhouse.unneeded(tmp_path / "cache", cache_pruning.needed(tmp_path / "installed")) == ()
 
 
 def test_a_lock_that_is_changed_after_it_was_read_is_not_installed(locked: World, fill: Fill, tmp_path: Path) -> None:
@@ -299,7 +303,7 @@ def test_edit_in_another_environment_does_not_come_through_uvs_cache(
     assert note == (
         "uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
         "unpacked afresh: beta; "
-        f"`{uv.clean('beta')}` keeps them from coming back"
+        f"`{uv.cache_clean_command('beta')}` keeps them from coming back"
     )
     (fresh,) = {*(tmp_path / "installed").glob("**/site-packages/beta.py")} - {edited}
     assert (fresh.read_text(), edited.read_text()) == ('__version__ = "1.5"\n', text)
@@ -357,7 +361,7 @@ def test_index_that_lost_a_file_is_told(depot: Depot, fill: Fill) -> None:
 
 
 def _free(monkeypatch: pytest.MonkeyPatch, look: Callable[[Path], FileSystem]) -> None:
-    monkeypatch.setattr(disk_room, "look", look)
+    monkeypatch.setattr(disk_space, "look", look)
 
 
 def test_nothing_is_fetched_without_room(
@@ -395,7 +399,7 @@ def test_environment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     with (
         (tmp_path / "held").open("w") as held,
         pytest.raises(PatchlockError),
-        meanwhile.creating(place, str(tmp_path / "no-python"), held.fileno()) as created,
+        _install_concurrency.create_in_background(place, str(tmp_path / "no-python"), held.fileno()) as created,
     ):
         assert created() is not None  # uv has a cache all the same
     assert not place.parent.exists()

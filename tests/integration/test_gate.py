@@ -12,11 +12,12 @@ import pytest
 from conftest import Patchlock
 from miniature import World, lock_here
 
-from patchlock import environments, whole_files
-from patchlock import gate as the_gate
-from patchlock.kernels import gate
+from patchlock.core import atomic_files
+from patchlock.environments import gate as the_gate
+from patchlock.environments import venv
+from patchlock.environments._children import gate
 
-VERSION = environments.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
+VERSION = venv.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
 SAYS = "patchlock: not installed at run time: {}: what is installed is what the lock says; to change it, run `patchlock lock mini --profile tiny` and `patchlock install mini --profile tiny`\n"
 
 
@@ -25,7 +26,7 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a real environment with its gate; a folder whose name needs quoting."""
     folder = tmp_path_factory.mktemp("home of it's") / "mini@tiny" / "environments" / "one"
     held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
-    environments.create(folder, VERSION, lock=held)
+    venv.create(folder, VERSION, lock=held)
     os.close(held)
     return folder
 
@@ -33,7 +34,7 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def env(generation: Path) -> dict[str, str]:
     """Name the variables of a launched app."""
-    return environments.launch_environment(generation, {}, {})
+    return venv.launch_variables(generation, {}, {})
 
 
 def run(env: dict[str, str], *argv: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +51,7 @@ def test_gate_is_compiled_in_the_environment_wherever_bytecode_goes(
     kept = next(generation.glob("lib/python*/site-packages")) / "__pycache__"
     shutil.rmtree(kept)
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "elsewhere"))
-    the_gate.put(generation, environments.interpreter(generation))
+    the_gate.install_gate(generation, venv.interpreter(generation))
     assert {path.name.partition(".")[0] for path in kept.iterdir()} == {"_patchlock_gate", "_patchlock_preload"}
     assert not (tmp_path / "elsewhere").exists()
 
@@ -129,7 +130,7 @@ def test_a_pip_that_is_installed_lists_and_does_not_install(env: dict[str, str],
     try:
         done = python(env, "from pip._internal.cli.main import main\nprint(main(['list']), main(['install', 'x']))")
     finally:
-        whole_files.remove_tree(packages / "pip")
+        atomic_files.remove_tree(packages / "pip")
     assert (done.stdout, done.stderr) == ("real ['list']\n5 0\n", SAYS.format("pip install x"))
 
 
@@ -160,7 +161,7 @@ def test_an_installed_app_is_gated_when_it_runs_and_when_it_is_checked(
 
 def test_the_gate_does_not_reach_our_own_programs(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATCHLOCK_GATE", env["PATCHLOCK_GATE"])
-    assert "PATCHLOCK_GATE" not in environments.process.environment()
+    assert "PATCHLOCK_GATE" not in venv.process.environment()
 
 
 STARTED = [

@@ -12,8 +12,8 @@ import pytest
 from conftest import Patchlock, Said
 from miniature import World, this_platform
 
-from patchlock import wheelhouse
-from patchlock.identities import Sha256
+from patchlock.distributions import wheelhouse
+from patchlock.model.identities import Sha256
 
 Face = Callable[..., Said]
 EDITION = b'print("computed on", DEVICE)'

@@ -15,7 +15,7 @@ from miniature import World
 from sdists import ask, maker, offer
 
 from patchlock import cli
-from patchlock.catalogue import Catalogue
+from patchlock.catalogue.reader import Catalogue
 
 pytestmark = [needs_compiler, pytest.mark.skipif(sys.platform == "win32", reason="it calls cc")]
 

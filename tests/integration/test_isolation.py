@@ -12,10 +12,12 @@ from pathlib import Path
 import miniature
 import pytest
 
-from patchlock import checks, constraints, environments, uv
-from patchlock.checks import CheckResult, Place
+from patchlock.core import uv
+from patchlock.environments import venv
+from patchlock.verify import checks
+from patchlock.verify.checks import CheckContext, CheckResult
 
-VERSION = environments.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
+VERSION = venv.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +25,10 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make an environment with alpha 1.0, in a folder whose name needs quoting."""
     folder = tmp_path_factory.mktemp("home of it's") / "mini@tiny" / "environments" / "one"
     held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
-    environments.create(folder, str(VERSION), lock=held)
+    venv.create(folder, str(VERSION), lock=held)
     os.close(held)
     wheel = miniature.wheel(tmp_path_factory.mktemp("wheels"), "alpha", "1.0")
-    python = str(environments.interpreter(folder))
+    python = str(venv.interpreter(folder))
     command = [str(uv.find()), "pip", "install", "-q", "--offline", "--no-index", "--python", python, str(wheel)]
     subprocess.run(command, check=True)
     return folder
@@ -41,9 +43,9 @@ def app(tmp_path: Path) -> Path:
     return folder
 
 
-def place(generation: Path, app: Path) -> Place:
+def place(generation: Path, app: Path) -> CheckContext:
     """Say where the app runs, with what the environment of this process has now."""
-    return Place(environment=generation, folder=app, variables=environments.launch_environment(generation, {}, {}))
+    return CheckContext(environment=generation, folder=app, variables=venv.launch_variables(generation, {}, {}))
 
 
 def proved(generation: Path, app: Path) -> CheckResult:
@@ -123,7 +125,7 @@ def test_startup_module_is_whose_folder_it_is_in(generation: Path, app: Path, tm
 
 
 @pytest.fixture
-def hostile(generation: Path, app: Path, elsewhere: Path, tmp_path: Path) -> dict[str, Place]:
+def hostile(generation: Path, app: Path, elsewhere: Path, tmp_path: Path) -> dict[str, CheckContext]:
     """Give places where the launch let something through, each in one way."""
     usual = place(generation, app)
     base = _user_site(tmp_path / "base")
@@ -153,7 +155,7 @@ SEEN = [
 
 @pytest.mark.parametrize(("how", "said"), SEEN)
 def test_what_gets_through_is_named(
-    hostile: dict[str, Place], monkeypatch: pytest.MonkeyPatch, how: str, said: tuple[str, ...]
+    hostile: dict[str, CheckContext], monkeypatch: pytest.MonkeyPatch, how: str, said: tuple[str, ...]
 ) -> None:
     for name, value in hostile[how].variables.items():  # as if the user had set them: not ours
         monkeypatch.setenv(name, value)
@@ -196,15 +198,15 @@ def test_libraries_that_the_user_preloads_are_named(
 
 
 def _locked(generation: Path, *lines: str) -> dict[str, str]:
-    (generation / constraints.FILE).write_text("".join(f"{line}\n" for line in lines))
-    return environments.launch_environment(generation, {}, {})
+    (generation / venv.FILE).write_text("".join(f"{line}\n" for line in lines))
+    return venv.launch_variables(generation, {}, {})
 
 
 def test_uv_by_its_full_path_cannot_change_what_is_locked(generation: Path, tmp_path: Path) -> None:
     env = _locked(generation, "alpha==1.0")
     miniature.wheel(tmp_path / "wheels", "alpha", "2.0")
     command = [str(uv.find()), "pip", "install", "--no-index", "--find-links", str(tmp_path / "wheels")]
-    python = str(environments.interpreter(generation))
+    python = str(venv.interpreter(generation))
     done = subprocess.run(
         [*command, "--python", python, "alpha==2.0"], env=env, capture_output=True, text=True, check=False
     )
@@ -217,7 +219,7 @@ def test_pip_by_its_full_path_cannot_change_what_is_locked(generation: Path, tmp
     other = tmp_path / "other"
     subprocess.run([str(uv.find()), "venv", "-q", "--seed", "--python", str(VERSION), str(other)], check=True)
     env = _locked(generation, "alpha==1.0", "six==1.16.0")
-    python = str(environments.interpreter(generation))
+    python = str(venv.interpreter(generation))
     before = sorted(path.name for path in next(generation.glob("lib/python*/site-packages")).iterdir())
     pip = [str(other / "bin" / "pip"), "--python", python, "install", "six==1.17.0"]
     done = subprocess.run(pip, env=env, capture_output=True, text=True, check=False)

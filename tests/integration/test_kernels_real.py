@@ -13,30 +13,36 @@ from pathlib import Path
 import pytest
 import uv
 
-from patchlock import contained, process, proofs
-from patchlock.backends import BACK_ENDS, ONNX_KERNELS, TORCH_KERNELS
-from patchlock.contained import Task, Where
-from patchlock.proofs import Ended, Proof, Verdict
+from patchlock.core import process
+from patchlock.model import kernel_results
+from patchlock.model.backends import BACK_ENDS, ONNX_KERNELS, TORCH_KERNELS
+from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict
+from patchlock.verify import _task_runner
+from patchlock.verify._task_runner import ProcessContext, Task
 
 TORCH = os.environ.get("PATCHLOCK_TORCH", "")
 needs_torch = pytest.mark.skipif(not TORCH, reason="PATCHLOCK_TORCH names no Python with torch")
 
 
-def where(python: Path, folder: Path) -> Where:
-    return Where(python=python, options=("-I", "-X", "utf8"), folder=folder, variables=process.environment())
+def where(python: Path, folder: Path) -> ProcessContext:
+    return ProcessContext(python=python, options=("-I", "-X", "utf8"), folder=folder, variables=process.environment())
 
 
-def run(python: Path, folder: Path, device: str, kernels: tuple[str, ...], program: str = "compute") -> list[Ended]:
+def run(
+    python: Path, folder: Path, device: str, kernels: tuple[str, ...], program: str = "compute"
+) -> list[KernelExit]:
     module = {"compute": "torch", "onnx_session": "onnxruntime"}[program]
-    with contained.opened(where(python, folder), module) as workshop:
+    with _task_runner.open_runner(where(python, folder), module) as workshop:
         return [
             workshop.run(Task(name=kernel, program=program, arguments=(device, kernel), seconds=120, memory=4 << 30))
             for kernel in kernels
         ]
 
 
-def judged(python: Path, folder: Path, device: str, kernels: tuple[str, ...], program: str = "compute") -> list[Proof]:
-    return [proofs.judge(ended, device) for ended in run(python, folder, device, kernels, program)]
+def judged(
+    python: Path, folder: Path, device: str, kernels: tuple[str, ...], program: str = "compute"
+) -> list[KernelResult]:
+    return [kernel_results.classify_exit(ended, device) for ended in run(python, folder, device, kernels, program)]
 
 
 def patched(folder: Path, python: str, text: str) -> Path:
@@ -106,9 +112,9 @@ PUT_IN = {
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is watched on Linux only")
 def test_faults_in_the_real_torch_are_told(tmp_path: Path) -> None:
     python = patched(tmp_path / "e", TORCH, FAULTS)
-    with contained.opened(where(python, tmp_path), "torch") as workshop:
+    with _task_runner.open_runner(where(python, tmp_path), "torch") as workshop:
         found = {
-            name: proofs.judge(
+            name: kernel_results.classify_exit(
                 workshop.run(Task(name=name, program="compute", arguments=("cpu", name), seconds=8, memory=10**9)),
                 "cpu",
             )

@@ -18,7 +18,7 @@ import pytest
 from conftest import Patchlock
 from miniature import World, this_platform
 
-from patchlock import launch_scripts
+from patchlock.model import launchers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
@@ -71,7 +71,7 @@ def test_killed_install_is_completed_by_the_next(
         _assert_honest(tmp_path / "installed")
         folder = tmp_path / "installed" / "mini@tiny"
         assert [path.name for path in (folder / "environments").iterdir()] == [(folder / "current").read_text().strip()]
-        others = {path.name for path in folder.iterdir()} - set(launch_scripts.names("mini", "tiny"))
+        others = {path.name for path in folder.iterdir()} - set(launchers.names("mini", "tiny"))
         assert others - {"choice.json"} == {"current", "environments", "lock", "source"}
         assert patchlock("run", "mini").stdout == "computed on cpu\n"
         shutil.rmtree(tmp_path / "installed")

@@ -11,9 +11,9 @@ import pytest
 from conftest import ROOT, Patchlock
 from miniature import World, index, wheel
 
-from patchlock import questions
-from patchlock.cli.lock_again import Again
-from patchlock.cli.lock_table import Line
+from patchlock.cli._lock_table import Line
+from patchlock.cli._repeated_lock import RepeatedLock
+from patchlock.locks import resolver_cache
 
 PAIR = ("lock", "mini", "--profile", "tiny", "--platform", "linux-x86_64")
 REMEMBERED = 4711
@@ -104,9 +104,9 @@ def test_change_while_uv_is_waited_for_is_looked_at(
     assert memory.is_file()
     found = []
     for change in (lambda: None, lambda: _append(world.profile)):
-        ahead = questions.Ahead(tmp_path / "cache")
+        ahead = resolver_cache.ResolverPrefetch(tmp_path / "cache")
         with ahead.asked_again(["mini"], "tiny", "linux-x86_64"):
-            again = Again(PAIR, world.catalogue, ahead, as_json=True)
+            again = RepeatedLock(PAIR, world.catalogue, ahead, as_json=True)
             change()
             found.append(again.answer())
     assert found == [0, None]
@@ -139,7 +139,7 @@ def test_what_was_written_or_told_is_not_remembered(
 ) -> None:
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path))
     good = Line(pair="a × b", file="f", state="unchanged", detail="", packages=1)
-    again = Again(PAIR, world.catalogue, questions.Ahead(tmp_path), as_json=True)
+    again = RepeatedLock(PAIR, world.catalogue, resolver_cache.ResolverPrefetch(tmp_path), as_json=True)
     again.remember([good, line])
     assert again.answer() is None
     again.remember([good])

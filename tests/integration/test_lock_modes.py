@@ -18,13 +18,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from patchlock import cross_check, lockfile
-from patchlock.catalogue import Catalogue
-from patchlock.cross_check import Disagreement, Found
-from patchlock.lock_rules import Constraint, Exclusion, LockRules
-from patchlock.places import Origin
-from patchlock.platforms import PLATFORMS, platform_of
-from patchlock.probes import probe
+from patchlock.catalogue.reader import Catalogue
+from patchlock.hardware.probes import probe
+from patchlock.model import lockfile
+from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
+from patchlock.model.origins import Origin
+from patchlock.model.platforms import PLATFORMS, platform_of
+from patchlock.operations import cross_check
+from patchlock.operations.cross_check import Disagreement, ResolvedDistribution
 
 Face = Callable[..., Said]
 HERE = platform_of(probe())
@@ -180,29 +181,36 @@ def test_question_that_pip_cannot_be_asked_is_named() -> None:
     override = Constraint(requirement=Requirement("numpy<2"), **rule)  # type: ignore[arg-type]
     exclusion = Exclusion(name=canonicalize_name("deepspeed"), **rule)  # type: ignore[arg-type]
     order = SimpleNamespace(rules=dataclasses.replace(LockRules(), overrides=(override,), exclusions=(exclusion,)))
-    assert cross_check.no_counterpart(order) == "pip has nothing like [[override]] numpy, [[exclude]] deepspeed"  # type: ignore[arg-type]
-    assert cross_check.no_counterpart(SimpleNamespace(rules=LockRules())) == ""  # type: ignore[arg-type]
+    assert cross_check.reason_no_counterpart(order) == "pip has nothing like [[override]] numpy, [[exclude]] deepspeed"  # type: ignore[arg-type]
+    assert cross_check.reason_no_counterpart(SimpleNamespace(rules=LockRules())) == ""  # type: ignore[arg-type]
 
 
 def test_pip_is_asked_about_this_machine_and_this_python_only() -> None:
     profile = Catalogue(root=ROOT).profile("cpu")
     other = "windows-amd64" if HERE.os != "windows" else "linux-x86_64"
     here = dataclasses.replace(profile, python=Version(f"{sys.version_info.major}.{sys.version_info.minor}"))
-    assert cross_check.not_native(HERE, here, probe()) == ""
-    assert cross_check.not_native(PLATFORMS[other], here, probe()).endswith(f"the machine it runs on, {HERE.name}")
+    assert cross_check.reason_not_native(HERE, here, probe()) == ""
+    assert cross_check.reason_not_native(PLATFORMS[other], here, probe()).endswith(
+        f"the machine it runs on, {HERE.name}"
+    )
     later = dataclasses.replace(profile, python=Version("3.99"))
-    assert cross_check.not_native(HERE, later, probe()).endswith("; run patchlock with 3.99")
+    assert cross_check.reason_not_native(HERE, later, probe()).endswith("; run patchlock with 3.99")
 
 
 def test_disagreements_name_versions_and_files() -> None:
     text = (ROOT / "lockfiles" / "demo" / "cpu.linux-x86_64.txt").read_text(encoding="utf-8")
     lock = lockfile.parse(text, "demo")
-    same = {package.name: Found(version=package.version, sha256=package.sha256) for package in lock.packages}
+    same = {
+        package.name: ResolvedDistribution(version=package.version, sha256=package.sha256) for package in lock.packages
+    }
     assert cross_check.disagreements(lock, same) == ()
     first, second, third = lock.packages[:3]
     other = {name: found for name, found in same.items() if name != first.name}
-    other[second.name] = Found(version=second.version, sha256="f" * 64)
-    other |= {third.name: Found(version=lock.packages[0].version), "zzz": Found(version=first.version)}  # type: ignore[dict-item]
+    other[second.name] = ResolvedDistribution(version=second.version, sha256="f" * 64)
+    other |= {
+        third.name: ResolvedDistribution(version=lock.packages[0].version),
+        "zzz": ResolvedDistribution(version=first.version),
+    }  # type: ignore[dict-item]
     assert cross_check.disagreements(lock, other) == (
         Disagreement(name=first.name, locked=str(first.version), other=""),
         Disagreement(

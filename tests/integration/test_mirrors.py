@@ -14,10 +14,12 @@ from miniature import World, wheel
 from packaging.version import Version
 from sdists import ask, made, maker, offer, sdist
 
-from patchlock import download, indexes, relocking
-from patchlock.errors import HashMismatchError, NetworkError
-from patchlock.gathering import Request
-from patchlock.relocking import Kept
+from patchlock.core import download
+from patchlock.distributions import file_locations
+from patchlock.locks import relock
+from patchlock.locks.lock_request import Request
+from patchlock.locks.relock import Kept
+from patchlock.model.errors import HashMismatchError, NetworkError
 
 NEEDS = b"alpha==9.0\nbeta\ndelta\n"
 RULES = """\
@@ -43,7 +45,7 @@ def asked(world: World, tmp_path: Path) -> Request:
 
 
 def _written(request: Request) -> dict[str, bytes]:
-    relocking.write(request, relocking.resolve(request, Kept()))
+    relock.write(request, relock.resolve(request, Kept()))
     folder = request.catalogue.root / "lockfiles" / "mini"
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -78,9 +80,9 @@ def test_wheels_that_nobody_could_look_into_are_told_once(
     )
     with serving(pages, world.wheels, prefix="/pypi") as address:
         _served(world, monkeypatch, address, tmp_path / "cold")
-        online = relocking.resolve(asked, Kept())
+        online = relock.resolve(asked, Kept())
         monkeypatch.setenv("UV_OFFLINE", "1")
-        offline = relocking.resolve(asked, Kept())
+        offline = relock.resolve(asked, Kept())
     assert online.notices == (clause.format("127.0.0.1: the server gives no parts of files"),)
     assert offline.notices == (clause.format("the network is switched off"),)
 
@@ -113,7 +115,7 @@ def test_password_that_is_wrong_is_said_without_it(
     with serving(pages, world.wheels, prefix="/pypi", user="anna", password="s3cret") as address:
         _served(world, monkeypatch, address.replace("s3cret", "gu3ss"), tmp_path / "cold")
         with pytest.raises(NetworkError) as caught:
-            relocking.resolve(asked, Kept())
+            relock.resolve(asked, Kept())
     assert caught.value.what == "the package index lets nobody in (401 Unauthorized)"
     assert "gu3ss" not in str(caught.value)
 
@@ -159,7 +161,7 @@ def test_file_that_is_not_the_promised_one_is_not_installed(
         line = f"zeta @ {address.replace('/simple', '/files/zeta-3.0-py3-none-any.whl')}"
         request = ask(world, f"alpha==9.0\nbeta\n{line} --hash=sha256:{'ab' * 32}\n".encode(), tmp_path)
         with pytest.raises(HashMismatchError) as caught:
-            relocking.resolve(request, Kept())
+            relock.resolve(request, Kept())
         assert caught.value.what == "zeta-3.0-py3-none-any.whl is not the file that the requirements name"
         _written(ask(world, f"alpha==9.0\nbeta\n{line}#sha256={'ab' * 32}\n".encode(), tmp_path))
         done = patchlock("install", "mini")
@@ -178,9 +180,9 @@ def test_archive_of_a_commit_is_a_source_build(
         needs = f"alpha==9.0\nbeta\neta @ {url}#sha256={digest}\n".encode()
         rules = RULES.replace("delta", "eta")
         with pytest.raises(Exception, match="is no wheel, and eta may not be built"):
-            relocking.resolve(ask(world, needs, tmp_path), Kept())
+            relock.resolve(ask(world, needs, tmp_path), Kept())
         with pytest.raises(Exception, match="eta says only by running") as caught:
-            relocking.resolve(ask(world, needs, tmp_path, rules.partition("[[metadata]]")[0]), Kept())
+            relock.resolve(ask(world, needs, tmp_path, rules.partition("[[metadata]]")[0]), Kept())
         assert 'version = "2.0"' in caught.value.evidence
         request = ask(world, needs, tmp_path, rules.replace('"1.0"', '"2.0"'))
         text = _written(request)["tiny.txt"].decode()
@@ -196,7 +198,7 @@ def test_sdist_comes_with_the_password_of_the_index(
     pages = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     with serving(pages, world.wheels, prefix="/pypi", user="anna", password="s3cret") as address:
         _served(world, monkeypatch, address, tmp_path / "cold")
-        found = indexes.sdist("delta", Version("1.0"))
+        found = file_locations.sdist("delta", Version("1.0"))
         assert urlsplit(found.url).password == "s3cret"
         path = download.fetch(found.url, tmp_path / "delta.tar.gz", sha256=found.sha256)
     assert path.read_bytes() == (world.wheels / "delta-1.0.tar.gz").read_bytes()

@@ -17,8 +17,8 @@ import miniature
 import pytest
 from conftest import ROOT, Said
 
+from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
-from patchlock.proposals.diseases import CALLS
 
 Face = Callable[..., Said]
 URL = "https://github.com/somebody/Mini.Voice"

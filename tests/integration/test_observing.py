@@ -14,25 +14,26 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from patchlock import host_words, hosts, probes
-from patchlock.hosts import Host
+from patchlock.hardware import probes
+from patchlock.model import host_vocabulary, hosts
+from patchlock.model.hosts import Host
 
 INSTALLER = ROOT / "installer"
 EMULATED = Path(os.environ.get("PATCHLOCK_AARCH64", ""))
 CODE = (
-    "import json; from patchlock import hosts, probes; "
+    "import json; from patchlock.model import hosts; from patchlock.hardware import probes; "
     "print(json.dumps(hosts.to_json(hosts.Recording(host=probes.probe()))))"
 )
 
 ANSWER = """
 import json, os, sys
 from pathlib import Path
-from patchlock import looking, pretended, probes
-from patchlock.hosts import Recording
+from patchlock.hardware import report, recorded, probes
+from patchlock.model.hosts import Recording
 took = []
 for _ in range(7):
     begun = sum(os.times()[:4])
-    look = looking.look(Path(sys.argv[1]), pretended.Observed(recording=Recording(host=probes.probe(Path(sys.argv[1])))))
+    look = report.look(Path(sys.argv[1]), recorded.Observed(recording=Recording(host=probes.probe(Path(sys.argv[1])))))
     took.append(sum(os.times()[:4]) - begun)
     chosen = look.choice.chosen.profile.name if look.choice else look.refusal
 slow = {"click", "packaging", "hashlib", "tempfile"} & set(sys.modules)
@@ -44,7 +45,7 @@ the emulator runs several times slower where others run beside it."""
 
 def _host(output: str) -> Host:
     host = hosts.from_json(json.loads(output), "here").host
-    assert host_words.strangers(host) == []
+    assert host_vocabulary.unknown_names(host) == []
     return host
 
 

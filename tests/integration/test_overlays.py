@@ -18,7 +18,7 @@ from loopback import LoopbackIndex
 from miniature import World
 from standins import Standins
 
-from patchlock.platforms import PLATFORMS
+from patchlock.model.platforms import PLATFORMS
 
 LINUX = next((name for name in PLATFORMS if os.name == "posix" and name == f"linux-{os.uname().machine}"), "")
 pytestmark = pytest.mark.skipif(not LINUX, reason="the stand-ins are built for Linux")

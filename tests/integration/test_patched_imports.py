@@ -40,7 +40,7 @@ def test_patched_tree_imports_all_that_a_machine_with_deepspeed_could(tmp_path: 
 
 
 def _import_all(tree: Path, deepspeed: str) -> dict[str, Any]:
-    command = [sys.executable, "-I", "-B", str(ROOT / "tests" / "importing.py"), str(tree), deepspeed]
+    command = [sys.executable, "-I", "-B", str(ROOT / "tests" / "support" / "importing.py"), str(tree), deepspeed]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

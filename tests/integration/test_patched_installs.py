@@ -15,11 +15,13 @@ from conftest import Patchlock, Said
 from miniature import World, index, wheel
 from patched_alpha import RULE, alpha_of, declare, edit, lock_file, lock_of, platform_name, sha256_of
 
-from patchlock import lockfile, patched_wheels, platforms, wheelhouse
-from patchlock.catalogue import Catalogue
-from patchlock.errors import DownloadError, LockStaleError
-from patchlock.gathering import Request
-from patchlock.identities import Sha256
+from patchlock.catalogue.reader import Catalogue
+from patchlock.distributions import wheelhouse
+from patchlock.locks import patched_distributions
+from patchlock.locks.lock_request import Request
+from patchlock.model import lockfile, platforms
+from patchlock.model.errors import DownloadError, LockStaleError
+from patchlock.model.identities import Sha256
 
 Face = Callable[..., Said]
 
@@ -58,7 +60,7 @@ def _provide(world: World) -> Path:
     said: list[str] = []
     before = wheelhouse.find(_request(world).cache, alpha_of(world).sha256)
     is_there = before is not None and sha256_of(before) == alpha_of(world).sha256
-    (made,) = patched_wheels.provide(_request(world), lock_of(world), said.append).values()
+    (made,) = patched_distributions.provide(_request(world), lock_of(world), said.append).values()
     assert said == ([] if is_there else ["Building alpha==1.0", "Built alpha==1.0"])
     assert made.sha256 == sha256_of(made.path) == alpha_of(world).sha256
     return made.path

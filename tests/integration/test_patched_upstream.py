@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 from miniature import World
 
-from patchlock import patched_upstream
-from patchlock.catalogue import Catalogue
-from patchlock.errors import PatchError
-from patchlock.gathering import Request, Upstream
+from patchlock.catalogue.reader import Catalogue
+from patchlock.locks import patched_cache
+from patchlock.locks.lock_request import Request, Upstream
+from patchlock.model.errors import PatchError
 
 FILE = PurePosixPath("requirements.txt")
 
@@ -22,7 +22,7 @@ FILE = PurePosixPath("requirements.txt")
 def _read(world: World, cache: Path) -> Upstream:
     catalogue = Catalogue(root=world.catalogue)
     profile = catalogue.profile("tiny")
-    return patched_upstream.read(
+    return patched_cache.read(
         Request(
             app=catalogue.app("mini"),
             profile=profile,

@@ -11,7 +11,7 @@ from conftest import Said
 from miniature import World
 from patched_alpha import CASES, PATCH, RULE, alpha_of, declare, edit, lock_file, lock_of, platform_name, sha256_of
 
-from patchlock import lockfile
+from patchlock.model import lockfile
 
 Face = Callable[..., Said]
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import Patchlock
 from receipts import receipt
 
-from patchlock import generations
+from patchlock.environments import generations
 
 
 def _is_waiting(path: Path) -> bool:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from miniature import World, wheel
 
-from patchlock import questions
-from patchlock.cli import at_once
-from patchlock.errors import PatchlockError
+from patchlock.cli import _fast_path
+from patchlock.locks import resolver_cache
+from patchlock.model.errors import PatchlockError
 
 PAIR = "mini/tiny.here/packages"
 
@@ -24,12 +24,12 @@ def folder(world: World, tmp_path: Path) -> Path:
     (made / "upstream").mkdir(parents=True)
     (made / "upstream" / "requirements.txt").write_text("beta\n")
     (made / "uv.toml").write_text(f'[[index]]\nname = "here"\nurl = "{(made / "pages").as_uri()}"\n')
-    (made / questions.ARGUMENTS).write_text('["upstream/requirements.txt", "--config-file", "uv.toml"]')
+    (made / resolver_cache.ARGUMENTS).write_text('["upstream/requirements.txt", "--config-file", "uv.toml"]')
     return made
 
 
-def _ask(cache: Path, folder: Path) -> questions.Answer:
-    ahead = questions.Ahead(cache)
+def _ask(cache: Path, folder: Path) -> resolver_cache.Answer:
+    ahead = resolver_cache.ResolverPrefetch(cache)
     with ahead.asked_again(["mini"], None, None):
         return ahead.ask(PAIR, folder)
 
@@ -43,17 +43,17 @@ def test_same_question_has_the_answer_that_was_asked_ahead(world: World, folder:
     cache = tmp_path / "cache"
     first = _ask(cache, folder)
     assert 'name = "beta"' in first.pylock
-    ahead = questions.Ahead(cache)
+    ahead = resolver_cache.ResolverPrefetch(cache)
     with ahead.asked_again([], None, None):
         _wait_for(ahead)
         _lose(world)
         (folder / "pylock.toml").unlink()
         assert ahead.ask(PAIR, folder).pylock == first.pylock
     with pytest.raises(PatchlockError):
-        questions.ask(folder)
+        resolver_cache.ask(folder)
 
 
-def _wait_for(ahead: questions.Ahead) -> None:
+def _wait_for(ahead: resolver_cache.ResolverPrefetch) -> None:
     """Wait until what was asked ahead is answered."""
     for started in ahead.started:
         deadline = time.monotonic() + 60
@@ -72,7 +72,7 @@ def test_only_what_is_meant_is_asked(
     cache = tmp_path / "cache"
     _ask(cache, folder)
     for apps, more in ((["mini"], count), ([], count), (["other"], 0), (["m*"], 0)):
-        ahead = questions.Ahead(cache)
+        ahead = resolver_cache.ResolverPrefetch(cache)
         with ahead.asked_again(apps, profile, platform):
             assert len(ahead.started) == more
 
@@ -91,7 +91,7 @@ def test_question_that_failed_ahead_is_asked_again(world: World, folder: Path, t
     first = _ask(cache, folder)
     index = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     index.rename(tmp_path / "away")
-    ahead = questions.Ahead(cache)
+    ahead = resolver_cache.ResolverPrefetch(cache)
     with ahead.asked_again([], None, None):
         time.sleep(1)
         (tmp_path / "away").rename(index)
@@ -151,5 +151,5 @@ def test_only_a_plain_lock_asks_ahead(
 ) -> None:
     _ask(tmp_path / "cache", folder)
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
-    with at_once.asked_ahead(words.split()) as again:
+    with _fast_path.resolve_ahead(words.split()) as again:
         assert (None if again is None else len(again.ahead.started)) == count

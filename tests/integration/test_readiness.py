@@ -11,9 +11,12 @@ import pytest
 from conftest import Said
 from miniature import World, lock_here, wheel
 
-from patchlock import gathering, machine, readiness, wheel_facts
-from patchlock.cli import options
-from patchlock.package_managers import System
+from patchlock.cli import _options
+from patchlock.distributions import wheel_facts
+from patchlock.hardware import system
+from patchlock.locks.lock_request import read_lock
+from patchlock.model.package_managers import System
+from patchlock.operations import readiness
 
 RESOURCE = """\
 [need]
@@ -66,7 +69,7 @@ def test_json_has_each_problem(locked: World, face: Callable[..., Said]) -> None
 def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
     locked: World, face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "system", lambda: System(os="linux", release={"ID": "debian"}))
+    monkeypatch.setattr(system, "system", lambda: System(os="linux", release={"ID": "debian"}))
     _need(locked, "songreader", required=False)
     _need(locked, "songwriter", required=False)
     relocked = face(*lock_here())
@@ -121,7 +124,7 @@ def test_install_that_has_nothing_to_do_looks_at_nothing(
     locked: World, face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
-    monkeypatch.setattr(readiness, "look", lambda *_, **__: pytest.fail("it looked"))
+    monkeypatch.setattr(readiness, "assess", lambda *_, **__: pytest.fail("it looked"))
     assert "nothing to do" in face("install", "mini", "--profile", "tiny").stdout
     assert locked
 
@@ -130,16 +133,16 @@ def test_environment_is_made_from_the_interpreter_that_was_judged(
     locked: World, face: Callable[..., Said], tmp_path: Path
 ) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
-    request = options.request(locked.catalogue, "mini", "tiny")
-    found = readiness.look(request, gathering.read_lock(request)[0])
+    request = _options.request(locked.catalogue, "mini", "tiny")
+    found = readiness.assess(request, read_lock(request)[0])
     (config,) = (tmp_path / "installed/mini@tiny/environments").glob("*/pyvenv.cfg")
     home = next(line for line in config.read_text().splitlines() if line.startswith("home ="))
     assert Path(found.python).resolve().parent == Path(home.partition("=")[2].strip()).resolve()
 
 
 def test_longest_path_is_that_of_the_wheels_that_are_known(locked: World) -> None:
-    request = options.request(locked.catalogue, "mini", "tiny")
-    lock, _ = gathering.read_lock(request)
+    request = _options.request(locked.catalogue, "mini", "tiny")
+    lock, _ = read_lock(request)
     folder = len(str(request.installation.folder / "environments/123456789012-10/Lib/site-packages"))
     assert readiness.longest_path(request, lock) == folder + 1 + 134
     path = wheel(locked.wheels.with_name("long"), "alpha", "1.0", files={f"{'a' * 137}.py": "", "short.py": ""})

@@ -16,7 +16,7 @@ from miniature import World
 from sdists import ask
 
 from patchlock import cli
-from patchlock.platforms import PLATFORMS
+from patchlock.model.platforms import PLATFORMS
 
 pytestmark = pytest.mark.online
 

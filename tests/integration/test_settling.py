@@ -14,10 +14,11 @@ from pathlib import Path
 import miniature
 import pytest
 
-from patchlock import environments, inspection, ledger, settling, uv
-from patchlock.errors import WheelError
+from patchlock.core import uv
+from patchlock.environments import _initial_check, inspection, ledger, venv
+from patchlock.model.errors import WheelError
 
-VERSION = environments.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
+VERSION = venv.Version(f"{sys.version_info.major}.{sys.version_info.minor}")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make an empty environment, five folders deep."""
     folder = tmp_path_factory.mktemp("deep") / "a" / "mini@tiny" / "environments" / "one"
     held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
-    environments.create(folder, str(VERSION), lock=held)
+    venv.create(folder, str(VERSION), lock=held)
     os.close(held)
     return folder
 
@@ -41,9 +42,9 @@ def environment(made_once: Path) -> Iterator[Path]:
 
 
 def install(environment: Path, wheel: Path) -> None:
-    """Install a wheel as `environments.sync` does."""
+    """Install a wheel as `environments.venv.sync` does."""
     command = [str(uv.find()), "pip", "install", "-q", "--no-config", "--offline", "--no-index", "--no-deps"]
-    subprocess.run([*command, "--python", str(environments.interpreter(environment)), str(wheel)], check=True)
+    subprocess.run([*command, "--python", str(venv.interpreter(environment)), str(wheel)], check=True)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_zip_slip_wheel_writes_nothing_outside(environment: Path, tmp_path: Path
     top = environment.parent.parent.parent.parent
     before = {path for path in top.rglob("*") if environment not in path.parents}
     install(environment, wheel)
-    settling.settle(environment, inspection.read(environment))
+    _initial_check.create_ledger(environment, inspection.read(environment))
     assert {path for path in top.rglob("*") if environment not in path.parents} == before
 
 
@@ -72,14 +73,14 @@ def test_wheel_that_writes_over_what_makes_the_environment_is_refused(
     files = {"alpha.py": "\n", f"alpha-1.0.data/data/{name}": "evil"}
     install(environment, miniature.wheel(tmp_path / "wheels", "alpha", "1.0", files=files))
     with pytest.raises(WheelError, match="alpha 1\\.0 has files that do not belong into an environment"):
-        settling.settle(environment, inspection.read(environment))
+        _initial_check.create_ledger(environment, inspection.read(environment))
     assert ledger.read(environment) is None
 
 
 def test_another_installer_that_left_the_environment_is_refused(environment: Path) -> None:
     _distribution(environment, {"alpha.py": b"a"}, "alpha.py,,\n../../../../../escaped,,\n/etc/hostname,,\n")
     with pytest.raises(WheelError) as error:
-        settling.settle(environment, inspection.read(environment))
+        _initial_check.create_ledger(environment, inspection.read(environment))
     assert error.value.evidence == ("alpha: ../../../../../escaped", "alpha: /etc/hostname")
 
 
@@ -120,7 +121,7 @@ RIGHT = [
 @pytest.mark.parametrize("record", RIGHT)
 def test_odd_record_is_read_as_what_it_means(environment: Path, record: str) -> None:
     _distribution(environment, {"a.py": DATA}, record)
-    assert inspection.by_bytes(inspection.read(environment), lambda _done, _total: None) == []
+    assert inspection.find_content_deviations(inspection.read(environment), lambda _done, _total: None) == []
 
 
 WRONG = [
@@ -136,37 +137,39 @@ WRONG = [
 @pytest.mark.parametrize(("record", "path"), WRONG)
 def test_what_is_wrong_by_its_record_is_found(environment: Path, record: str, path: str) -> None:
     _distribution(environment, {"a.py": DATA}, record)
-    found = inspection.by_bytes(inspection.read(environment), lambda _done, _total: None)
+    found = inspection.find_content_deviations(inspection.read(environment), lambda _done, _total: None)
     assert [deviation.path for deviation in found] == [path]
 
 
 def test_size_that_record_has_wrong_from_the_start_is_no_damage(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, "a.py,,13\nghost.py,,1\n")
-    book = settling.settle(environment, inspection.read(environment))
-    found = inspection.by_size(inspection.read(environment))
-    assert [deviation.path for deviation in found if not inspection.of_upstream(deviation, book)] == []
+    book = _initial_check.create_ledger(environment, inspection.read(environment))
+    found = inspection.find_size_deviations(inspection.read(environment))
+    assert [deviation.path for deviation in found if not inspection.is_as_installed(deviation, book)] == []
     (packages / "a.py").write_bytes(b"short")
     (packages / "ghost.py").write_bytes(b"it appeared")
-    found = inspection.by_size(inspection.read(environment))
-    assert [deviation.path for deviation in found if not inspection.of_upstream(deviation, book)] == [
+    found = inspection.find_size_deviations(inspection.read(environment))
+    assert [deviation.path for deviation in found if not inspection.is_as_installed(deviation, book)] == [
         *("a.py", "ghost.py")
     ]
 
 
 def test_file_without_a_hash_is_known_as_it_was_laid_down(environment: Path) -> None:
     packages = _distribution(environment, {"a.py": DATA}, "a.py,,\nalpha-1.0.dist-info/RECORD,,7\n")
-    book = settling.settle(environment, inspection.read(environment))
+    book = _initial_check.create_ledger(environment, inspection.read(environment))
     (packages / "a.py").write_bytes(DATA.upper())
     contents = inspection.completed(inspection.read(environment), book)
-    (found,) = inspection.by_bytes(contents, lambda _done, _total: None)
-    assert (found.path, inspection.of_upstream(found, book)) == ("a.py", False)
+    (found,) = inspection.find_content_deviations(contents, lambda _done, _total: None)
+    assert (found.path, inspection.is_as_installed(found, book)) == ("a.py", False)
 
 
 def test_file_that_no_record_names_is_known_as_laid_down(environment: Path) -> None:
     packages = _distribution(environment, {"alpha.py": b"a"}, f"alpha.py,sha256={_b64(b'a')},1\n")
     (packages / "alpha_vendored").mkdir()
     (packages / "alpha_vendored" / "RECORD").write_bytes(b"")
-    assert settling.settle(environment, inspection.read(environment)).unlisted == ("alpha_vendored/RECORD",)
+    assert _initial_check.create_ledger(environment, inspection.read(environment)).unlisted == (
+        "alpha_vendored/RECORD",
+    )
     known = ledger.read(environment)
     assert known is not None
     assert known.unlisted == ("alpha_vendored/RECORD",)
@@ -176,16 +179,16 @@ def test_file_of_two_distributions_is_right_if_it_is_that_of_one(environment: Pa
     packages = _distribution(environment, {"a.py": DATA}, f"a.py,sha256={_b64(b'other')},5\n")
     (packages / "beta-1.0.dist-info").mkdir()
     (packages / "beta-1.0.dist-info" / "RECORD").write_text(f"a.py,sha256={_b64(DATA)},12\n")
-    assert inspection.by_bytes(inspection.read(environment), lambda _done, _total: None) == []
-    assert inspection.by_size(inspection.read(environment)) == []
+    assert inspection.find_content_deviations(inspection.read(environment), lambda _done, _total: None) == []
+    assert inspection.find_size_deviations(inspection.read(environment)) == []
     (packages / "a.py").write_bytes(b"neither")
-    assert len(inspection.by_bytes(inspection.read(environment), lambda _done, _total: None)) == 1
+    assert len(inspection.find_content_deviations(inspection.read(environment), lambda _done, _total: None)) == 1
 
 
 def test_progress_ends_at_all_bytes(environment: Path) -> None:
     _distribution(environment, {"a.py": DATA}, f"a.py,sha256={_b64(DATA)},12\n")
     told: list[tuple[int, int]] = []
-    inspection.by_bytes(inspection.read(environment), lambda done, total: told.append((done, total)))
+    inspection.find_content_deviations(inspection.read(environment), lambda done, total: told.append((done, total)))
     assert told[-1] == (12, 12)
 
 
@@ -200,5 +203,5 @@ def test_large_file_may_follow_as_late_as_a_slow_line_brings_it(environment: Pat
     moment = (packages / "a.py").stat().st_mtime + later
     os.utime(packages / "big.so", (moment, moment))
     contents = inspection.read(environment)
-    found = settling.suspects(contents, inspection.look(contents))
+    found = _initial_check.suspects(contents, inspection.stat_files(contents))
     assert [deviation.path for deviation in found] == (["big.so"] if is_read else [])

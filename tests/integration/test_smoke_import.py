@@ -14,8 +14,8 @@ import miniature
 import pytest
 from conftest import Patchlock
 
-from patchlock import smoke
-from patchlock.check_kinds import SmokeImport
+from patchlock.model.checks import SmokeImport
+from patchlock.verify import _smoke_import
 
 MODULES = {
     "good": 'import json\nprint(\'{"failed": "no"}\')\n',
@@ -73,7 +73,7 @@ def app(tmp_path: Path) -> Path:
 def failures(module: str, python: Path, app: Path, timeout: int = 20) -> tuple[str, ...]:
     tried = SmokeImport(modules=(module,), blocked=("blocked_one",), timeout=timeout)
     variables = {**os.environ, "CUDA_VISIBLE_DEVICES": "0", "HSA_OVERRIDE_GFX_VERSION": "1", "KEPT": "1"}
-    return smoke.failures(tried, python, app, variables)
+    return _smoke_import.failures(tried, python, app, variables)
 
 
 @pytest.mark.parametrize(
@@ -105,15 +105,15 @@ def test_does_not_import(module: str, why: str, python: Path, app: Path) -> None
 
 
 def test_what_is_not_blocked_is_there(python: Path, app: Path) -> None:
-    assert smoke.failures(SmokeImport(modules=("needs",)), python, app, os.environ) == ()
-    assert smoke.failures(SmokeImport(modules=("other",), blocked=("other_one",)), python, app, os.environ) == (
+    assert _smoke_import.failures(SmokeImport(modules=("needs",)), python, app, os.environ) == ()
+    assert _smoke_import.failures(SmokeImport(modules=("other",), blocked=("other_one",)), python, app, os.environ) == (
         "import other without other_one: ModuleNotFoundError: No module named 'other_one'",
     )
 
 
 def test_each_module_has_a_process_and_a_failure_of_its_own(python: Path, app: Path) -> None:
     tried = SmokeImport(modules=("exits_hard", "good", "exits"), timeout=20)
-    assert smoke.failures(tried, python, app, os.environ) == (
+    assert _smoke_import.failures(tried, python, app, os.environ) == (
         "import exits_hard: raises: python failed with exit code 4; its last line is: gone",
         "import exits: SystemExit: 3",
     )

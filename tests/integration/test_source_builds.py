@@ -30,10 +30,18 @@ from hostile import archive
 from miniature import World, lock_here, wheel
 from sdists import ask, made, maker, sdist
 
-from patchlock import build_tools, cli
-from patchlock.catalogue import Catalogue
-from patchlock.errors import BuildError, DiskFullError, PatchlockError, PolicyError, ProgramMissingError, SdistError
-from patchlock.gathering import Request
+from patchlock import cli
+from patchlock.catalogue.reader import Catalogue
+from patchlock.environments.builds import _source_builds, _tools
+from patchlock.locks.lock_request import Request
+from patchlock.model.errors import (
+    BuildError,
+    DiskFullError,
+    PatchlockError,
+    PolicyError,
+    ProgramMissingError,
+    SdistError,
+)
 
 pytestmark = needs_compiler
 
@@ -128,7 +136,7 @@ def test_new_pins_of_other_builds_build_nothing_and_a_new_compiler_does(
     pins = [("compiling", backend(world)), ("idle", wheel(world.wheels, "idle", "1.0"))]
     lock = pinned(request, [("delta", archive)], pins)
     assert provide(request, lock)[1] == []
-    monkeypatch.setattr(build_tools, "identify", lambda names, _path: dict.fromkeys(names, "cc 99"))
+    monkeypatch.setattr(_source_builds, "identify", lambda names, _path: dict.fromkeys(names, "cc 99"))
     assert provide(request, lock)[1].built == ["delta==1.0"]
 
 
@@ -184,7 +192,7 @@ def test_compiler_that_is_missing_is_named_with_the_command_that_gets_it(
     real = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     with pytest.raises(ProgramMissingError) as caught:
-        build_tools.require(["cc", "nvcc-of-tests"], "the build of delta 1.0", str(tmp_path / "empty"))
+        _tools.require(["cc", "nvcc-of-tests"], "the build of delta 1.0", str(tmp_path / "empty"))
     monkeypatch.setenv("PATH", real)
     assert str(caught.value) == (
         "cc and nvcc-of-tests must be there for the build of delta 1.0; "

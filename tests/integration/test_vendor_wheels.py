@@ -13,9 +13,9 @@ from miniature import World
 from sdists import ask
 from test_lock import locks, sha256_of
 
-from patchlock import relocking
-from patchlock.errors import RecordChangedError
-from patchlock.identities import Sha256
+from patchlock.locks import relock
+from patchlock.model.errors import RecordChangedError
+from patchlock.model.identities import Sha256
 
 RECORDED = """\
 [index]
@@ -112,15 +112,15 @@ def test_wheel_that_contradicts_the_record_is_refused_until_it_is_accepted(world
     )
     world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
     request = ask(world, b"alpha==9.0\nbeta\n", tmp_path)
-    lock = relocking.resolve(request, relocking.Kept())
+    lock = relock.resolve(request, relock.Kept())
     other = Sha256("4" * 64)
     at_its_address = tuple(dataclasses.replace(p, sha256=other) if p.name == "beta" else p for p in lock.packages)
     lock = dataclasses.replace(lock, packages=at_its_address)
     with pytest.raises(RecordChangedError, match=f"{other}.* there is sha256 {'5' * 64} in the record vendor"):
-        relocking.require_known_bytes(request, lock)
-    assert len(relocking.require_known_bytes(request, lock, [BETA])) == 1
-    relocking.write(request, lock)
-    assert relocking.require_known_bytes(request, lock) == ()
+        relock.require_known_bytes(request, lock)
+    assert len(relock.require_known_bytes(request, lock, [BETA])) == 1
+    relock.write(request, lock)
+    assert relock.require_known_bytes(request, lock) == ()
 
 
 def test_file_that_upstream_does_not_allow_is_refused(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ import pytest
 from conftest import Patchlock, Said
 from miniature import World
 
-from patchlock import environments, ledger, uv
 from patchlock.cli import main
+from patchlock.core import uv
+from patchlock.environments import ledger, venv
 
 Face = Callable[..., Said]
 
@@ -160,10 +161,10 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
         file.write(written)
     _later(module)
     done = face("verify", "mini", "--deep")
-    assert f"`{uv.clean(name)}` keeps it from coming back" in done.stdout
+    assert f"`{uv.cache_clean_command(name)}` keeps it from coming back" in done.stdout
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0
-    assert f"unpacked afresh: {name}; `{uv.clean(name)}`" in done.stderr
+    assert f"unpacked afresh: {name}; `{uv.cache_clean_command(name)}`" in done.stderr
     generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
     now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
     assert (now / f"{name}.py").read_text() == f'__version__ = "{version}"\n'
@@ -267,7 +268,7 @@ def test_replaced_package_is_blamed_on_what_was_asked_for(packages: Path, face: 
         miniature.wheel(tmp_path / "more", "alpha", "2.0"),
         miniature.wheel(tmp_path / "more", "fast-alpha", "1.0", requires=("alpha>=2",)),
     ]
-    uv = environments.uv.find()
+    uv = venv.uv.find()
     python = packages.parent.parent.parent / "bin" / "python"
     time.sleep(0.05)  # the clock of the files
     command = [str(uv), "pip", "install", "-q", "--no-config", "--offline", "--no-index", "--python", str(python)]
@@ -287,7 +288,7 @@ def test_replaced_package_is_blamed_on_what_was_asked_for(packages: Path, face: 
 def test_same_version_installed_again_is_noticed(packages: Path, face: Face, tmp_path: Path) -> None:
     miniature.wheel(tmp_path / "more", "beta", "1.5", files={"beta.py": "from_elsewhere = 1\n"})
     python = packages.parent.parent.parent / "bin" / "python"
-    uv = str(environments.uv.find())
+    uv = str(venv.uv.find())
     command = [uv, "pip", "install", "-q", "--no-config", "--offline", "--no-index", "--reinstall", "--no-cache"]
     subprocess.run([*command, "--python", str(python), "--find-links", str(tmp_path / "more"), "beta==1.5"], check=True)
     done = face("verify", "mini", "--quick")

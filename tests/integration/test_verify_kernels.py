@@ -47,7 +47,7 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Make a world whose app has a torch and whose machine has a card, and lock it; one for all tests."""
     folder = tmp_path_factory.mktemp("card")
     world = miniature.build(folder / "world")
-    text = (ROOT / "tests" / "pretend_torch.py").read_text()
+    text = (ROOT / "tests" / "support" / "pretend_torch.py").read_text()
     miniature.wheel(world.wheels, "torch", "2.13.0", files={"torch.py": text})
     miniature.index(folder / "world" / "index", sorted(world.wheels.iterdir()))
     world.app.write_text(world.app.read_text() + OPTIONAL)

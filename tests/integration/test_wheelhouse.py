@@ -14,11 +14,13 @@ from miniature import World, this_platform
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from patchlock import environments, lockfile, wheelhouse
-from patchlock.errors import HashMismatchError
-from patchlock.identities import Sha256
-from patchlock.planning import sha256
-from patchlock.wheelhouse import LocalWheel
+from patchlock.distributions import wheelhouse
+from patchlock.distributions.wheelhouse import LocalWheel
+from patchlock.environments import venv
+from patchlock.model import lockfile
+from patchlock.model.digests import sha256
+from patchlock.model.errors import HashMismatchError
+from patchlock.model.identities import Sha256
 
 _PYTHON = Version(f"{sys.version_info.major}.{sys.version_info.minor}")
 
@@ -39,7 +41,7 @@ def _lock(world: World) -> Path:
 @contextlib.contextmanager
 def _empty(folder: Path) -> Iterator[int]:
     with (folder.with_suffix(".held")).open("w") as held:
-        environments.create(folder, _PYTHON, lock=held.fileno())
+        venv.create(folder, _PYTHON, lock=held.fileno())
         yield held.fileno()
 
 
@@ -50,13 +52,13 @@ def test_local_wheel_is_installed_instead_of_the_index_one(locked: World, tmp_pa
     path = _lock(locked)
     folder = tmp_path / "environment"
     with _empty(folder) as held:
-        environments.sync(folder, path, {made.name: made}, (), None, tell=lambda _: None, lock=held)
+        venv.sync(folder, path, {made.name: made}, (), None, tell=lambda _: None, lock=held)
     (module,) = folder.glob("**/site-packages/alpha.py")
     assert module.read_text() == "here = 'this machine'\n"
     wanted = {package.name for package in lockfile.parse(path.read_text(), "x").packages}
     assert {folder.name.partition("-")[0] for folder in folder.glob("**/*.dist-info")} == wanted
     assert not list(folder.glob("**/direct_url.json"))
-    assert environments.lock_of(folder) == lockfile.parse(path.read_text(), "x")
+    assert venv.lock_of(folder) == lockfile.parse(path.read_text(), "x")
 
 
 def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) -> None:
@@ -65,5 +67,5 @@ def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) ->
     path = _lock(locked)
     folder = tmp_path / "environment"
     with _empty(folder) as held, pytest.raises(HashMismatchError):
-        environments.sync(folder, path, {made.name: other}, (), None, tell=lambda _: None, lock=held)
+        venv.sync(folder, path, {made.name: other}, (), None, tell=lambda _: None, lock=held)
     assert not list(folder.glob("**/site-packages/alpha.py"))

@@ -55,21 +55,22 @@ PROBES = """
 import sys; sys.path.insert(0, {installer!r})
 import tempfile, winreg
 from pathlib import Path
-from patchlock import machine, mutex, sightings
-from patchlock.catalogue import Catalogue
+from patchlock.hardware import system, requirements_seen
+from patchlock.core import file_lock
+from patchlock.catalogue.reader import Catalogue
 place = r"SYSTEM\\CurrentControlSet\\Control\\FileSystem"
 key = winreg.CreateKeyEx(winreg.HKEY_LOCAL_MACHINE, place, access=winreg.KEY_ALL_ACCESS)
 for value in (1, 0):
     winreg.SetValueEx(key, "LongPathsEnabled", 0, winreg.REG_DWORD, value)
-    print("long paths", machine.has_long_paths())
+    print("long paths", system.has_long_paths())
 winreg.DeleteValue(key, "LongPathsEnabled")
-print("long paths", machine.has_long_paths())
-print("drive", machine.folder(Path("//server/share/ai"), "X").drive or "none", machine.folder(Path("C:/ai"), "X").drive or "none")
+print("long paths", system.has_long_paths())
+print("drive", system.folder(Path("//server/share/ai"), "X").drive or "none", system.folder(Path("C:/ai"), "X").drive or "none")
 catalogue = Catalogue(root=Path({root!r}))
 for name in ("directx-12", "hip-sdk"):
-    print(name, sightings.look(catalogue.resource(name), "windows", ask_version=False).where.lower() or "none")
-with tempfile.TemporaryDirectory() as folder, mutex.hold(Path(folder) / "lock", wait=0):
-    print("held", mutex.holder(Path(folder) / "lock"))
+    print(name, requirements_seen.look(catalogue.resource(name), "windows", ask_version=False).where.lower() or "none")
+with tempfile.TemporaryDirectory() as folder, file_lock.hold(Path(folder) / "lock", wait=0):
+    print("held", file_lock.holder(Path(folder) / "lock"))
 """
 
 

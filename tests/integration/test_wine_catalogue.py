@@ -22,7 +22,7 @@ import packaging
 import pytest
 from conftest import ROOT
 
-from patchlock import uv
+from patchlock.core import uv
 
 pytestmark = [pytest.mark.wine, pytest.mark.online]
 
@@ -32,10 +32,11 @@ PREAMBLE = r"""
 import contextlib, sys, time
 sys.path += [r"{installer}", r"{packages}"]
 from pathlib import Path
-from patchlock import environments, filling, mutex, process
-from patchlock.catalogue import Catalogue
-from patchlock.gathering import Request, read_lock
-from patchlock.platforms import PLATFORMS
+from patchlock.environments import venv, fill
+from patchlock.core import file_lock, process
+from patchlock.catalogue.reader import Catalogue
+from patchlock.locks.request import Request, read_lock
+from patchlock.model.platforms import PLATFORMS
 
 drive = Path(r"{drive}")
 catalogue = Catalogue(root=Path(r"{root}"))

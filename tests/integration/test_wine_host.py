@@ -22,8 +22,10 @@ import json, sys, time, warnings
 warnings.simplefilter("error")
 sys.path += [r"Z:{ROOT / "installer"}", r"Z:{Path(packaging.__file__).parent.parent}"]
 from pathlib import Path
-from patchlock import hosts, probes, windows_cards, windows_devices, windows_drivers, windows_facts, windows_host, windows_registry
-from patchlock.windows_records import DISPLAY_KEY
+from patchlock.model import hosts
+from patchlock.hardware import probes
+from patchlock.hardware._windows import cards, devices, drivers, facts, host, registry
+from patchlock.hardware._windows.records import DISPLAY_KEY
 """
 PROBE = """
 began = time.perf_counter()
@@ -32,12 +34,12 @@ took = time.perf_counter() - began
 print(json.dumps({"took": took, **hosts.to_json(hosts.Recording(host=host))}))
 """
 ANSWER = """
-from patchlock import looking, pretended
+from patchlock.hardware import report, recorded
 took = []
 for _ in range(7):
     began = time.perf_counter()
     host = probes.probe(Path(r"C:/patchlock/not there yet"))
-    look = looking.look(Path(CATALOGUE), pretended.Observed(recording=hosts.Recording(host=host)))
+    look = report.look(Path(CATALOGUE), recorded.Observed(recording=hosts.Recording(host=host)))
     took.append(time.perf_counter() - began)
 print(json.dumps({"took": min(took), "chosen": look.choice.chosen.profile.name, "click": "click" in sys.modules}))
 """
@@ -152,7 +154,7 @@ def test_drivers_library_is_asked_in_a_child(tmp_path: Path) -> None:
         "-DHIP",
         "-o",
         tmp_path / "amdhip64_7.dll",
-        ROOT / "tests" / "drivers.c",
+        ROOT / "tests" / "support" / "drivers.c",
     ]
     subprocess.run(command, check=True)
     libraries = [f"Z:{tmp_path}/amdhip64_7.dll", r"C:\windows\system32\nvcuda.dll"]

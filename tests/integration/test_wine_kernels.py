@@ -19,13 +19,14 @@ DRIVER = r"""
 import json, os, sys
 from pathlib import Path
 sys.path.insert(0, r"Z:{installer}")
-from patchlock import contained, proofs
+from patchlock.verify import _contained
+from patchlock.model import proofs
 env = {{**os.environ, "PYTHONPATH": r"Z:{here}", "PRETEND_TORCH": "bmm=hang,lstm=exit,rfft=raise,topk=abort,sdpa=shifted"}}
-where = contained.Where(python=Path(sys.executable), options=("-X", "utf8"), folder=Path(r"Z:{here}"), variables=env)
-with contained.opened(where, "torch") as workshop:
+where = _contained.Where(python=Path(sys.executable), options=("-X", "utf8"), folder=Path(r"Z:{here}"), variables=env)
+with _contained.opened(where, "torch") as workshop:
     found = {{}}
     for name in ("mm-f32", "bmm", "lstm", "rfft", "topk", "sdpa"):
-        task = contained.Task(name=name, program="compute", arguments=("cuda:0", name), seconds=10, memory=1 << 30)
+        task = _contained.Task(name=name, program="compute", arguments=("cuda:0", name), seconds=10, memory=1 << 30)
         ended = workshop.run(task)
         found[name] = [proofs.judge(ended, "cuda:0").verdict.value, ended.code]
 print(json.dumps(found))
@@ -34,7 +35,7 @@ print(json.dumps(found))
 
 def test_kernels_end_as_what_they_are_on_windows() -> None:
     with tempfile.TemporaryDirectory() as here:
-        shutil.copy(ROOT / "tests" / "pretend_torch.py", Path(here) / "torch.py")
+        shutil.copy(ROOT / "tests" / "support" / "pretend_torch.py", Path(here) / "torch.py")
         driver = Path(here) / "driver.py"
         driver.write_text(DRIVER.format(installer=ROOT / "installer", here=here))
         done = subprocess.run(

@@ -23,11 +23,12 @@ DRIVER = r"""
 import hashlib, importlib, json, os, pathlib, subprocess, sys
 
 sys.path[:0] = [r"{installer}", r"{packages}"]
-from patchlock import environments, gate, overlaying, preloading, whole_files
-from patchlock.catalogue import Catalogue
-from patchlock.errors import OverlayError
-from patchlock.gathering import Request
-from patchlock.platforms import PLATFORMS
+from patchlock.environments import venv, gate, overlays, preloads
+from patchlock.core import atomic_files
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.errors import OverlayError
+from patchlock.locks.request import Request
+from patchlock.model.platforms import PLATFORMS
 
 drive = pathlib.Path(r"{drive}")
 catalogue = Catalogue(root=drive / "catalogue")
@@ -44,34 +45,34 @@ def tree(path):
 
 
 def whose(name, **extra):
-    env = {{**environments.launch_environment(folder / name, {{}}, {{}}), **extra}}
-    done = subprocess.run([str(environments.interpreter(folder / name)), "-c", "import torch; print(torch.whose())"],
+    env = {{**venv.launch_environment(folder / name, {{}}, {{}}), **extra}}
+    done = subprocess.run([str(venv.interpreter(folder / name)), "-c", "import torch; print(torch.whose())"],
                           env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout.strip()
 
 
 for name in ("one", "two"):
-    gate.put(folder / name, environments.interpreter(folder / name))
+    gate.put(folder / name, venv.interpreter(folder / name))
 torch = folder / "two" / "Lib" / "site-packages" / "torch"
 before = tree(folder / "one"), tree(folder / "two")
 try:
-    overlaying.require_possible(request)
+    overlays.require_possible(request)
 except OverlayError as error:
     said["missing"] = str(error)
 os.environ["HIP_PATH"] = str(drive / "sdk") + os.sep
 os.environ["PATH"] = os.environ["PATH"] + os.pathsep + "C:\\AMD\\ROCm\\6.4\\bin"
-overlaying.require_possible(request)
-overlaying.put(request, folder / "two", lambda text: None, lambda text: said.setdefault("note", text))
+overlays.require_possible(request)
+overlays.put(request, folder / "two", lambda text: None, lambda text: said.setdefault("note", text))
 said["without"], said["with"] = whose("one"), whose("two")
-env = environments.launch_environment(folder / "two", {{}}, {{}})
+env = venv.launch_environment(folder / "two", {{}}, {{}})
 said["environment"] = [env["HIP_PATH"], env["ZLUDA_NVRTC_LIB"], "rocm" in env["PATH"].lower()]
-said["problems"] = list(preloading.problems(folder / "two", preloading.archives(folder / "two")))
+said["problems"] = list(preloads.problems(folder / "two", preloads.archives(folder / "two")))
 said["kept"] = all(digest == tree(folder / "two").get(path) for path, digest in before[1].items())
 said["added"] = sorted(tree(folder / "two").keys() - before[1].keys())
-library = preloading.folder_of(folder / "two", "zluda") / "cublas64_11.dll"
+library = preloads.folder_of(folder / "two", "zluda") / "cublas64_11.dll"
 library.rename(library.with_suffix(".away"))
 said["gone"] = whose("two").splitlines()[0]
-whole_files.remove_tree(folder / "two")
+atomic_files.remove_tree(folder / "two")
 said["undone"] = [(folder / "two").exists(), tree(folder / "one") == before[0]]
 (drive / "answer.json").write_text(json.dumps(said), "utf-8")
 """

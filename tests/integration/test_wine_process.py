@@ -17,8 +17,8 @@ WINE = Path(os.environ.get("PATCHLOCK_WINE", ""))
 DRIVER = r"""
 import json, sys, time
 sys.path.insert(0, r"Z:{installer}")
-from patchlock import process
-from patchlock.errors import CommandFailedError
+from patchlock.core import process
+from patchlock.model.errors import CommandFailedError
 
 LEAVES = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); print('left', flush=True); "
 found = []

@@ -8,71 +8,70 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from patchlock import __version__
-from patchlock.errors import INTERRUPTED, USAGE_OR_BUG, BugError, PatchlockError
-from patchlock.os_errors import from_os
+from patchlock.model.errors import EXIT_INTERRUPTED, EXIT_USAGE_OR_BUG, BugError, PatchlockError, from_os
 
 if TYPE_CHECKING:
-    from patchlock.cli.lock_again import Again
+    from patchlock.cli._repeated_lock import RepeatedLock
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "list": ("patchlock.cli.listing", "Show the apps, the profiles, and which pairs are locked."),
-    "detect": ("patchlock.cli.detecting", "Show what this machine is, and which profile fits it and why."),
-    "plan": ("patchlock.cli.apps", "Show what install would do, with the diff of every patch; change nothing."),
-    "install": ("patchlock.cli.installing", "Patch the app's source, install its lock and prove that it works."),
+    "list": ("patchlock.cli._list", "Show the apps, the profiles, and which pairs are locked."),
+    "detect": ("patchlock.cli._detect", "Show what this machine is, and which profile fits it and why."),
+    "plan": ("patchlock.cli._plan", "Show what install would do, with the diff of every patch; change nothing."),
+    "install": ("patchlock.cli._install", "Patch the app's source, install its lock and prove that it works."),
     "update": (
-        "patchlock.cli.installing",
+        "patchlock.cli._install",
         "Bring an installed app to what upstream's branch has now; your edits are kept.",
     ),
     "verify": (
-        "patchlock.cli.verifying",
+        "patchlock.cli._verify",
         "Prove that an installed app still works: packages, imports, a computation on the device.",
     ),
     "doctor": (
-        "patchlock.cli.doctoring",
+        "patchlock.cli._doctor",
         "Name the known troubles that this machine shows, what cures each, and the command that proves the cure.",
     ),
-    "run": ("patchlock.cli.installing", "Start an installed app; what follows `--` goes to it."),
+    "run": ("patchlock.cli._install", "Start an installed app; what follows `--` goes to it."),
     "rollback": (
-        "patchlock.cli.installing",
+        "patchlock.cli._install",
         "Go back to the generation made before the one in use, environment and source together.",
     ),
     "prune": (
-        "patchlock.cli.removing",
+        "patchlock.cli._remove",
         "Remove every generation but the one in use, and say how much room that frees.",
     ),
     "uninstall": (
-        "patchlock.cli.removing",
+        "patchlock.cli._remove",
         "Remove an installed app; models, outputs and edits of yours stay unless --purge.",
     ),
-    "lock": ("patchlock.cli.locks", "Make the lockfiles of apps, one for each profile and platform, or check them."),
+    "lock": ("patchlock.cli._lock", "Make the lockfiles of apps, one for each profile and platform, or check them."),
     "index": (
-        "patchlock.cli.indexes",
+        "patchlock.cli._index",
         "Keep the recorded indexes of the catalogue up to date; for its maintainers.",
     ),
     "export": (
-        "patchlock.cli.exporting",
+        "patchlock.cli._export",
         "Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.",
     ),
     "check": (
-        "patchlock.cli.checking",
+        "patchlock.cli._check",
         "Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.",
     ),
     "matrix": (
-        "patchlock.cli.matrix",
+        "patchlock.cli._matrix",
         "List the pairs of app, profile and platform as JSON, for the matrix of a CI job.",
     ),
     "scan": (
-        "patchlock.cli.scanning",
+        "patchlock.cli._scan",
         "Find the GPU architectures that wheels have code for, without installing or downloading them whole.",
     ),
-    "why": ("patchlock.cli.why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
-    "sdist": ("patchlock.cli.sdists", "Show what an sdist and its build require, as a [[metadata]] table."),
+    "why": ("patchlock.cli._why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
+    "sdist": ("patchlock.cli._sdist", "Show what an sdist and its build require, as a [[metadata]] table."),
     "new-app": (
-        "patchlock.cli.new_app",
+        "patchlock.cli._new_app",
         "Say what keeps a repository's app from this machine; propose its patches, file and lock.",
     ),
     "patch": (
-        "patchlock.cli.patches",
+        "patchlock.cli._patch",
         "Show what the patches of an app do; bring them into any clone of yours.",
     ),
 }
@@ -85,8 +84,8 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli import at_once
-    from patchlock.cli.output import echo, fail
+    from patchlock.cli import _fast_path
+    from patchlock.cli._output import echo, fail
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -95,10 +94,10 @@ def main(arguments: Sequence[str]) -> int:
     command = next((word for word in arguments if word in COMMANDS), "")
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
-        plain = at_once.read(arguments)
+        plain = _fast_path.parse_detect(arguments)
         if plain is not None:
-            return at_once.answer(plain)
-        with at_once.asked_ahead(arguments) as again:
+            return _fast_path.run_detect(plain)
+        with _fast_path.resolve_ahead(arguments) as again:
             known = again.answer() if again is not None else None
             return known if known is not None else _by_click(arguments, command, as_json, again)
     except PatchlockError as error:
@@ -114,22 +113,22 @@ def main(arguments: Sequence[str]) -> int:
             "sdist": "nothing was changed",
         }.get(command, "the next `patchlock install` finishes or undoes what was begun")
         echo(f"interrupted; {after}", err=True)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
         return fail(_bug(error, arguments), command, as_json)
 
 
-def _by_click(arguments: list[str], command: str, as_json: bool, again: Again | None) -> int:
+def _by_click(arguments: list[str], command: str, as_json: bool, again: RepeatedLock | None) -> int:
     import click
 
-    from patchlock.cli.commands import patchlock
-    from patchlock.cli.output import echo, fail_usage
+    from patchlock.cli._commands import patchlock
+    from patchlock.cli._output import echo, fail_usage
 
     try:
         result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False, obj=again)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
-        return USAGE_OR_BUG
+        return EXIT_USAGE_OR_BUG
     except click.UsageError as error:
         return fail_usage(error, command, as_json)
     except click.Abort as error:

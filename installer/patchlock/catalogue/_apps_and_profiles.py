@@ -1,0 +1,437 @@
+"""Turn the tables of the catalogue's files into values, noting every mistake; reads no file."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TypeVar
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from patchlock.catalogue import _needs, _overlays, _recipes, _rule_tables, fits
+from patchlock.catalogue.table_reader import Table, distribution, specifiers, version
+from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
+from patchlock.model.backends import BACK_ENDS
+from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
+from patchlock.model.errors import nearest
+from patchlock.model.identities import CommitId
+from patchlock.model.lock_rules import LockRules
+from patchlock.model.origins import Origin
+from patchlock.model.patch import Ensure, Expect, Patch
+from patchlock.model.platforms import PLATFORMS
+from patchlock.model.profile import Profile
+from patchlock.patches.ops import OPS
+from patchlock.patches.postconditions import ENSURES
+from patchlock.patches.targets import unfit_paths
+
+T = TypeVar("T")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+EXECUTED: Mapping[str, type[SmokeImport]] = {"smoke-import": SmokeImport}
+"""`check` of a `[[patch.ensure]]` that `verify` runs → dataclass whose fields are its keys."""
+
+
+# --- apps -------------------------------------------------------------------------------------------------------------
+
+
+def app(
+    root: Table,
+    name: str,
+    profiles: tuple[str, ...] | None = None,
+    resources: tuple[str, ...] | None = None,
+    shared: tuple[SharedSet, ...] = (),
+    apps: tuple[str, ...] | None = None,
+) -> App:
+    """Read an app's file.
+
+    Args:
+        root: the whole file.
+        name: the app's name.
+        profiles: names of the profiles that there are; None accepts any.
+        resources: names of what `[[need]]` may name; None accepts any.
+        shared: the sets that it names, as it takes them; see `shared_sets.taken`.
+        apps: names of the apps that there are; None accepts any.
+    """
+    table = root.table("app")
+    table.known(("shared", "without", "expect"))
+    upstream = root.table("upstream")
+    theirs = tuple(patch for one in shared for patch in one.patches)
+    declared = patches(root, profiles, {patch.id: patch.origin for patch in theirs})
+    read = App(
+        name=_name(table, name),
+        title=table.text("title"),
+        license=table.text("license"),
+        source=table.text("source"),
+        upstream=_upstream(upstream, name),
+        branch=upstream.parse("branch", _branch, "main", "main"),
+        directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
+        requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
+        python=table.parse("python", specifiers, SpecifierSet()),
+        rules=sum((one.rules for one in shared), LockRules()) + _rule_tables.rules(root, profiles),
+        recipes=_recipes.recipes(root, profiles, patches),
+        in_tree=_recipes.in_tree(root, profiles),
+        patches=(*theirs, *declared),
+        shared=shared,
+        launch=launch(root.table("launch"), name, apps),
+        checks=_checks(root),
+        refusals=refusals(root, profiles),
+        needs=_needs.needs(root, profiles, resources),
+        origin=table.origin(),
+    )
+    if table.has("requirements") and not read.requirement_files:
+        table.problem("requirements", "it is empty")
+    upstream.finish()
+    table.finish()
+    return read
+
+
+def _name(table: Table, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        table.problem("", f'the name "{name}" must be lower-case words joined by "-"')
+    return name
+
+
+def _relative(text: str) -> PurePosixPath:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\\" in text:
+        raise ValueError(f'"{text}" must be a POSIX path inside the clone')
+    return path
+
+
+def _upstream(table: Table, app: str) -> Upstream:
+    commit = table.parse("commit", _commit, CommitId(""))
+    if table.has("embedded"):
+        folder = table.parse("embedded", _relative, PurePosixPath())
+        date = table.parse("date", _date, "")
+        return EmbeddedUpstream(folder=PurePosixPath("patches") / app / folder, commit=commit, date=date)
+    return GitUpstream(url=table.text("url"), commit=commit)
+
+
+def _branch(text: str) -> str:
+    if not _BRANCH.fullmatch(text) or ".." in text:
+        raise ValueError(f'"{text}" is not the name of a branch')
+    return text
+
+
+def _date(text: str) -> str:
+    try:
+        datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError as error:
+        raise ValueError(f'"{text}" must be a time such as "2026-01-31T00:00:00Z"') from error
+    return text
+
+
+def _commit(text: str) -> CommitId:
+    if not _COMMIT.fullmatch(text):
+        raise ValueError(f'"{text}" must be a commit id of 40 hexadecimal digits')
+    return CommitId(text)
+
+
+def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tuple[str, ...] | None) -> None:
+    for name in names:
+        if name and profiles is not None and name not in profiles:
+            table.problem(key, f'there is no profile "{name}"', nearest(name, profiles))
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Declared:
+    """A patch as far as it could be read."""
+
+    table: Table
+    id: str
+    after: tuple[str, ...]
+    patch: Patch | None
+
+
+def patches(
+    root: Table, profiles: tuple[str, ...] | None = None, before: Mapping[str, Origin] = MappingProxyType({})
+) -> tuple[Patch, ...]:
+    """Read the `[[patch]]` tables of a file.
+
+    Args:
+        root: the whole file.
+        profiles: as for `app`.
+        before: ids of patches that go before all of these.
+    """
+    declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
+    _check_order(declared, before)
+    _check_options(declared)
+    return tuple(one.patch for one in declared if one.patch is not None)
+
+
+def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
+    op_name = table.text("op")
+    op = _named(table, "op", op_name, OPS)
+    listed = table.tables("ensure")
+    ensures = [ensure for t in listed if (ensure := _ensure(t)) is not None]
+    if not listed:
+        table.problem("ensure", "a patch must say what holds afterwards", "add an [[patch.ensure]] table")
+    patch_id, why, source = table.text("id"), table.text("why"), table.text("source")
+    paths, literal = table.texts("paths"), table.texts("literal", ())
+    if table.has("paths") and not paths:
+        table.problem("paths", "it is empty")
+    for path in paths:
+        if path.startswith("/") or "\\" in path or ".." in path.split("/"):
+            table.problem("paths", f'"{path}" must be a POSIX path inside the app\'s folder')
+    if patch_id and not _NAME.fullmatch(patch_id):
+        table.problem("id", f'the id "{patch_id}" must be lower-case words joined by "-"')
+    wanted, after = table.texts("profiles", ()), table.texts("after", ())
+    _check_profiles(table, "profiles", wanted, profiles)
+    if why_not := unfit_paths(op, paths):
+        table.problem("paths", why_not)
+    expect = _expect(table.table("expect", required=False))
+    optional, gives, helps = table.text("optional", ""), table.text("gives", ""), table.texts("helps", ())
+    for key, value in (("optional", optional), *(("helps", kernel) for kernel in helps)):
+        if value and not _NAME.fullmatch(value):
+            table.problem(key, f'"{value}" must be lower-case words joined by "-"')
+    for key in ("gives", "helps") if not optional else ():
+        if table.has(key):
+            table.problem(key, "it is for an optional patch", "write optional = a name")
+    if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
+        table.finish()
+    patch = None
+    if op is not None:
+        patch = Patch(
+            id=patch_id,
+            why=why,
+            source=source,
+            paths=paths,
+            literal=literal,
+            profiles=wanted,
+            op_name=op_name,
+            op=op,
+            ensures=tuple(ensure for ensure in ensures if not isinstance(ensure, SmokeImport)),
+            executed=tuple(ensure for ensure in ensures if isinstance(ensure, SmokeImport)),
+            expect=expect,
+            after=after,
+            origin=table.origin(),
+            optional=optional,
+            gives=gives,
+            helps=helps,
+        )
+    return _Declared(table=table, id=patch_id, after=after, patch=patch)
+
+
+def _ensure(table: Table) -> Ensure | SmokeImport | None:
+    name = table.text("check")
+    known = ChainMap[str, type[Ensure | SmokeImport]](EXECUTED, ENSURES)  # type: ignore[arg-type]
+    ensure = _named(table, "check", name, known)
+    if ensure is not None or name in known:
+        table.finish()
+    return ensure
+
+
+def _named(table: Table, key: str, name: str, kinds: Mapping[str, type[T]]) -> T | None:
+    if not name:
+        return None
+    if name not in kinds:
+        table.problem(key, f'there is no {key} "{name}"', nearest(name, kinds))
+        return None
+    return table.record(kinds[name])
+
+
+def _expect(table: Table) -> Expect:
+    expect = Expect(sites=table.integer("sites", 0), exact=table.boolean("exact", False))
+    table.finish()
+    return expect
+
+
+def _check_options(declared: tuple[_Declared, ...]) -> None:
+    told = {one.patch.optional for one in declared if one.patch is not None and one.patch.gives}
+    for one in declared:
+        name = one.patch.optional if one.patch is not None else ""
+        if name and name not in told:
+            one.table.problem("gives", f'nothing says what is to be had by "{name}"', "write gives = a clause")
+            told.add(name)
+
+
+def _check_order(declared: tuple[_Declared, ...], before: Mapping[str, Origin]) -> None:
+    ids = {one.id for one in declared if one.id} | before.keys()
+    seen: dict[str, Origin] = dict(before)
+    for one in declared:
+        if one.id in seen:
+            one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')
+        for other in one.after:
+            if other not in ids:
+                one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
+            elif other not in seen:
+                one.table.problem("after", f'the patch "{other}" stands later', "write it first")
+        if one.id:
+            seen[one.id] = one.table.origin()
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[str, ...] | None = None) -> Profile:
+    """Read a profile's file.
+
+    Args:
+        root: the whole file.
+        name: the profile's name.
+        indexes: names of the recorded indexes that there are.
+        resources: as for `app`.
+    """
+    table = root.table("profile")
+    platforms = table.texts("platforms")
+    for platform in platforms:
+        if platform not in PLATFORMS:
+            table.problem("platforms", f'there is no platform "{platform}"', nearest(platform, PLATFORMS))
+    used = table.texts("indexes", ())
+    for recorded in used:
+        if recorded not in indexes:
+            table.problem("indexes", f'there is no recorded index "{recorded}"', nearest(recorded, indexes))
+    read = Profile(
+        name=_name(table, name),
+        title=table.text("title"),
+        source=table.text("source"),
+        python=table.parse("python", minor_version, Version("3.11")),
+        platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
+        specificity=table.integer("specificity"),
+        arch=table.text("arch", ""),
+        back_end=_back_end(table),
+        fits=fits.fits(root),
+        trials=fits.fits(root, "trial"),
+        successor=fits.successor(root),
+        indexes=used,
+        from_pypi=table.each("from-pypi", distribution),
+        rules=_rule_tables.rules(root, (name,)),
+        recipes=_recipes.recipes(root, (name,), patches),
+        environment=root.mapping("environment"),
+        overlays=_overlays.overlays_of(root, platforms),
+        checks=_checks(root),
+        needs=_needs.needs(root, (name,), resources),
+        origin=table.origin(),
+    )
+    table.finish()
+    return read
+
+
+def _back_end(table: Table) -> str:
+    name = table.text("back-end", "cpu")
+    if name not in BACK_ENDS:
+        table.problem("back-end", f'there is no back end "{name}"', nearest(name, BACK_ENDS))
+    return name
+
+
+def minor_version(text: str) -> Version:
+    """Parse a Python version of two numbers; a `ValueError` says in one clause that it is none."""
+    parsed = version(text)
+    if len(parsed.release) != 2:
+        raise ValueError(f'"{text}" must be a Python version of two numbers, such as "3.11"')
+    return parsed
+
+
+def _checks(root: Table) -> tuple[Check, ...]:
+    found: list[Check] = []
+    for table in root.tables("check"):
+        kind = table.text("kind")
+        check = _named(table, "kind", kind, CHECKS)
+        if kind in CHECKS:
+            table.finish()
+        if check is not None:
+            if check.id in {other.id for other in found}:
+                table.problem("id", f'the id "{check.id}" is taken by another check')
+            _check_filled(table, check)
+            found.append(check)
+    return tuple(found)
+
+
+def _check_filled(table: Table, check: Check) -> None:
+    if isinstance(check, OwnCheck) and check.timeout <= 0:
+        table.problem("timeout", "it must be a number of seconds above 0")
+    if isinstance(check, OwnCheck) and check.memory_gb < 0:
+        table.problem("memory-gb", "it must be a number of gigabytes above 0")
+    if not check.id:
+        table.problem("id", "it is empty")
+    if isinstance(check, CommandCheck | ServesCheck) and not check.command:
+        table.problem("command", "it is empty")
+    if isinstance(check, PythonCheck):
+        try:
+            compile(check.code, check.id, "exec")
+        except (SyntaxError, ValueError) as error:
+            table.problem("code", f"it is no Python: {error}")
+        if not check.prints:
+            table.problem("prints", "it is empty, so that the check proves little")
+
+
+_LAST_PORT = 65535
+
+
+def launch(table: Table, app: str, apps: tuple[str, ...] | None = None) -> Launch:
+    """Read the table.
+
+    Args:
+        table: `[launch]`; empty where the file has none.
+        app: the app's name.
+        apps: names of the apps that there are; None accepts any.
+    """
+    read = Launch(
+        command=table.texts("command"),
+        environment=table.mapping("environment"),
+        says=table.text("says", ""),
+        beside=table.mapping("beside"),
+        listens=_listens(table.table("listens")) if table.has("listens") else None,
+    )
+    for variable, other in read.beside.items():
+        others = [one for one in apps or (other,) if one != app]
+        if other not in others:
+            table.problem(f"beside.{variable}", f'there is no other app "{other}"', nearest(other, others))
+        if variable in read.environment:
+            table.problem(f"beside.{variable}", "it is in launch.environment too")
+    if table.has("command") and not read.command:
+        table.problem("command", "it is empty")
+    table.finish()
+    return read
+
+
+def _listens(table: Table) -> Listens:
+    known = table.has("port")
+    read = Listens(
+        port=table.integer("port"), environment=table.mapping("environment"), arguments=table.texts("arguments", ())
+    )
+    if known and not 0 < read.port <= _LAST_PORT:
+        table.problem("port", f"it must be the number of a port, 1 to {_LAST_PORT}")
+    table.text("source")
+    table.finish()
+    return read
+
+
+def refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
+    """Read the `[[refused]]` tables of an app's file.
+
+    Args:
+        root: the whole file.
+        profiles: names of the profiles that there are; None accepts any.
+    """
+    found = []
+    for table in root.tables("refused"):
+        profile = table.text("profile")
+        if profile and profiles is not None and profile not in profiles:
+            table.problem("profile", f'there is no profile "{profile}"', nearest(profile, profiles))
+        platforms = table.texts("platforms", ())
+        for name in platforms:
+            if name not in PLATFORMS:
+                table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
+        found.append(
+            RefusedPair(
+                profile=profile,
+                platforms=platforms,
+                why=table.text("why"),
+                source=table.text("source"),
+            )
+        )
+        table.finish()
+    return tuple(found)

@@ -1,0 +1,105 @@
+"""Turn the tables of a recorded index into values, noting every mistake; reads no file."""
+
+from __future__ import annotations
+
+import datetime
+from urllib.parse import quote
+
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import Version
+
+from patchlock.catalogue import _apps_and_profiles
+from patchlock.catalogue.table_reader import Table, requirement, sha256
+from patchlock.model.errors import nearest
+from patchlock.model.identities import Sha256
+from patchlock.model.platforms import PLATFORMS
+from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel, RecordingFilter
+
+
+def index(root: Table, name: str) -> RecordedIndex:
+    """Read a recorded index."""
+    table = root.table("index")
+    url = table.text("url")
+    origin = table.origin()
+    keep = _keep(table.table("keep")) if table.has("keep") else None
+    table.finish()
+    wheels = []
+    seen: set[str] = set()
+    for row in root.tables("wheel"):
+        filename = row.text("filename")
+        try:
+            name_of_wheel, wheel_version, _, _ = parse_wheel_filename(filename)
+        except InvalidWheelFilename:
+            row.problem("filename", f'"{filename}" is not the name of a wheel')
+            name_of_wheel, wheel_version = canonicalize_name("nothing"), Version("0")
+        wheels.append(
+            RecordedWheel(
+                name=name_of_wheel,
+                version=wheel_version,
+                filename=filename,
+                url=row.text("url", f"{url}/{quote(filename)}"),
+                sha256=row.parse("sha256", sha256, Sha256("")),
+                requires=row.each("requires", requirement),
+                source=row.text("source"),
+                uploaded=row.parse("uploaded", _uploaded, "", ""),
+            )
+        )
+        if filename in seen:
+            row.problem("filename", f'"{filename}" is there already', "keep the one that the index has now")
+        seen.add(filename)
+        row.finish()
+    sdists = tuple(_sdist(row, url) for row in root.tables("sdist"))
+    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep, sdists=sdists)
+
+
+def _sdist(row: Table, url: str) -> RecordedSdist:
+    filename = row.text("filename")
+    try:
+        name, number = parse_sdist_filename(filename)
+    except InvalidSdistFilename:
+        row.problem("filename", f'"{filename}" is not the name of an sdist')
+        name, number = canonicalize_name("nothing"), Version("0")
+    sdist = RecordedSdist(
+        name=name,
+        version=number,
+        filename=filename,
+        url=row.text("url", f"{url}/{quote(filename)}"),
+        sha256=row.parse("sha256", sha256, Sha256("")),
+        source=row.text("source"),
+    )
+    row.finish()
+    return sdist
+
+
+def _keep(table: Table) -> RecordingFilter:
+    platforms = table.texts("platforms", ())
+    for platform in platforms:
+        if platform not in PLATFORMS:
+            table.problem("platforms", f'there is no platform "{platform}"', nearest(platform, PLATFORMS))
+    distributions = table.each("distributions", requirement)
+    pythons = table.each("pythons", _apps_and_profiles.minor_version)
+    for key in ("distributions", "pythons", "platforms"):
+        if not table.texts(key) and table.has(key):
+            table.problem(key, "it is empty")
+    table.finish()
+    return RecordingFilter(
+        distributions=distributions,
+        pythons=pythons,
+        platforms=tuple(PLATFORMS[name] for name in platforms if name in PLATFORMS),
+    )
+
+
+def _uploaded(text: str) -> str:
+    try:
+        known = not text or datetime.datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError(f'"{text}" must be a time with its zone, such as "2026-01-31T00:00:00Z"')
+    return text

@@ -1,0 +1,1 @@
+"""Known troubles of machines: their files, and the language of their conditions."""

@@ -1,0 +1,160 @@
+"""Turn a file of `profiles/troubles/` into a value, noting every mistake; reads no file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import cast
+
+from patchlock.catalogue._troubles.conditions import CLAUSES, condition
+from patchlock.catalogue.table_reader import Table
+from patchlock.model.errors import nearest
+from patchlock.model.troubles import CONFIDENCES, NEEDS, SHELLS, Condition, Confidence, Remedy, Shell, Sign, Trouble
+
+_ANYWHERE = ("{python}", "docker", "nvidia-smi", "patchlock")
+READERS = {
+    "sh": (
+        *_ANYWHERE,
+        *(
+            "cat",
+            "command",
+            "dpkg-query",
+            "env",
+            "getconf",
+            "grep",
+            "groups",
+            "head",
+            "id",
+            "ldconfig",
+            "ls",
+            "lsmod",
+            "modinfo",
+        ),
+        *("printenv", "rocminfo", "sort", "tail", "test", "uname", "wc"),
+    ),
+    "powershell": (
+        *_ANYWHERE,
+        *("Format-List", "Get-ChildItem", "Get-CimInstance", "Get-Command", "Get-Item", "Get-ItemProperty"),
+        *("Get-MpComputerStatus", "Get-MpThreatDetection", "Select-Object", "Select-String", "Test-Path"),
+        *("Where-Object", "wsl", "winget"),
+    ),
+}
+"""Shell → the programs that a proof may start; all of them can only read, asked as `_ASKED` allows."""
+_ASKED = {
+    "docker": r"version|info|inspect|ps|images",
+    "wsl": r"--version|--status|--list|-l",
+    "winget": r"list|search|show",
+    "patchlock": r"doctor|verify|detect|list",
+    "ldconfig": r"-p",
+}
+_BETWEEN = {"|", "||", "&&", ";", "(", "&"}
+_PYTHON = "python3"
+_CMDLET = re.compile(r"\b[A-Z][A-Za-z]+-[A-Z]\w+")
+
+
+def trouble(root: Table, name: str) -> Trouble:
+    """Read a file of `profiles/troubles/`.
+
+    Args:
+        root: the whole file.
+        name: the file's name without its ending.
+    """
+    where = root.table("where", required=False)
+    read = Trouble(
+        name=name,
+        title=root.text("title"),
+        why=root.text("why"),
+        sources=root.texts("sources"),
+        where=condition(where),
+        unless=tuple(_unless(table) for table in root.tables("unless")),
+        signs=tuple(_sign(table) for table in root.tables("sign")),
+        remedies=tuple(_remedy(table) for table in root.tables("remedy")),
+    )
+    _finish(where)
+    for source in read.sources:
+        if not source.startswith(("https://", "PyPI: ")):
+            remedy = "write one that a reader can open: https://…, or PyPI: NAME VERSION"
+            root.problem("sources", f'"{source}" is no address', remedy)
+    if not read.sources:
+        root.problem("sources", "it is empty")
+    if not read.signs:
+        root.problem("sign", "a trouble needs a sign", "write a [[sign]]")
+    if not read.remedies:
+        root.problem("remedy", "a trouble needs a remedy", "write a [[remedy]]")
+    return read
+
+
+def _unless(table: Table) -> Condition:
+    read = condition(table)
+    _finish(table)
+    return read
+
+
+def _sign(table: Table) -> Sign:
+    confidence = table.text("confidence")
+    if confidence and confidence not in CONFIDENCES:
+        table.problem("confidence", f'there is no confidence "{confidence}"', nearest(confidence, CONFIDENCES))
+    read = Sign(confidence=cast("Confidence", confidence), is_said=table.has("says"), condition=condition(table))
+    _finish(table)
+    return read
+
+
+def _finish(table: Table) -> None:
+    """Report what is no clause, with the nearest one."""
+    table.known(CLAUSES)
+    table.finish()
+
+
+def _remedy(table: Table) -> Remedy:
+    where = table.table("where", required=False)
+    shell = _shell(table, "shell", None)
+    read = Remedy(
+        do=table.text("do"),
+        where=condition(where),
+        shell=shell,
+        commands=table.texts("commands"),
+        needs=table.texts("needs", ()),
+        proof=table.text("proof"),
+        proof_shell=_shell(table, "proof-shell", shell),
+    )
+    _finish(where)
+    for need in read.needs:
+        if need not in NEEDS:
+            table.problem("needs", f'there is no need "{need}"', nearest(need, NEEDS))
+    if not read.commands and table.has("commands"):
+        table.problem("commands", "it is empty", "write what a person pastes; a page is opened by a command, too")
+    for mistake in writes(read.proof, read.proof_shell):
+        table.problem("proof", mistake, f"it may start: {', '.join(READERS[read.proof_shell])}")
+    table.finish()
+    return read
+
+
+def _shell(table: Table, key: str, default: Shell | None) -> Shell:
+    name = table.text(key, default)
+    if name and name not in SHELLS:
+        table.problem(key, f'there is no shell "{name}"', nearest(name, SHELLS))
+    return next((shell for shell in SHELLS if shell == name), SHELLS[0])
+
+
+def writes(command: str, shell: Shell) -> list[str]:
+    """Say what of a command may do more than read, a clause each; empty where it only reads."""
+    lexer = shlex.shlex(
+        command.replace("{python}", _PYTHON).replace("{app}", "app"), posix=True, punctuation_chars=True
+    )
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        words = list(lexer)
+    except ValueError as error:
+        return [f"it cannot be read: {error}"]
+    found = [f'"{word}" may write' for word in words if set(word) & set("<>") and set(word) <= set("<>|&;()")]
+    found += [f'"{word}" starts a program out of sight' for word in ("$(", "`") if shell == "sh" and word in command]
+    firsts = [at for at in range(len(words)) if at == 0 or words[at - 1] in _BETWEEN]
+    started = [words[at] for at in firsts if words[at][0].isalnum() or words[at][0] in "./~"]
+    started += _CMDLET.findall(command) if shell == "powershell" else []
+    found += [f'"{one}" may do more than read' for one in sorted(set(started) - {*READERS[shell], _PYTHON})]
+    for at in firsts:
+        asked = " ".join(words[at + 1 : at + 2])
+        if words[at] in _ASKED and not re.fullmatch(_ASKED[words[at]], asked):
+            found.append(f'"{words[at]} {asked}" may do more than read')
+    return found

@@ -1,0 +1,137 @@
+"""Say any change of text as a unified diff, and find lines by which a change of text is proved."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.model.text_files import SourceText
+
+_CONTEXTS = (3, 8, 20)
+"""Numbers of lines around a change: more where fewer do not tell its place."""
+
+_NEIGHBOURS = 6
+"""Lines around a change that are tried to tell it, and one."""
+_COMMENTS = ("#", "//", "::", "REM ", "rem ", ";")
+
+
+def normalize_newlines(text: str) -> str:
+    r"""Give a text with `\n` for every line ending."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Split a text into lines with their `\n`, as a diff does; a form feed ends none."""
+    *lines, last = text.split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def changed_lines(before: str, after: str) -> int:
+    """Count the lines that a diff removes and adds."""
+    rows = difflib.unified_diff(lines_of(before), lines_of(after), n=0)
+    return sum(row[:1] in {"+", "-"} for row in rows) - 2
+
+
+def diffs(path: PurePosixPath, before: SourceText, after: SourceText) -> Iterator[Draft]:
+    """Give diffs of a file that say the same with more and more context."""
+    old, new = normalize_newlines(before.text), normalize_newlines(after.text)
+    for context in _CONTEXTS:
+        rows = list(difflib.unified_diff(lines_of(old), lines_of(new), f"a/{path}", f"b/{path}", n=context))
+        text = "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+        made = op("unified-diff", diff=text)
+        if made is not None:
+            yield Draft(
+                op_name="unified-diff",
+                op=made,
+                slug=slug(path.stem, "by-text"),
+                literal=longest_word((row[1:] for row in rows if row.startswith(" ")), old, new),
+                ensures=proofs(old, new),
+                sites=sum(row.startswith("@@ ") for row in rows),
+            )
+
+
+def addition(path: PurePosixPath, data: bytes, is_executable: bool) -> Draft | None:
+    """Give the op that makes a file; `None` where it is no text or empty."""
+    try:
+        content = data.decode()
+    except UnicodeDecodeError:
+        return None
+    made = op("add-file", content=content, executable=is_executable) if "\0" not in content else None
+    if made is None:
+        return None
+    longest = max(content.splitlines(), key=len).strip()
+    return Draft(
+        op_name="add-file",
+        op=made,
+        slug=slug("add", path.name),
+        ensures=ensures(("contains", {"text": longest}))
+        or ensures(("file-is", {"sha256": hashlib.sha256(data).hexdigest()})),  # of blank lines alone
+    )
+
+
+def proofs(before: str, after: str) -> tuple[NamedEnsure, ...]:
+    """Give one check for each run of changed lines, that fails without that run and holds after all; no duplicates."""
+    old, new = lines_of(before), lines_of(after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    found: list[NamedEnsure] = []
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag != "equal":
+            run = _Run(
+                before=before,
+                after=after,
+                without="".join([*new[:k], *old[i:j], *new[m:]]),
+                removed=tuple(old[i:j]),
+                new=tuple(new),
+                start=k,
+                end=m,
+            )
+            found += [one for one in run.proof() if one not in found]
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """Neighbouring lines that changed."""
+
+    before: str
+    after: str
+    without: str
+    """What `after` is if this run is left as it was."""
+    removed: tuple[str, ...]
+    new: tuple[str, ...]
+    """All lines of `after`; this run is from `start` to `end`."""
+    start: int
+    end: int
+
+    def proof(self) -> tuple[NamedEnsure, ...]:
+        for line in _by_weight(self.new[self.start : self.end]):
+            if self._appears(line):
+                return ensures(("contains", {"text": line}))
+        for line in _by_weight(self.removed):
+            if self._vanishes(line):
+                return ensures(("lacks", {"text": line}))
+        # The same lines in another order, or once more: their neighbours tell.
+        for around in range(1, _NEIGHBOURS):
+            above, below = self.new[max(0, self.start - around) : self.start], self.new[self.end : self.end + around]
+            made = "".join([*above, *self.new[self.start : self.end], *below])
+            former = "".join([*above, *self.removed, *below])
+            if self._appears(made):
+                return ensures(("contains", {"text": made}))
+            if self._vanishes(former):
+                return ensures(("lacks", {"text": former}))
+        return ()
+
+    def _vanishes(self, text: str) -> bool:
+        return bool(text.strip()) and text in self.before and text in self.without and text not in self.after
+
+    def _appears(self, text: str) -> bool:
+        return bool(text.strip()) and text not in self.before and text not in self.without
+
+
+def _by_weight(lines: Iterable[str]) -> list[str]:
+    """Order lines by what they tell: comments last, then the longest first."""
+    return sorted((line.strip() for line in lines), key=lambda line: (line.startswith(_COMMENTS), -len(line)))

@@ -1,0 +1,187 @@
+"""Turn the difference of two trees into patches, and prove that they make one into the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.authoring._texts import addition
+from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure
+from patchlock.catalogue.authoring.files import FileDrafts, Likeness, drafts_for, likeness
+from patchlock.model.patch import Patch
+from patchlock.model.text_files import SourceText, decode
+from patchlock.patches import engine
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A patch, with what its checks are called."""
+
+    patch: Patch
+    ensures: tuple[NamedEnsure, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Authored:
+    """What became of the edits of a tree."""
+
+    patches: tuple[Written, ...]
+    files: Mapping[PurePosixPath, Likeness]
+    """Each edited file that the patches make, sorted by path, and how near they come to it."""
+    notes: tuple[str, ...]
+    """What patches do not say, a sentence without full stop each."""
+
+
+def author(
+    before: Files,
+    after: Files,
+    prefix: str = "",
+    executable: Collection[PurePosixPath] = frozenset(),
+    taken: Collection[str] = frozenset(),
+) -> Authored:
+    """Say the edits of a tree as patches.
+
+    Args:
+        before: upstream's files; only those that were changed or deleted are looked at.
+        after: the edited files; files that are the same in both may be left out of both.
+        prefix: begins each id.
+        executable: new files that may be started.
+        taken: ids that other patches have.
+    """
+    notes = [f"{path} was deleted: no patch deletes a file; neutralise what uses it" for path in _gone(before, after)]
+    notes += _renames(before, after)
+    found: list[FileDrafts] = []
+    for path in sorted(after):
+        if before.get(path) == after[path]:
+            continue
+        of_file = _of_file(path, before.get(path), after[path], path in executable)
+        if isinstance(of_file, str):
+            notes.append(of_file)
+        else:
+            found.append(of_file)
+    patches = _assembled(found, prefix, taken)
+    reached = _reached(patches, before, after, found)
+    wrong = {path for path, like in reached.items() if like is Likeness.OTHER}
+    if wrong:  # together they do what none does alone: a diff for these files
+        found = [_as_diff(one, before, after) if one.path in wrong else one for one in found]
+        patches = _assembled(found, prefix, taken)
+        reached = _reached(patches, before, after, found)
+    notes += [f"{path} could not be said by patches" for path, like in reached.items() if like is Likeness.OTHER]
+    return Authored(patches=patches, files=reached, notes=tuple(notes))
+
+
+def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executable: bool) -> FileDrafts | str:
+    if not before:  # an empty file is filled as a missing one is made
+        draft = addition(path, after, is_executable)
+        if draft is None:
+            return f"{path} is new and empty or no UTF-8 text: a patch cannot hold it"
+        return FileDrafts(path=path, drafts=(draft,), likeness=Likeness.BYTES)
+    if not all(isinstance(decode(path, data), SourceText) for data in (before, after)):
+        return f"{path} was changed and is no text: a patch cannot hold it"
+    found = drafts_for(path, before, after)
+    if not found.drafts:
+        if found.likeness is Likeness.TEXT:
+            return f"{path} differs in its encoding or line endings alone: patches keep upstream's"
+        return f"{path} was changed in a way that no patch holds: its place cannot be told from its text"
+    return found
+
+
+def _as_diff(found: FileDrafts, before: Files, after: Files) -> FileDrafts:
+    if found.path not in before:
+        return found
+    return drafts_for(found.path, before[found.path], after[found.path], semantic=False)
+
+
+def _gone(before: Files, after: Files) -> list[PurePosixPath]:
+    return [path for path in sorted(before) if path not in after]
+
+
+def _renames(before: Files, after: Files) -> list[str]:
+    new = [path for path in sorted(after) if path not in before]
+    return [
+        f"{old} was renamed to {path}: the patch adds it under its new name, and the old file stays"
+        for old in _gone(before, after)
+        for path in new
+        if before[old] == after[path]
+    ]
+
+
+# --- one patch for the same change of several files -------------------------------------------------------------------
+
+
+@dataclasses.dataclass(slots=True)
+class _Open:
+    """A patch to which files are still added."""
+
+    draft: Draft
+    paths: list[PurePosixPath]
+    sites: int
+    follows: list[_Open]
+    id: str = ""
+
+
+def _assembled(found: Iterable[FileDrafts], prefix: str, taken: Collection[str]) -> tuple[Written, ...]:
+    opened: list[_Open] = []
+    for of_file in found:
+        earlier: list[_Open] = []
+        for draft in of_file.drafts:
+            follows = earlier if draft.op_name == "unified-diff" else []
+            merged = None if follows else _like(opened, draft, earlier)
+            if merged is None:
+                merged = _Open(draft=draft, paths=[], sites=0, follows=list(follows))
+                opened.append(merged)
+            else:
+                common = tuple(ensure for ensure in merged.draft.ensures if ensure in draft.ensures)
+                merged.draft = dataclasses.replace(merged.draft, ensures=common)
+            merged.paths.append(of_file.path)
+            merged.sites += draft.sites
+            earlier.append(merged)
+    opened.sort(key=lambda one: bool(one.follows))  # what follows others goes last
+    _name(opened, prefix, set(taken))
+    return tuple(
+        Written(
+            patch=dataclasses.replace(one.draft, sites=one.sites).patch(
+                one.id, one.paths, after=tuple(other.id for other in one.follows)
+            ),
+            ensures=one.draft.ensures,
+        )
+        for one in opened
+    )
+
+
+def _like(opened: list[_Open], draft: Draft, earlier: list[_Open]) -> _Open | None:
+    """Find a patch with the same op and a check in common, for another file."""
+    for one in opened:
+        is_same = (one.draft.op_name, one.draft.op, one.draft.literal) == (draft.op_name, draft.op, draft.literal)
+        if is_same and one not in earlier and any(ensure in draft.ensures for ensure in one.draft.ensures):
+            return one if draft.op_name not in {"unified-diff", "add-file"} else None
+    return None
+
+
+def _name(opened: list[_Open], prefix: str, taken: set[str]) -> None:
+    for one in opened:
+        base = "-".join(part for part in (prefix.strip("-"), one.draft.slug) if part)
+        number = 1
+        while (name := base if number == 1 else f"{base}-{number}") in taken:
+            number += 1
+        taken.add(name)
+        one.id = name
+
+
+def _reached(
+    patches: Iterable[Written], before: Files, after: Files, found: Iterable[FileDrafts]
+) -> dict[PurePosixPath, Likeness]:
+    """Apply all patches to upstream, and compare each file with the edited one."""
+    paths = sorted(one.path for one in found)
+    contents = {path: before[path] for path in paths if path in before}
+    patched = engine.apply([one.patch for one in patches], contents)
+    made = contents | {change.path: change.after for change in patched.changes}
+    blamed = {failure.split(": ")[1] for failure in patched.failures}
+    return {
+        path: Likeness.OTHER if str(path) in blamed else likeness(before.get(path), made.get(path), after[path], path)
+        for path in paths
+    }

@@ -1,0 +1,86 @@
+"""A patch in the making: an op, what it may be proved by, and how it becomes a `Patch`; reads no file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.model.origins import Origin
+from patchlock.model.patch import Ensure, Expect, Op, Patch
+from patchlock.patches.ops import OPS
+from patchlock.patches.postconditions import ENSURES
+
+NamedEnsure = tuple[str, Ensure]
+"""What the catalogue calls a check, and the check."""
+
+WHY = "TODO: say what is wrong with upstream's code here, and for whom"
+SOURCE = "TODO: a link that shows the trouble"
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """One op that does some of an edit."""
+
+    op_name: str
+    op: Op
+    slug: str
+    """What the id is made of: lower-case words joined by `-`."""
+    is_exact: bool = True
+    """The op writes what the user wrote, and not merely code that does the same."""
+    literal: tuple[str, ...] = ()
+    ensures: tuple[NamedEnsure, ...] = ()
+    sites: int = 1
+
+    def patch(self, patch_id: str, paths: Iterable[PurePosixPath], after: tuple[str, ...] = ()) -> Patch:
+        """Give the patch; whoever uses it has to say why it is there."""
+        return Patch(
+            id=patch_id,
+            why=WHY,
+            source=SOURCE,
+            paths=tuple(map(str, paths)),
+            literal=self.literal,
+            profiles=(),
+            op_name=self.op_name,
+            op=self.op,
+            ensures=tuple(ensure for _, ensure in self.ensures),
+            expect=Expect(sites=self.sites),
+            after=after,
+            origin=Origin(file="", line=1),
+        )
+
+
+def op(name: str, /, **fields: object) -> Op | None:
+    """Make an op by its name in the catalogue; `None` where there is no such op or it does not accept the fields."""
+    if name not in OPS:
+        return None
+    try:
+        return OPS[name](**fields)
+    except (TypeError, ValueError):
+        return None
+
+
+def ensures(*wanted: tuple[str, dict[str, object]]) -> tuple[NamedEnsure, ...]:
+    """Make checks by their names in the catalogue; those that do not accept their fields are left out."""
+    made: list[NamedEnsure] = []
+    for name, fields in wanted:
+        try:
+            made.append((name, ENSURES[name](**fields)))
+        except (KeyError, TypeError, ValueError):
+            continue
+    return tuple(made)
+
+
+def slug(*parts: str) -> str:
+    """Join texts into lower-case words with `-` between them."""
+    words = re.findall(r"[a-z0-9]+", " ".join(parts).lower())
+    return "-".join(words)[:60].strip("-") or "change"
+
+
+def longest_word(texts: Iterable[str], *places: str) -> tuple[str, ...]:
+    """Give the longest name that stands in all places, as a literal of a patch; nothing where there is none."""
+    words = {word for text in texts for word in _WORD.findall(text)}
+    known = [word for word in words if all(word in place for place in places)]
+    return tuple(sorted(known, key=lambda word: (-len(word), word))[:1])

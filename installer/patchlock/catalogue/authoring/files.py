@@ -1,0 +1,200 @@
+"""Say the changes of one file as drafts, and prove that they make them; falls back to a diff, which can."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.authoring import _declared_changes, _guards, _python_changes, _requirement_changes, _texts
+from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
+from patchlock.model.patch import BLOCKING, Refusal
+from patchlock.model.text_files import SourceText, Undecodable, decode
+from patchlock.patches import engine
+from patchlock.patches.ops.syntax import parse
+
+
+class Likeness(enum.Enum):
+    """How near the patched file is to the edited one."""
+
+    BYTES = "the same bytes"
+    TEXT = "the same text, in upstream's encoding and line endings"
+    MEANING = "the same code or requirements, not the same layout and comments"
+    OTHER = "something else"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileDrafts:
+    """What makes one file what the user made of it."""
+
+    path: PurePosixPath
+    drafts: tuple[Draft, ...]
+    """In the order in which they go."""
+    likeness: Likeness
+
+
+def likeness(before: bytes | None, patched: bytes | None, edited: bytes, path: PurePosixPath) -> Likeness:
+    """Compare a patched file with the one that the user edited."""
+    if patched == edited:
+        return Likeness.BYTES
+    old, one, other = decode(path, before or b""), decode(path, patched or b""), decode(path, edited)
+    if isinstance(old, Undecodable) or isinstance(one, Undecodable) or isinstance(other, Undecodable):
+        return Likeness.OTHER
+    if _texts.normalize_newlines(one.text) == _texts.normalize_newlines(other.text):
+        return Likeness.TEXT
+    return Likeness.MEANING if _means_the_same(old, one, other) else Likeness.OTHER
+
+
+def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bool = True) -> FileDrafts:
+    """Find the ops that make one file into the other; none where only its encoding or line endings changed.
+
+    Args:
+        path: from the app's folder.
+        before: upstream's file, which can be read as text.
+        after: the edited file, which can be read as text.
+        semantic: False asks for a diff at once.
+    """
+    old, new = decode(path, before), decode(path, after)
+    if isinstance(old, Undecodable) or isinstance(new, Undecodable):
+        raise TypeError(f"{path} is no text")
+    if _texts.normalize_newlines(old.text) == _texts.normalize_newlines(new.text):
+        return FileDrafts(path=path, drafts=(), likeness=Likeness.TEXT)
+    drafts, is_complete = _recognised(old, new) if semantic else ((), False)
+    if drafts and is_complete:
+        whole = _proved(drafts, path, before, after)
+        if whole.likeness is not Likeness.OTHER and whole.drafts:
+            return whole
+    exact = _kept(tuple(draft for draft in drafts if draft.is_exact), path, before)
+    if exact:
+        middle = _applied(exact, path, before)
+        if middle != before and (found := _completed(exact, path, before, middle, after)):
+            return found
+    return _by_text(path, old, new, before, after)
+
+
+def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes) -> FileDrafts:
+    found = FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
+    for draft in _texts.diffs(path, old, new):
+        found = _proved((draft,), path, before, after)
+        if found.likeness in {Likeness.BYTES, Likeness.TEXT}:
+            return found
+    return dataclasses.replace(found, drafts=(), likeness=Likeness.OTHER)
+
+
+def _recognised(old: SourceText, new: SourceText) -> tuple[tuple[Draft, ...], bool]:
+    if _requirement_changes.is_requirement_file(old):
+        return tuple(_requirement_changes.recognise(old, new)), True
+    if _declared_changes.declares(old) and (found := tuple(_declared_changes.recognise(old, new))):
+        return found, False
+    if old.path.suffix in {".py", ".pyw"}:
+        before, after = parse(old), parse(new)
+        if not isinstance(before, Refusal) and not isinstance(after, Refusal):
+            try:
+                said = _python_changes.recognise(before, after)
+            except RecursionError:
+                return (), False
+            return said.drafts, said.is_complete
+    return (), False
+
+
+def _completed(
+    exact: tuple[Draft, ...], path: PurePosixPath, before: bytes, middle: bytes, after: bytes
+) -> FileDrafts | None:
+    """Add a diff for what the recognised ops leave undone, if that makes the diff smaller."""
+    old, half, new = decode(path, before), decode(path, middle), decode(path, after)
+    if isinstance(old, Undecodable) or isinstance(half, Undecodable) or isinstance(new, Undecodable):
+        return None
+    old_text, half_text, new_text = (_texts.normalize_newlines(source.text) for source in (old, half, new))
+    if half_text == new_text:
+        found = _proved(exact, path, before, after)
+        return found if found.drafts else None
+    if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
+        return None
+    for rest in _texts.diffs(path, half, new):
+        found = _proved((*exact, rest), path, before, after)
+        if found.likeness in {Likeness.BYTES, Likeness.TEXT} and len(found.drafts) == len(exact) + 1:
+            return found
+    return None
+
+
+def _kept(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes) -> tuple[Draft, ...]:
+    """Leave out the drafts that the engine refuses on this file; checks are chosen later."""
+    patches = [dataclasses.replace(one, ensures=()).patch(f"draft-{i}", [path]) for i, one in enumerate(drafts)]
+    patched = engine.apply(patches, {path: before})
+    bad = {outcome.patch for outcome in patched.outcomes if outcome.kind in BLOCKING or outcome.path is None}
+    bad |= {failure.partition(":")[0] for failure in patched.failures}
+    return tuple(draft for index, draft in enumerate(drafts) if f"draft-{index}" not in bad)
+
+
+def _applied(drafts: Iterable[Draft], path: PurePosixPath, before: bytes) -> bytes:
+    """Apply drafts one after the other, without their checks."""
+    ids: list[str] = []
+    patches = []
+    for index, draft in enumerate(drafts):
+        patches.append(dataclasses.replace(draft, ensures=()).patch(f"draft-{index}", [path], after=tuple(ids)))
+        ids.append(f"draft-{index}")
+    changes = engine.apply(patches, {path: before}).changes
+    return changes[0].after if changes else before
+
+
+def _proved(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes, after: bytes) -> FileDrafts:
+    """Choose the checks that tell each draft's result from what was before it, and compare the result with the edit."""
+    result = _applied(drafts, path, before)
+    chosen: list[Draft] = []
+    current = before
+    for draft in drafts:
+        step = _applied((draft,), path, current)
+        if step == current:
+            return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
+        source = decode(path, current)
+        sites = len(draft.op.locate(source).sites) if isinstance(source, SourceText) else 0
+        telling = _telling(draft, path, current, step, result)
+        chosen.append(dataclasses.replace(draft, ensures=telling, sites=sites))
+        current = step
+    if current != result or not all(draft.ensures for draft in chosen):
+        return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
+    return FileDrafts(path=path, drafts=tuple(chosen), likeness=likeness(before, result, after, path))
+
+
+def _telling(draft: Draft, path: PurePosixPath, before: bytes, step: bytes, result: bytes) -> tuple[NamedEnsure, ...]:
+    """Give the checks that fail before and hold afterwards; lines of the change where the op has none of its own."""
+
+    def tells(ensure: NamedEnsure) -> bool:
+        check = ensure[1]
+        return (
+            bool(check.problems(path, before)) and not check.problems(path, step) and not check.problems(path, result)
+        )
+
+    found = tuple(ensure for ensure in draft.ensures if tells(ensure))
+    if found:
+        return found if draft.op_name == "unified-diff" else found[:1] + _second(found)
+    old, new = decode(path, before), decode(path, step)
+    if isinstance(old, Undecodable) or isinstance(new, Undecodable):
+        return ()
+    lines = tuple(
+        one
+        for one in _texts.proofs(_texts.normalize_newlines(old.text), _texts.normalize_newlines(new.text))
+        if tells(one)
+    )
+    whole = ensures(("file-is", {"sha256": hashlib.sha256(step).hexdigest()}))
+    return lines or (whole if step == result else ())
+
+
+def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
+    """Keep the check of the other requirement of a renaming."""
+    return found[1:2] if [name for name, _ in found[:2]] == ["requirement", "no-requirement"] else ()
+
+
+def _means_the_same(old: SourceText, one: SourceText, other: SourceText) -> bool:
+    if _requirement_changes.is_requirement_file(old):
+        return _requirement_changes.same_requirements(one, other)
+    if old.path.suffix not in {".py", ".pyw"}:
+        return False
+    before, patched, edited = parse(old), parse(one), parse(other)
+    if isinstance(before, Refusal) or isinstance(patched, Refusal) or isinstance(edited, Refusal):
+        return False
+    guarded = _guards.added(before.tree, edited.tree)
+    return _guards.normalized_code(patched.tree, guarded) == _guards.normalized_code(edited.tree, guarded)

@@ -1,0 +1,180 @@
+"""Run the catalogue's codemods, each file in a process of its own that can end in no other way than with an answer."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from patchlock.core import process
+from patchlock.model.errors import CatalogueError, CommandFailedError, Problem
+from patchlock.model.patch import Located, OutcomeKind, Patch, Refusal, Site
+from patchlock.model.text_files import Edit, SourceText, splice
+from patchlock.patches.ops.codemod import Codemod
+from patchlock.patches.ops.syntax import Module, parse
+
+_GRACE = 15
+"""Seconds for the process to see itself that the time is over."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundCodemod:
+    """A codemod with its code; an op like the others, but that it runs a program."""
+
+    declared: Codemod
+    code: str
+
+    def locate(self, source: SourceText) -> Located:
+        """Let the codemod change the file, and find out where it did; how it fails is a refusal.
+
+        A file that it leaves as it is needs nothing: whether it was right before, only the patch's `ensure` can say.
+        """
+        module = parse(source)
+        if isinstance(module, Refusal):
+            return Located(refusals=(module,))
+        answer = _ask(
+            module=self.declared.module,
+            code=self.code,
+            command=self.declared.command,
+            arguments=tuple(sorted(self.declared.arguments.items())),
+            timeout=self.declared.timeout,
+            path=str(source.path),
+            text=source.text,
+        )
+        if not isinstance(answer, str):
+            why = f"the codemod {self.declared.module}:{self.declared.command} failed: {answer.why}"
+            return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
+        edits = _edits(source.text, answer)
+        after = parse(splice(source, edits))
+        if isinstance(after, Refusal):
+            why = f"the codemod {self.declared.module}:{self.declared.command} made code that is none: {after.why}"
+            return Located(refusals=(Refusal(line=after.line, kind=OutcomeKind.AMBIGUOUS, why=why),))
+        return Located(edits=edits, sites=tuple(_site(module, edit) for edit in edits))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Failed:
+    why: str
+    """A clause."""
+
+
+def bind(patches: Iterable[Patch], folder: Path) -> tuple[Patch, ...]:
+    """Give each declared codemod among patches its code, which makes it an op that can do its work.
+
+    Args:
+        patches: as they were declared.
+        folder: of the file that declares them.
+
+    Raises:
+        CatalogueError: a codemod's file is not there, or is no Python; carries all of these mistakes.
+    """
+    problems: list[Problem] = []
+    bound = []
+    for patch in patches:
+        op = patch.op
+        if isinstance(op, Codemod):
+            read = _read(folder / op.module)
+            if isinstance(read, _Failed):
+                what = f'the codemod "{op.module}" {read.why}'
+                problems.append(
+                    Problem(file=patch.origin.file, line=patch.origin.line, key="module", what=what, remedy="")
+                )
+            else:
+                op = BoundCodemod(declared=op, code=read)
+        bound.append(dataclasses.replace(patch, op=op))
+    if problems:
+        raise CatalogueError(problems)
+    return tuple(bound)
+
+
+def texts(patches: Iterable[Patch]) -> dict[str, str]:
+    """Give the code of the codemods among patches, by POSIX path from the folder of the file that declares them."""
+    return {patch.op.declared.module: patch.op.code for patch in patches if isinstance(patch.op, BoundCodemod)}
+
+
+def _read(path: Path) -> str | _Failed:
+    try:
+        text = path.read_bytes().decode("utf-8")
+        ast.parse(text)
+    except OSError:
+        return _Failed(why="cannot be read from the app's folder")
+    except (ValueError, SyntaxError) as error:
+        return _Failed(why=f"is not Python in UTF-8: {error}")
+    return text
+
+
+@lru_cache(maxsize=1024)  # a result is looked at more than once, and every question costs a process
+def _ask(
+    *,
+    module: str,
+    code: str,
+    command: str,
+    arguments: tuple[tuple[str, str], ...],
+    timeout: int,
+    path: str,
+    text: str,
+) -> str | _Failed:
+    question: Mapping[str, object] = {
+        "module": module,
+        "code": code,
+        "command": command,
+        "arguments": dict(arguments),
+        "path": path,
+        "text": text,
+        "timeout": timeout,
+    }
+    import importlib.resources
+
+    try:
+        with importlib.resources.as_file(
+            importlib.resources.files("patchlock.catalogue._children") / "codemod.py"
+        ) as script:
+            done = process.run(
+                *(sys.executable, "-I", str(script)),
+                env=process.environment(),
+                stdin=json.dumps(question).encode(),
+                timeout=timeout + _GRACE,
+            )
+        answer = json.loads(done.stdout)
+    except (CommandFailedError, ValueError):
+        return _Failed(why="its process ended without an answer")
+    if "failed" in answer:
+        return _Failed(why=str(answer["failed"]))
+    return text if answer.get("skipped") else str(answer["text"])
+
+
+def _edits(before: str, after: str) -> tuple[Edit, ...]:
+    """Give the changes between two texts, each as small as its lines allow."""
+    old, new = _LINE.findall(before), _LINE.findall(after)
+    starts = [0]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    edits = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal" and i2 - i1 == j2 - j1:
+            edits += [_trimmed(starts[i1 + n], old[i1 + n], new[j1 + n]) for n in range(i2 - i1)]
+        elif tag != "equal":
+            edits.append(_trimmed(starts[i1], "".join(old[i1:i2]), "".join(new[j1:j2])))
+    return tuple(edits)
+
+
+def _trimmed(start: int, old: str, new: str) -> Edit:
+    shortest = min(len(old), len(new))
+    head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
+    rest = shortest - head
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    return Edit(start=start + head, end=start + len(old) - tail, text=new[head : len(new) - tail])
+
+
+def _site(module: Module, edit: Edit) -> Site:
+    start = module.line_start(edit.start)
+    text = module.source.text[start : module.line_end(edit.start)]
+    return Site(line=module.starts.index(start) + 1, text=text.strip())

@@ -1,0 +1,133 @@
+"""Patches that a person chooses by name: what there is, what is chosen, and what a failed kernel recommends; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.model.app import App
+from patchlock.model.errors import CatalogueError, Problem, UsageError, nearest
+from patchlock.model.patch import Outcome, Patch
+from patchlock.patches.outcomes import APPLIED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """What can be chosen with `--with`: all patches that share one name."""
+
+    name: str
+    gives: str
+    """What is to be had, and what it costs; a clause."""
+    helps: tuple[str, ...]
+    """Compute kernels whose failure recommends it."""
+    patches: tuple[str, ...]
+    """Ids."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What a person says on a command line; names in the order in which he gives them."""
+
+    added: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def of_profile(app: App, profile: str) -> tuple[Option, ...]:
+    """List what an app lets a person choose on a profile, in the order of its file."""
+    return _grouped(patch for patch in app.patches if not patch.profiles or profile in patch.profiles)
+
+
+def names(patches: Iterable[Patch]) -> tuple[str, ...]:
+    """Name all that can be chosen among patches."""
+    return tuple(option.name for option in _grouped(patches))
+
+
+def _grouped(patches: Iterable[Patch]) -> tuple[Option, ...]:
+    groups: dict[str, list[Patch]] = {}
+    for patch in patches:
+        if patch.optional:
+            groups.setdefault(patch.optional, []).append(patch)
+    return tuple(
+        Option(
+            name=name,
+            gives="; ".join(patch.gives for patch in group if patch.gives),
+            helps=tuple(dict.fromkeys(kernel for patch in group for kernel in patch.helps)),
+            patches=tuple(patch.id for patch in group),
+        )
+        for name, group in groups.items()
+    )
+
+
+def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -> tuple[str, ...]:
+    """Say what is chosen: what an installation has, with what a person adds and without what he leaves out; sorted.
+
+    Args:
+        app: the app.
+        profile: for which it is installed.
+        kept: names of the installation as it is.
+        choice: None where a command does not ask; then what the catalogue has no more is passed over.
+
+    Raises:
+        UsageError: a name is unknown, or is both added and left out, or the catalogue has no more what is kept.
+    """
+    known = [option.name for option in of_profile(app, profile)]
+    if choice is None:
+        return tuple(sorted(set(kept) & set(known)))
+    if both := set(choice.added) & set(choice.left_out):
+        raise UsageError(f'"{min(both)}" is asked for and left out', remedy="give one of --with and --without")
+    for name in (*choice.added, *choice.left_out):
+        if name not in known and not (name in choice.left_out and name in kept):
+            raise UsageError(
+                f'{app.name} has no optional patch "{name}" on {profile}',
+                remedy=nearest(name, known) if known else "it has none to choose",
+            )
+    chosen = (set(kept) | set(choice.added)) - set(choice.left_out)
+    for name in sorted(chosen - set(known)):
+        raise UsageError(
+            f'the optional patch "{name}", which this installation has, is not in the catalogue any more',
+            remedy=f"go on without it: --without {name}",
+        )
+    return tuple(sorted(chosen))
+
+
+def recommend(failed: Collection[str], app: App, profile: str = "", chosen: Collection[str] = ()) -> tuple[Option, ...]:
+    """Give what may help where compute kernels fail, without what is chosen already.
+
+    Args:
+        failed: names of kernels, as `verify` calls them.
+        app: the app.
+        profile: on which it is installed; "" for any.
+        chosen: what the installation has.
+    """
+    options = of_profile(app, profile) if profile else _grouped(app.patches)
+    return tuple(option for option in options if option.name not in chosen and set(option.helps) & set(failed))
+
+
+def require_same_lock(patches: Iterable[Patch], outcomes: Iterable[Outcome], files: Collection[PurePosixPath]) -> None:
+    """Refuse an optional patch that changes a file which the lock is made from, as there is one lock for all choices.
+
+    Args:
+        patches: those that were applied.
+        outcomes: what became of them.
+        files: the requirement files, and what they include.
+
+    Raises:
+        CatalogueError: names every such patch and file.
+    """
+    changed = {(outcome.patch, outcome.path) for outcome in outcomes if outcome.kind in APPLIED}
+    problems = [
+        Problem(
+            file=patch.origin.file,
+            line=patch.origin.line,
+            key="optional",
+            what=f'the patch "{patch.id}" changes {path}, from which the lock is made, and there is one lock for all '
+            "choices",
+            remedy="make it a patch for all, or let it change the source alone",
+        )
+        for patch in patches
+        for path in sorted(files)
+        if patch.optional and (patch.id, path) in changed
+    ]
+    if problems:
+        raise CatalogueError(problems)

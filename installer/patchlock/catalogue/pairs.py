@@ -1,0 +1,81 @@
+"""Which pairs of app and machine there are, and which of them a change of files concerns; pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from patchlock.model import build_constraints
+from patchlock.model.app import App
+from patchlock.model.errors import RefusedError
+from patchlock.model.fits import Platform
+from patchlock.model.profile import Profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """One lock to be: an app on a profile on a platform."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    refused: str = ""
+    """Why it cannot be; "" where it can."""
+
+
+_OURS = ("installer/patchlock/", "lockfiles/patchlock.txt")
+"""What writes locks: patchlock's own source, and the lock that names the version of uv."""
+
+
+def pairs(apps: Iterable[App], profiles: Iterable[Profile]) -> tuple[Pair, ...]:
+    """List all pairs in order, those that the catalogue refuses with its reason."""
+    profiles = tuple(profiles)
+    return tuple(
+        _pair(app, profile, platform) for app in apps for profile in profiles for platform in profile.platforms
+    )
+
+
+def _pair(app: App, profile: Profile, platform: Platform) -> Pair:
+    try:
+        require_possible(app, profile, platform)
+    except RefusedError as error:
+        return Pair(app=app, profile=profile, platform=platform, refused=error.what)
+    return Pair(app=app, profile=profile, platform=platform)
+
+
+def is_affected_by(pair: Pair, file: str, lock: str) -> bool:
+    """Say whether a changed file may change the lock of a pair, or is that lock or the file beside it.
+
+    Args:
+        pair: the pair.
+        file: a POSIX path from the catalogue's root.
+        lock: the pair's lockfile, likewise.
+    """
+    app, profile = pair.app, pair.profile
+    files = {lock, build_constraints.filename_for(lock), profile.origin.file}
+    files |= {f"profiles/indexes/{name}.toml" for name in profile.indexes}
+    files |= {one.origin.file for one in app.shared}
+    is_apps = file.startswith(f"patches/{app.name}/") and not file.startswith(f"patches/{app.name}/cases/")
+    return file in files or is_apps or file.startswith(_OURS)
+
+
+def require_possible(app: App, profile: Profile, platform: Platform) -> None:
+    """Stop where the catalogue says that a pair cannot be.
+
+    Raises:
+        RefusedError: with the catalogue's reason and its source.
+    """
+    refusal = refusal_reason(app, profile, platform)
+    if refusal is not None:
+        why, source = refusal
+        raise RefusedError(f"{app.name} cannot run on {profile.name} on {platform.name}: {why}", where=source)
+
+
+def refusal_reason(app: App, profile: Profile, platform: Platform) -> tuple[str, str] | None:
+    """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
+    for one in app.refusals:
+        if one.profile == profile.name and (not one.platforms or platform.name in one.platforms):
+            return one.why, one.source
+    if not app.python.contains(f"{profile.python}.0"):
+        return f"it needs Python {app.python}, and the profile has {profile.python}", str(app.origin)
+    return None

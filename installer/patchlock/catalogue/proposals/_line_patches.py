@@ -1,0 +1,117 @@
+"""The patch for one line of a requirement file; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import NormalizedName
+
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
+from patchlock.catalogue.proposals.findings import Finding, ProposedPatch
+from patchlock.model.text_files import SourceText
+from patchlock.patches import requirement_sources
+from patchlock.patches.requirement_files import Line
+
+PROCESSOR = ("cpu",)
+"""Profiles for which what only CUDA has a use for is left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """One line, what is wrong with it, and what is proposed."""
+
+    kind: str
+    finding: Finding
+    section: ProposedPatch | None = None
+    module: tuple[str, str] | None = None
+    remark: str = ""
+    name: NormalizedName | None = None
+    """Of the distribution, where the line says it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinePatcher:
+    """Makes the patches of one line of a requirement file."""
+
+    source: SourceText
+    line: Line
+    finding: Finding
+    link: str
+
+    def dropped(self, kind: str, comment: str, *, remark: str = "") -> Repair:
+        """Take the line out of its file."""
+        if not requirement_sources.is_pip(self.finding.path):
+            return Repair(kind=kind, finding=self.finding, remark=remark or f"{self.finding}: edit this line by hand")
+        return self._text(kind, "", comment, remark)
+
+    def replaced(self, kind: str, name: NormalizedName, comment: str) -> Repair:
+        """Write the name of a distribution in the place of the line."""
+        return self._text(kind, name, comment, "")
+
+    def _text(self, kind: str, new: str, comment: str, remark: str) -> Repair:
+        text = self.source.text.replace("\r\n", "\n").replace("\r", "\n")
+        raw = self.source.text[self.line.span.start : self.line.span.end].replace("\r\n", "\n").replace("\r", "\n")
+        whole = raw.strip("\n")
+        fields = {"old": raw if not new else whole, "new": new}
+        if not new and not raw.endswith("\n") and f"\n{raw}" in text:
+            fields = {"old": f"\n{raw}", "new": ""}
+        check = ("lacks", {"text": whole.strip()})
+        return self._repair(kind, "replace-text", f"no-{kind}-{self.line.line}", fields, comment, check, remark=remark)
+
+    def set(self, kind: str, name: NormalizedName, specifier: SpecifierSet, comment: str) -> Repair:
+        """Give the distribution another specifier, and no address."""
+        fields: dict[str, object] = {"name": name, "specifier": specifier}
+        return self._repair(kind, "set-requirement", f"{name}-of-the-index", fields, comment, ("requirement", fields))
+
+    def without(
+        self,
+        kind: str,
+        name: NormalizedName,
+        comment: str,
+        *,
+        remark: str = "",
+        profiles: tuple[str, ...] = (),
+        module: tuple[str, str] | None = None,
+    ) -> Repair:
+        """Take the distribution out of the file, for some profiles or all."""
+        fields: dict[str, object] = {"name": name}
+        check = ("no-requirement", fields)
+        made = self._repair(kind, "drop-requirement", f"no-{name}", fields, comment, check, profiles, remark=remark)
+        return dataclasses.replace(made, module=module, name=name)
+
+    def renamed(self, kind: str, name: NormalizedName, to: Requirement) -> Repair:
+        """Take another distribution, where there is only the processor."""
+        fields: dict[str, object] = {"name": name, "to": to}
+        comment = f"{to.name} is the same library without CUDA."
+        check: tuple[str, dict[str, object]] = ("no-requirement", {"name": name})
+        return self._repair(kind, "rename-requirement", f"{to.name}-for-{name}", fields, comment, check, PROCESSOR)
+
+    def _repair(
+        self,
+        kind: str,
+        op_name: str,
+        word: str,
+        fields: Mapping[str, object],
+        comment: str,
+        check: tuple[str, Mapping[str, object]],
+        profiles: tuple[str, ...] = (),
+        *,
+        remark: str = "",
+    ) -> Repair:
+        made = op(op_name, **fields)
+        if made is None:
+            raise ValueError(f"{op_name} does not take {fields}")  # a mistake of this module
+        draft = Draft(op_name=op_name, op=made, slug=slug(word), ensures=ensures((check[0], dict(check[1]))))
+        patch = dataclasses.replace(
+            draft.patch(draft.slug, [self.finding.path]),
+            why=comment.rstrip(".")[:1].lower() + comment.rstrip(".")[1:],
+            source=self.link,
+            profiles=profiles,
+        )
+        section = ProposedPatch(comment=f"{self.finding}", written=Written(patch=patch, ensures=draft.ensures))
+        return Repair(kind=kind, finding=self.finding, section=section, remark=remark)

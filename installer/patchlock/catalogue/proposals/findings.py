@@ -1,0 +1,132 @@
+"""What is found in a clone, and what is proposed for it, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.model.identities import CommitId
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One place in upstream's files."""
+
+    path: PurePosixPath
+    line: int
+    """1-based."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issue:
+    """One kind of trouble, and all places that have it."""
+
+    name: str
+    """A shared set's, or one of ours."""
+    title: str
+    means: str
+    """What it does on a machine without a card of NVIDIA's; a clause."""
+    found: tuple[Finding, ...]
+    """By path and line."""
+    remedy: str
+    """What the proposal does about it; a clause."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposedPatch:
+    """A patch of the app's own, and why it is proposed."""
+
+    comment: str
+    """One or more sentences."""
+    written: Written
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetChoice:
+    """A shared set that is taken."""
+
+    name: str
+    why: str
+    """A clause: what it found, or what calls for it."""
+    without: tuple[str, ...] = ()
+    """Patches that are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequirementFile:
+    """A file that says what the app requires, and what speaks for or against it."""
+
+    path: PurePosixPath
+    count: int
+    """Requirements in it."""
+    why: str
+    """A clause."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launching:
+    """How the app seems to be started."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    why: str
+    others: tuple[str, ...]
+    """Other commands that may be meant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppMetadata:
+    """What the app's file says beside patches; each with where it was read."""
+
+    title: str
+    license: str
+    license_from: str
+    python: str
+    python_from: str
+    launch: Launching
+    imports: tuple[str, ...]
+    """Modules whose import proves that the environment fits; the app's own last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemNeed:
+    """A program or library of the machine."""
+
+    name: str
+    """Of `profiles/needs/`."""
+    why: str
+    found: Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """All of a proposed `app.toml`."""
+
+    name: str
+    url: str
+    branch: str
+    commit: CommitId
+    facts: AppMetadata
+    requirements: RequirementFile
+    alternatives: tuple[RequirementFile, ...]
+    sets: tuple[SetChoice, ...]
+    sections: tuple[ProposedPatch, ...]
+    needs: tuple[SystemNeed, ...]
+    diseases: tuple[Issue, ...]
+    tables: tuple[str, ...] = ()
+    """TOML of further tables, such as `[[build]]`."""
+    remarks: tuple[str, ...] = ()
+    """What a person has to look at; sentences without a full stop."""
+
+    def link(self, path: PurePosixPath, line: int = 0) -> str:
+        """Name a place of upstream as a reader can open it."""
+        page = self.url.removesuffix(".git")
+        return f"{page}/blob/{self.commit}/{path}" + (f"#L{line}" if line else "")

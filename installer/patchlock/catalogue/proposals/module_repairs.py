@@ -1,0 +1,48 @@
+"""Patches for source that imports what is left out on a processor; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
+from patchlock.catalogue.proposals._line_patches import PROCESSOR
+from patchlock.catalogue.proposals.findings import ProposedPatch
+from patchlock.catalogue.proposals.imports import Import
+
+
+def repair(
+    modules: Mapping[str, str], imports: Collection[Import], link: Callable[..., str]
+) -> tuple[ProposedPatch, ...]:
+    """Let the app start without modules that are not there on a processor.
+
+    Args:
+        modules: top-level modules → why they are not there.
+        imports: of the app's files.
+        link: names a place of upstream as a reader can open it, by path and line.
+    """
+    sections = []
+    for module, why in modules.items():
+        found = [one.found for one in imports if one.top == module]
+        made = op("optional-import", package=module, message=why)
+        if not found or made is None:
+            continue
+        checks = ensures(("imports-without", {"package": module}))
+        draft = Draft(
+            op_name="optional-import",
+            op=made,
+            slug=slug(module, "optional"),
+            ensures=checks,
+            literal=(module,),
+            sites=len(found),
+        )
+        patch = dataclasses.replace(
+            draft.patch(draft.slug, dict.fromkeys(one.path for one in found)),
+            why=f"{module} is not there: {why}",
+            source=link(found[0].path, found[0].line),
+            profiles=PROCESSOR,
+        )
+        comment = "; ".join(map(str, found[:3])) + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
+        sections.append(ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks)))
+    return tuple(sections)

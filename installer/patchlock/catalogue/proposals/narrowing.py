@@ -1,0 +1,163 @@
+"""Try the proposed patches on upstream's files, and narrow those that are refused somewhere until all apply; pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue import shared_sets
+from patchlock.catalogue.authoring.assembly import Written
+from patchlock.catalogue.proposals.findings import Files, ProposedPatch, SetChoice
+from patchlock.model.app import SharedSet
+from patchlock.model.patch import BLOCKING, Outcome, Patch
+from patchlock.patches import engine, targets, trials
+from patchlock.patches.postconditions import ENSURES
+
+_AFTER = re.compile(r'write after = \["([a-z0-9-]+)"\](?: in ([a-z0-9-]+))?')
+_ROUNDS = 30
+_SHOWN = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """Patches that all apply, with what they promise."""
+
+    sets: tuple[SetChoice, ...]
+    sections: tuple[ProposedPatch, ...]
+    outcomes: tuple[Outcome, ...]
+    """Of the last try, for the first profile."""
+    problems: tuple[str, ...]
+    """What is still wrong; empty where all is well."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Trouble:
+    """Why one patch cannot be as it is."""
+
+    files: dict[PurePosixPath, str] = dataclasses.field(default_factory=dict)
+    """Where it cannot be applied → why."""
+    after: list[str] = dataclasses.field(default_factory=list)
+    everywhere: str = ""
+
+
+def fit(
+    choices: Sequence[SetChoice],
+    sections: Sequence[ProposedPatch],
+    sets: Mapping[str, SharedSet],
+    files: Files,
+    requirement_files: tuple[str, ...],
+    profiles: Sequence[str],
+) -> Fitted:
+    """Apply everything for each profile; where a patch is refused in a file, it goes on without that file.
+
+    Args:
+        choices: shared sets that are taken.
+        sections: patches of the app's own.
+        sets: all shared sets by their names.
+        files: of the tree.
+        requirement_files: which stand for `{requirements}` in sets.
+        profiles: for which the patches are tried.
+    """
+    taken = {one.name: one for one in choices}
+    own = {one.written.patch.id: one for one in sections}
+    problems: tuple[str, ...] = ()
+    for _ in range(_ROUNDS):
+        theirs = _theirs(taken.values(), sets, requirement_files)
+        patches = [*theirs.values(), *(one.written.patch for one in own.values())]
+        troubles = _troubles(patches, files, profiles)
+        if not troubles:
+            break
+        problems = tuple(_told(troubles))
+        patch_id, trouble = next(iter(troubles.items()))
+        patch = theirs.get(patch_id) or own[patch_id].written.patch
+        narrowed = _narrowed(patch, trouble, files)
+        if patch_id in theirs:
+            name = next(name for name, one in sets.items() if patch_id in {p.id for p in one.patches})
+            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch_id))
+        else:
+            comment = own.pop(patch_id).comment
+            narrowed = narrowed and dataclasses.replace(narrowed, comment=f"{comment}\n{narrowed.comment}")
+        if narrowed is not None:
+            own[narrowed.written.patch.id] = narrowed
+    else:
+        return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
+    last = engine.apply(engine.for_profile(patches, profiles[0]), files)
+    left = tuple(one for one in taken.values() if _has_any(sets[one.name], one))
+    return Fitted(sets=left, sections=tuple(own.values()), outcomes=last.outcomes, problems=())
+
+
+def _has_any(one: SharedSet, choice: SetChoice) -> bool:
+    """Tell whether something of a set is left."""
+    rules = one.rules
+    is_bounding = any((rules.constraints, rules.overrides, rules.exclusions))
+    return is_bounding or any(patch.id not in choice.without for patch in one.patches)
+
+
+def _theirs(
+    taken: Iterable[SetChoice], sets: Mapping[str, SharedSet], requirement_files: tuple[str, ...]
+) -> dict[str, Patch]:
+    return {
+        patch.id: shared_sets.with_requirement_files(patch, requirement_files)
+        for choice in taken
+        for patch in sets[choice.name].patches
+        if patch.id not in choice.without
+    }
+
+
+def _troubles(patches: Sequence[Patch], files: Files, profiles: Sequence[str]) -> dict[str, _Trouble]:
+    """Say of each patch that is refused why; in the order of the patches, so that what comes first is mended first."""
+    found: dict[str, _Trouble] = {}
+    ids = [patch.id for patch in patches]
+    for profile in profiles:
+        wanted = engine.for_profile(patches, profile)
+        concerned = {path: files[path] for path in targets.candidates(wanted, files)}
+        patched = engine.apply(wanted, concerned)
+        failures = list(patched.failures)
+        for outcome in patched.outcomes:
+            if outcome.kind in BLOCKING:
+                trouble = found.setdefault(outcome.patch, _Trouble())
+                if outcome.path is None:
+                    trouble.everywhere = outcome.detail
+                else:
+                    lines = ", ".join(str(site.line) for site in outcome.sites[:_SHOWN])
+                    trouble.files[outcome.path] = f"line {lines}: {outcome.detail}" if lines else outcome.detail
+        if not found and not failures:
+            failures += trials.problems_together(wanted, concerned)
+        for failure in failures:
+            _note(found, failure, ids)
+    return {name: found[name] for name in sorted(found, key=ids.index)}
+
+
+def _note(found: dict[str, _Trouble], failure: str, ids: Sequence[str]) -> None:
+    after = _AFTER.search(failure)
+    patch_id, _, rest = failure.partition(": ")
+    if after is not None:
+        found.setdefault(after[2] or patch_id, _Trouble()).after.append(after[1])
+    elif patch_id in ids:
+        path, _, why = rest.partition(": ")
+        found.setdefault(patch_id, _Trouble()).files[PurePosixPath(path.split(":")[0])] = why
+    else:  # of a file after all patches: nobody can say whose it is, the last one goes without the file
+        found.setdefault(ids[-1], _Trouble()).files[PurePosixPath(patch_id)] = rest
+
+
+def _told(troubles: Mapping[str, _Trouble]) -> Iterator[str]:
+    for name, one in troubles.items():
+        yield from (f"{name}: {path}: {why}" for path, why in one.files.items())
+        yield from [f"{name}: {one.everywhere}"] if one.everywhere else []
+
+
+def _narrowed(patch: Patch, trouble: _Trouble, files: Files) -> ProposedPatch | None:
+    """Write the patch out for the files in which it can be applied; None where there is none."""
+    located, unreadable = targets.locate(patch, targets.matching_files(patch, files), files)
+    paths = [path for path, (_, where) in located.items() if where.sites and path not in trouble.files]
+    if trouble.everywhere or not paths or (unreadable and not trouble.files):
+        return None
+    said = [f"Not in {path}: {why}." for path, why in trouble.files.items()]
+    said += [f"After {name}, which changes the same place." for name in trouble.after]
+    after = tuple(dict.fromkeys((*patch.after, *trouble.after)))
+    made = dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after)
+    ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in patch.ensures)
+    return ProposedPatch(comment="\n".join(said), written=Written(patch=made, ensures=ensures))

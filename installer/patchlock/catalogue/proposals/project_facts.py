@@ -1,0 +1,125 @@
+"""What an app calls itself, its licence and the Python that it allows, as its own files say it; pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from patchlock.catalogue.proposals import imports
+from patchlock.catalogue.proposals.findings import Files
+
+_LICENCES = (
+    ("AGPL-3.0", r"GNU AFFERO GENERAL PUBLIC LICENSE"),
+    ("LGPL-3.0", r"GNU LESSER GENERAL PUBLIC LICENSE"),
+    ("GPL-3.0", r"GNU GENERAL PUBLIC LICENSE\s+Version 3"),
+    ("GPL-2.0", r"GNU GENERAL PUBLIC LICENSE\s+Version 2"),
+    ("Apache-2.0", r"Apache License,?\s+Version 2\.0"),
+    ("MPL-2.0", r"Mozilla Public License,? (?:Version |v\. )2\.0"),
+    ("CC-BY-NC-SA-4.0", r"Attribution-NonCommercial-ShareAlike 4\.0"),
+    ("CC-BY-NC-4.0", r"Attribution-NonCommercial 4\.0"),
+    ("CC-BY-4.0", r"Attribution 4\.0 International"),
+    ("MIT", r"Permission is hereby granted, free of charge, to any person obtaining"),
+    ("BSD-3-Clause", r"Redistribution and use in source and binary forms[\s\S]*Neither the name"),
+    ("BSD-2-Clause", r"Redistribution and use in source and binary forms"),
+    ("Unlicense", r"This is free and unencumbered software"),
+)
+"""SPDX identifier → what stands in the text; the first that fits. Source: https://spdx.org/licenses/"""
+
+_SAID = re.compile(r"(?i)(?:conda create[^\n]*?python\s*=+\s*|\bpython\s*(?:version\s*)?(?:==|=|>=|≥)?\s*)(3\.\d+)")
+
+
+_NO_NAME = re.compile(
+    r"(?i)\W*(?:introduction|overview|about|abstract|news|updates?|features|contents|table of contents|installation|"
+    r"install|setup|getting started|quick ?start|usage|requirements|demo|readme)\W*"
+)
+"""Headings of a part of a README, which name no project."""
+
+
+def title(files: Files, name: str) -> str:
+    """Give the first heading of the README that names the project, or the project's description, or the name."""
+    described = str(project(files).get("description", "")).strip()
+    if described:
+        return described[:100]
+    for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
+        text = files[path].decode("utf-8", errors="replace")
+        for line in text.splitlines():
+            found = re.match(r"#{1,2}\s+(.+)", line)
+            words = re.sub(r"<[^>]*>|!?\[([^\]]*)\]\([^)]*\)|[*_`]", r"\1", found[1]).strip() if found else ""
+            if words and not _NO_NAME.fullmatch(words):
+                return words[:100]
+    return name
+
+
+def licence(files: Files) -> tuple[str, str]:
+    """Give the SPDX identifier of the licence, and the file that says it; or "unknown", and what to do."""
+    named = sorted(
+        path for path in files if re.match(r"(?i)(?:licen[cs]e|copying)", path.name) and len(path.parts) == 1
+    )
+    for path in named:
+        text = files[path].decode("utf-8", errors="replace")
+        for identifier, pattern in _LICENCES:
+            if re.search(pattern, text, re.IGNORECASE):
+                return identifier, str(path)
+    said = project(files).get("license")
+    if isinstance(said, str) and said:
+        return said, "pyproject.toml"
+    if isinstance(said, dict) and said.get("text"):
+        return str(said["text"]), "pyproject.toml"
+    return "unknown", f"read {named[0]}" if named else "upstream has no file of that name: ask before you publish it"
+
+
+def python(files: Files) -> tuple[str, str]:
+    """Give the Python versions that the project allows, and where that is said; ">=3.8" where nobody says it."""
+    bound = project(files).get("requires-python") or _poetry_python(files) or _setup_python(files)
+    if bound and _is_specifier(str(bound)):
+        return str(bound), "its project files"
+    for path in sorted(path for path in files if len(path.parts) == 1 and path.name.lower().startswith("readme")):
+        for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1):
+            if found := _SAID.search(line):
+                return ">=3.8", f"nothing bounds it; {path}:{number} speaks of Python {found[1]}"
+    return ">=3.8", "nothing bounds it"
+
+
+def project(files: Files) -> Mapping[str, object]:
+    """Read the `[project]` table of pyproject.toml; empty where there is none that can be read."""
+    table = _pyproject(files).get("project", {})
+    return table if isinstance(table, dict) else {}
+
+
+def _pyproject(files: Files) -> Mapping[str, object]:
+    data = files.get(PurePosixPath("pyproject.toml"), b"")
+    try:
+        return tomllib.loads(data.decode("utf-8", errors="replace"))
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _poetry_python(files: Files) -> str:
+    table: object = _pyproject(files)
+    for key in ("tool", "poetry", "dependencies", "python"):
+        table = table.get(key) if isinstance(table, dict) else None
+    found = re.fullmatch(r"\^(3\.\d+)(?:\.\d+)?", str(table or ""))
+    return f">={found[1]},<4" if found else str(table or "")
+
+
+def _setup_python(files: Files) -> str:
+    path = PurePosixPath("setup.py")
+    module = imports.tree(path, files[path]) if path in files else None
+    for node in ast.walk(module) if module else ():
+        if isinstance(node, ast.keyword) and node.arg == "python_requires" and isinstance(node.value, ast.Constant):
+            return str(node.value.value)
+    found = re.search(rb"(?m)^python_requires\s*=\s*(\S.*)$", files.get(PurePosixPath("setup.cfg"), b""))
+    return found[1].decode("ascii", errors="replace").strip() if found else ""
+
+
+def _is_specifier(text: str) -> bool:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True

@@ -1,0 +1,93 @@
+"""Which of a tree's files says what the app requires when it runs, and why not the others; pure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.proposals.findings import Files, RequirementFile
+from patchlock.model.errors import RequirementsError
+from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import requirement_sources
+from patchlock.patches.requirement_files import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
+
+_PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requirements?|reqs?)(?:[-_.].*)?\.(?:txt|in)")
+_CONDA = re.compile(r"(?i)(?:environment|conda|env)[^/]*\.ya?ml")
+_PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
+_OTHER_PURPOSE = re.compile(
+    r"(?i)(?:^|[-_./])(dev|develop|test|tests|doc|docs|train|training|lint|ci|build|example|examples|notebook|notebooks|"
+    r"bench|benchmark|eval|evaluation|third_party|vendor|extra|extras|optional)(?=[-_./]|$)"
+)
+_OTHER_MACHINE = re.compile(
+    r"(?i)(?:^|[-_./])(cuda|cu\d+|gpu|nvidia|rocm|amd|dml|directml|ipex|xpu|mac|macos|osx|mps|npu|docker|colab|jetson|"
+    r"trt|tensorrt)(?=[-_./\d]|$)"
+)
+
+
+def is_candidate(path: PurePosixPath) -> bool:
+    """Tell by its name whether a file may say what an app requires."""
+    in_folder = path.parent.name.lower() in {"requirements", "reqs"} and path.suffix in {".txt", ".in"}
+    return bool(_PIP.fullmatch(path.name) or in_folder or _CONDA.fullmatch(path.name) or path.name in _PROJECT)
+
+
+def candidates(files: Files) -> tuple[RequirementFile, ...]:
+    """List the files that say what an app requires, the likeliest first.
+
+    Raises:
+        RequirementsError: there is none, or the only ones are no text.
+    """
+    unreadable: list[str] = []
+    found: list[tuple[tuple[int, ...], RequirementFile]] = []
+    for path in sorted(filter(is_candidate, files)):
+        source = decode(path, files[path])
+        if isinstance(source, Undecodable):
+            unreadable.append(f"{path} cannot be read as text: {source.why}")
+            continue
+        lines = requirement_sources.lines(source)
+        count = sum(isinstance(line, RequirementLine | LocationLine) for line in lines)
+        broken = sum(isinstance(line, Unreadable) for line in lines)
+        includes = any(isinstance(line, OptionLine) and "--requirement" in dict(line.options) for line in lines)
+        if path.name in _PROJECT and not count:
+            continue  # a computed list; what it is computed from is another file
+        if count or broken or includes or all(isinstance(line, EmptyLine) for line in lines):
+            rank, why = _judged(path, count)
+            found.append((rank, RequirementFile(path=path, count=count, why=why)))
+    ranked = tuple(one for _, one in sorted(found, key=lambda item: (item[0], item[1].path)))
+    if not any(one.count for one in ranked):
+        raise RequirementsError(
+            unreadable[0] if unreadable else "no file of that commit says what the app requires",
+            remedy="name the file with --requirements FILE (requirement files, pyproject.toml, setup.cfg, setup.py and "
+            "conda's environment.yml are read), or give another commit",
+            evidence=unreadable[1:],
+        )
+    return ranked
+
+
+def _judged(path: PurePosixPath, count: int) -> tuple[tuple[int, ...], str]:
+    place = str(path.with_suffix(""))
+    purpose, machine = _OTHER_PURPOSE.search(place), _OTHER_MACHINE.search(place)
+    depth = len(path.parts) - 1
+    if not count:
+        kind, why = 9, "it requires nothing"
+    elif purpose:
+        kind, why = 8, f"it is for {purpose[1].lower()}"
+    elif machine:
+        kind, why = 7, f"it is for machines with {machine[1].lower()}"
+    elif path.name in {"requirements.txt", "requirements.in"}:
+        kind, why = 0, "it is what pip users install"
+    elif path.name in _PROJECT:
+        kind, why = 1 + _PROJECT.index(path.name), "it says what the package requires"
+    elif _CONDA.fullmatch(path.name):
+        kind, why = 5, "it is for conda; only what stands below its `pip:` is read"
+    else:
+        kind, why = 4, "it is a requirement file of another name"
+    if depth and kind < 7:
+        why += f", in {path.parent}"
+    return (kind >= 7, depth, kind), why
+
+
+def fitting_machine(ranked: tuple[RequirementFile, ...], accelerator: str) -> tuple[RequirementFile, ...]:
+    """Put a file first that is named after the wanted machine, such as `requirements_cpu.txt`."""
+    named = re.compile(rf"(?i)(?:^|[-_./]){re.escape(accelerator)}(?=[-_./\d]|$)")
+    first = [one for one in ranked if named.search(str(one.path.with_suffix(""))) and len(one.path.parts) == 1]
+    return (*first, *(one for one in ranked if one not in first)) if first and first[0].count else ranked

@@ -1,0 +1,135 @@
+"""Which shared sets of patches an app calls for, and the places that call for them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.catalogue import shared_sets
+from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice
+from patchlock.catalogue.proposals.imports import Import
+from patchlock.model.app import SharedSet
+from patchlock.model.patch import Patch
+from patchlock.patches import targets
+from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
+
+_REQUIREMENT_OPS = (AddRequirement, DropRequirement, RenameRequirement, SetRequirement)
+_OLD_GRADIO = Version("5.23")
+"""The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
+
+Source: https://github.com/gradio-app/gradio/issues/10792; METADATA of gradio 5.23.0"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocatedRequirement:
+    """A requirement where it stands."""
+
+    requirement: Requirement
+    found: Finding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """What is known of a clone."""
+
+    files: Files
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
+    imports: Collection[Import]
+    requirement_files: tuple[str, ...]
+
+    def requires(self, *names: str) -> tuple[Finding, ...]:
+        """Give the places that require some distribution."""
+        return tuple(one.found for name, all_of in self.asked.items() if name in names for one in all_of)
+
+    def imported(self, *tops: str) -> tuple[Finding, ...]:
+        """Give the places that import some top-level package."""
+        return tuple(one.found for one in self.imports if one.top in tops)
+
+
+def _old_gradio(tree: Tree) -> tuple[Finding, ...]:
+    """Give the places that keep gradio below the version that is mended."""
+    found = [one for name, all_of in tree.asked.items() if name == "gradio" for one in all_of]
+    return tuple(one.found for one in found if _is_below(one.requirement, _OLD_GRADIO))
+
+
+def _is_below(requirement: Requirement, version: Version) -> bool:
+    bounds = [one for one in requirement.specifier if one.operator in {"==", "<", "<=", "~="}]
+    return any(Version(one.version.removesuffix(".*")) < version for one in bounds)
+
+
+CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
+    "setuptools-pkg-resources": lambda tree: (
+        *tree.imported("pkg_resources"),
+        *tree.requires("resampy", "phonemizer", "webrtcvad", "pyworld", "jieba", "g2p-en", "pyannote-audio"),
+        *(
+            one.found
+            for name, all_of in tree.asked.items()
+            if name == "librosa"
+            for one in all_of
+            if _is_below(one.requirement, Version("0.10"))
+        ),
+    ),
+    "av-wheel": lambda tree: tree.requires("av", "faster-whisper", "whisperx"),
+    "pydantic-gradio": _old_gradio,
+    "deepspeed-optional": lambda tree: (*tree.requires("deepspeed"), *tree.imported("deepspeed")),
+}
+"""Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
+
+
+def examine(sets: Sequence[SharedSet], tree: Tree) -> tuple[tuple[SetChoice, Issue], ...]:
+    """Give the sets that found something, each with what it found."""
+    return tuple(found for one in sets if (found := _examined(one, tree)) is not None)
+
+
+def _examined(one: SharedSet, tree: Tree) -> tuple[SetChoice, Issue] | None:
+    patches = tuple(shared_sets.with_requirement_files(patch, tree.requirement_files) for patch in one.patches)
+    sites = [site for patch in patches for site in _sites(patch, tree)]
+    called = CALLS[one.name](tree) if one.name in CALLS else ()
+    if not (called if one.name in CALLS else sites):
+        return None
+    places = dict.fromkeys(sorted({*called, *(s for s in sites if _counts(s, one.name))}, key=_order))
+    means = one.patches[0].why if one.patches else one.title
+    files = len({place.path for place in places})
+    count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
+    first = next(iter(places))
+    why = f"{count}, first {first.path}:{first.line}"
+    disease = Issue(
+        name=one.name,
+        title=one.title,
+        means=means,
+        found=tuple(places),
+        remedy=f'the shared set "{one.name}" is taken',
+    )
+    return SetChoice(name=one.name, why=why), disease
+
+
+def _counts(_site: Finding, name: str) -> bool:
+    """Tell whether sites of a set's patches say where the disease is: those of a set that is called for do not."""
+    return name not in CALLS
+
+
+def _order(finding: Finding) -> tuple[str, int]:
+    return str(finding.path), finding.line
+
+
+def _sites(patch: Patch, tree: Tree) -> Iterator[Finding]:
+    if isinstance(patch.op, AddRequirement):
+        return
+    located, _ = targets.locate(patch, targets.matching_files(patch, tree.files), tree.files)
+    for path, (_, where) in located.items():
+        yield from (_finding(path, site.line, site.text) for site in where.sites)
+        yield from (_finding(path, one.line, f"({one.kind.value}: {one.why})") for one in where.refusals)
+
+
+def _finding(path: PurePosixPath, line: int, text: str) -> Finding:
+    return Finding(path=path, line=line, text=" ".join(text.split())[:100])
+
+
+def is_about_requirements(patch: Patch) -> bool:
+    """Tell whether a patch edits requirement files."""
+    return isinstance(patch.op, _REQUIREMENT_OPS)

@@ -1,0 +1,83 @@
+"""Which programs and libraries an app seems to need, by its imports and the words of its README; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed
+from patchlock.catalogue.proposals.imports import Import
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sign:
+    name: str
+    modules: tuple[str, ...]
+    words: str
+    """Pattern for a line of the README."""
+    why: str
+
+
+_SIGNS = (
+    _Sign(
+        name="espeak-ng",
+        modules=("phonemizer", "espeakng", "py_espeak_ng", "piper_phonemize"),
+        words=r"\be?speak(?:-ng)?\b",
+        why="text becomes phonemes through it",
+    ),
+    _Sign(
+        name="ffmpeg",
+        modules=("pydub", "ffmpeg", "audioread", "torchcodec", "moviepy"),
+        words=r"\bffmpeg\b",
+        why="audio that is no WAV is read and written through it",
+    ),
+    _Sign(
+        name="sox",
+        modules=("sox",),
+        words=r"\b(?:apt|apt-get|brew|conda|dnf)\b.*\bsox\b",
+        why="audio effects are done by it",
+    ),
+    _Sign(
+        name="portaudio",
+        modules=("pyaudio", "sounddevice"),
+        words=r"\bportaudio",
+        why="sound is recorded and played through it; the wheels of sounddevice bring it on Windows and macOS",
+    ),
+    _Sign(
+        name="libsndfile",
+        modules=(),
+        words=r"\blibsndfile",
+        why="soundfile reads audio through it, where its wheel does not bring it",
+    ),
+    _Sign(name="git-lfs", modules=(), words=r"\bgit[- ]lfs\b", why="model files of the repository are fetched by it"),
+)
+
+
+def read(files: Files, imports: Collection[Import], known: Collection[str]) -> tuple[SystemNeed, ...]:
+    """Name what is needed of the machine, with the place that says so.
+
+    Args:
+        files: of the tree.
+        imports: of its Python files.
+        known: what the catalogue can look for.
+    """
+    return tuple(
+        SystemNeed(name=sign.name, why=sign.why, found=place)
+        for sign in _SIGNS
+        if sign.name in known and (place := next(_places(sign, files, imports), None)) is not None
+    )
+
+
+def _places(sign: _Sign, files: Files, imports: Collection[Import]) -> Iterator[Finding]:
+    yield from (one.found for one in imports if one.top in sign.modules)
+    pattern = re.compile(sign.words, re.IGNORECASE)
+    for path in sorted(path for path in files if _is_readme(path)):
+        for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1):
+            if pattern.search(line):
+                yield Finding(path=path, line=number, text=line.strip()[:100])
+
+
+def _is_readme(path: PurePosixPath) -> bool:
+    return len(path.parts) == 1 and path.name.lower().startswith("readme")

@@ -1,0 +1,94 @@
+"""`check`: the catalogue holds, app by app; for its maintainers and for CI."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.model.errors import CheckError
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.model.app import App
+    from patchlock.operations.check_catalogue import CatalogueFinding
+
+
+@click.command("check")
+@click.argument("apps", nargs=-1)
+@click.option("--offline", is_flag=True, help="Leave upstream alone: only cases, facts and locks.")
+@click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
+@_options.common
+def check_command(
+    apps: tuple[str, ...], offline: bool, source: str | None, catalogue: Path | None, as_json: bool
+) -> int:
+    """Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.
+
+    \b
+    Example:
+      patchlock check
+      patchlock check demo --offline
+    """
+    opened = _options.open_catalogue(catalogue)
+    opened.read_all()
+    progress = _output.progress(as_json)
+    from patchlock.operations import check_catalogue
+
+    facts = check_catalogue.sources(opened.root)
+    found: dict[str, list[CatalogueFinding]] = {}
+    for name in apps or opened.app_names():
+        with progress.stage(name):
+            found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
+            progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
+    every = {"the catalogue": [facts], **found}
+    wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
+    if as_json:
+        listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
+        error = None
+        if wrong:
+            error = CheckError(
+                "the catalogue does not hold everywhere",
+                where=str(opened.root),
+                remedy="correct what the lines name",
+                evidence=wrong,
+            )
+        return _output.succeed("check", {"apps": listed, "facts": dataclasses.asdict(facts)}, error)
+    for name, findings in every.items():
+        lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
+        click.echo(f"{name}\n{_output.rows(lines)}")
+    return 1 if wrong else 0
+
+
+def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:
+    from patchlock.locks.lock_request import Request
+    from patchlock.operations import check_catalogue
+    from patchlock.operations.patch_test import PatchTestRequest
+
+    home, cache = _options.home(), _options.cache()
+    policy = catalogue.rules()
+    pairs: list[Request] = []
+    yield check_catalogue.cases(app, PatchTestRequest(catalogue=catalogue, cache=cache))
+    for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
+        requests = [
+            Request(
+                app=app,
+                profile=profile,
+                platform=platform,
+                catalogue=catalogue,
+                home=home,
+                cache=cache,
+                source=source,
+            )
+            for platform in profile.platforms
+        ]
+        possible = [request for request in requests if check_catalogue.is_possible(request)]
+        if possible and not offline:
+            yield check_catalogue.patches(possible[0])
+        yield from (check_catalogue.lock(request, policy) for request in requests)
+        pairs += requests
+    if pairs and (app.rules.builds or app.rules.metadata):
+        yield check_catalogue.rules(pairs)

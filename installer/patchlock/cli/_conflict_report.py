@@ -1,0 +1,260 @@
+"""How `lock` tells a conflict: what cannot be together, who asked for it and where, and edits that were tried."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from patchlock.cli._output import Live, Plain, Silent
+    from patchlock.locks.conflicts.edits import Change
+    from patchlock.locks.conflicts.explanation import Conflict, Culprit, Explanation, Tried
+    from patchlock.locks.conflicts.model import Member
+    from patchlock.locks.lock_request import Request
+    from patchlock.locks.relock import CutOff
+    from patchlock.locks.resolution_inputs import ResolutionInputs
+
+
+_SHOWN = 8
+"""Lines of uv's words, or of a conflict that could not be narrowed down; --json has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConflictReport:
+    """What is said of one pair."""
+
+    text: str
+    data: dict[str, object]
+
+
+def explain_conflicts(
+    stuck: Sequence[Request], cut_off: CutOff, seconds: float, progress: Silent | Plain | Live
+) -> dict[str, ConflictReport]:
+    """Explain pairs that have no solution, one after the other, as each uses every core.
+
+    Args:
+        stuck: the pairs. For a further pair of an app, edits that were found for an earlier one are tried first.
+        cut_off: with which they were resolved.
+        seconds: for each pair.
+        progress: told what goes on.
+
+    Returns:
+        by the name of the pair; nothing for one whose conflict cannot be shown.
+    """
+    from patchlock.locks import relock
+    from patchlock.locks.conflicts.explanation import applicable_remedies, explain
+
+    told: dict[str, ConflictReport] = {}
+    found: dict[str, tuple[str, Explanation]] = {}
+    for request in stuck:
+        pair = pair_name(request)
+        with progress.stage("explain"):
+            order, raw = relock.collect_inputs(request, cut_off)
+            first = found.get(request.app.name)
+            same = applicable_remedies(order, raw, first[1].tried) if first else ()
+            if first and same:
+                told[pair] = _same(pair, first[0], same)
+            elif (explanation := explain(order, raw, seconds=seconds, tell=progress.say)) is not None:
+                found.setdefault(request.app.name, (pair, explanation))
+                told[pair] = ConflictReport(text=text(pair, explanation, order), data=data(explanation))
+            progress.say(pair)
+    return told
+
+
+def pair_name(request: Request) -> str:
+    """Name a pair as `lock` does."""
+    return f"{request.app.name} × {request.profile.name} × {request.platform.name}"
+
+
+def _same(pair: str, first: str, numbers: Sequence[int]) -> ConflictReport:
+    listed = " and ".join(str(number + 1) for number in numbers)
+    verb = "resolve" if len(numbers) > 1 else "resolves"
+    sentence = f"{pair}: edit set {listed} of {first} {verb} it here too"
+    return ConflictReport(text=sentence, data={"same-as": first, "sets": [number + 1 for number in numbers]})
+
+
+def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
+    """Say it to a person: a sentence, the conflicts, the sets of edits, the first as tables, and uv's own words."""
+    until = f", with files until {order.as_of}" if order.as_of else ""
+    machine = f"Python {order.profile.python} on {order.platform.name}{until}"
+    lines = [f"{pair}: {_sentence(explanation)}", f"(all for {machine}: {order.profile.origin})"]
+    for number, conflict in enumerate(explanation.conflicts, 1):
+        lines += ["", f"conflict {number}"]
+        lines += [f"  {row}" for row in _table(conflict)]
+    if explanation.builds:
+        lines += ["", *_builds(explanation, order)]
+    for number, tried in enumerate(explanation.tried, 1):
+        lines += ["", f"edit set {number}: resolves to {len(tried.versions)} packages"]
+        lines += [f"  {row}" for row in _changes(tried)]
+    if explanation.tried and explanation.tried[0].remedy.written:
+        lines += [
+            "",
+            f"edit set 1 as patches, for patches/{order.app.name}/app.toml (say `why` and `source` yourself):",
+            "",
+        ]
+        replaced = {p.id: p.origin for p in order.app.patches}
+        for one in explanation.tried[0].remedy.written:
+            if one.patch.id in replaced:
+                lines.append(f"# instead of the patch of this id: {replaced[one.patch.id]}")
+        lines += explanation.tried[0].remedy.toml.splitlines()
+    for number, conflict in enumerate(explanation.conflicts, 1):
+        lines += ["", f"uv about conflict {number}:", *_words(conflict)]
+    return "\n".join(lines)
+
+
+def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
+    """Offer to build what has no wheel: mostly that is wanted, and not to go without it."""
+    listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
+    it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
+    commands = ", ".join(f"`patchlock sdist {name} {version}`" for name, version in explanation.builds)
+    told = (
+        f"{listed} {has} no wheel, only an sdist. To build {it}, for patches/{order.app.name}/app.toml (say `why` and "
+        f"`source` yourself; {commands} prints the [[metadata]] beside it):"
+    )
+    return [
+        told,
+        "",
+        "[[build]]",
+        f"names = {json.dumps([name for name, _ in explanation.builds])}",
+        'why = ""',
+        'source = ""',
+    ]
+
+
+def _sentence(explanation: Explanation) -> str:
+    first = [_what(culprit) for culprit in explanation.conflicts[0].culprits]
+    together = (
+        f"{', '.join(first[:-1])} and {first[-1]} cannot be installed together"
+        if len(first) > 1
+        else f"{first[0]} cannot be installed"
+    )
+    effort = f"{explanation.asked} questions to uv, {explanation.seconds:.0f} s"
+    if not explanation.tried:
+        why = (
+            "no set of edits was found"
+            if explanation.is_complete
+            else "no set of edits was found in time: --explain gives more"
+        )
+        return f"{together}; {why} ({effort})"
+    more = len(explanation.conflicts) - 1
+    if more:
+        together += f", and there {'are' if more > 1 else 'is'} {more} more conflict{'s' if more > 1 else ''}"
+    count = len(explanation.tried)
+    sets = f"{count} sets of edits resolve {'all' if more else 'it'}"
+    if count == 1:
+        sets = f"1 set of edits resolves {'all' if more else 'it'}"
+    return f"{together}; {sets}, tried with uv ({effort})"
+
+
+def _what(culprit: Culprit) -> str:
+    if culprit.member is None:
+        return "the cut-off"
+    return culprit.member.requirement.name if culprit.is_any_version else str(culprit.member.requirement)
+
+
+def _rows(conflict: Conflict) -> list[tuple[str, str, str, str]]:
+    rows = []
+    for culprit in conflict.culprits:
+        member = culprit.member
+        if member is None:
+            rows.append(("the cut-off", "--as-of", "", ""))
+            continue
+        what = str(member.requirement) + (" (any version)" if culprit.is_any_version else "")
+        askers = ", ".join(dict.fromkeys(str(one.asker) for one in (member, *culprit.also)))
+        places = ", ".join(one.asker.place for one in (member, *culprit.also))
+        outcome = [part for part in (culprit.otherwise, culprit.recorded) if part]
+        rows.append((what, askers, places, "; ".join(outcome)))
+    return rows
+
+
+def culprits(conflict: Conflict) -> list[str]:
+    """List what cannot be together, one line each."""
+    return _columns(_rows(conflict))
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _table(conflict: Conflict) -> list[str]:
+    found = _columns([("what", "asked by", "where", "without its bound uv takes"), *_rows(conflict)])
+    if conflict.is_minimal:
+        return found
+    more = [f"(and {len(found) - 1 - _SHOWN} more)"] if len(found) - 1 > _SHOWN else []
+    return [*found[: _SHOWN + 1], *more, "(there was no time to see whether fewer would do: --explain gives more)"]
+
+
+def _words(conflict: Conflict) -> list[str]:
+    """Give the end of uv's explanation, which is its conclusion, without its advice to trust every index."""
+    words = [line for line in conflict.words if line.strip() and "--index-strategy" not in line]
+    return [f"  {line}" for line in (["…", *words[-_SHOWN:]] if len(words) > _SHOWN else words)]
+
+
+def _changes(tried: Tried) -> list[str]:
+    rows = [(_change(change), _place(change.member)) for change in tried.remedy.changes]
+    width = max((len(what) for what, _ in rows), default=0)
+    return [*(f"{what:<{width}}  {where}".rstrip() for what, where in rows), *tried.remedy.by_hand]
+
+
+def _change(change: Change) -> str:
+    if change.member is None:
+        return "no cut-off"
+    return f"{change.member.requirement} → {change.after or '(dropped)'}"
+
+
+def _place(member: Member | None) -> str:
+    return f"{member.asker.place} ({member.asker})" if member else ""
+
+
+def data(explanation: Explanation) -> dict[str, object]:
+    """Say it to a program."""
+    return {
+        "conflicts": [conflict_data(conflict) for conflict in explanation.conflicts],
+        "sets": [
+            {
+                "changes": [_member(change.member) | {"after": change.after} for change in tried.remedy.changes],
+                "by-hand": list(tried.remedy.by_hand),
+                "toml": tried.remedy.toml,
+                "packages": {name: str(version) for name, version in sorted(tried.versions.items())},
+            }
+            for tried in explanation.tried
+        ],
+        "builds": [{"name": name, "version": str(version)} for name, version in explanation.builds],
+        "questions": explanation.asked,
+        "seconds": round(explanation.seconds, 1),
+        "complete": explanation.is_complete,
+    }
+
+
+def conflict_data(conflict: Conflict) -> dict[str, object]:
+    """Say one conflict to a program."""
+    return {
+        "members": [
+            _member(culprit.member)
+            | {
+                "also": [_member(one) for one in culprit.also],
+                "any-version": culprit.is_any_version,
+                "otherwise": culprit.otherwise,
+                "recorded": culprit.recorded,
+            }
+            for culprit in conflict.culprits
+        ],
+        "minimal": conflict.is_minimal,
+        "uv": list(conflict.words),
+    }
+
+
+def _member(member: Member | None) -> dict[str, object]:
+    if member is None:
+        return {"requirement": "", "by": "cut-off", "name": "", "file": "", "line": 0}
+    asker = member.asker
+    return {
+        "requirement": str(member.requirement),
+        "by": asker.kind,
+        "name": asker.name,
+        "file": asker.file,
+        "line": asker.line,
+    }

@@ -1,0 +1,190 @@
+"""`doctor`: which known troubles this machine shows, what cures them, and what to send where none is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.environments import installed
+
+if TYPE_CHECKING:
+    from patchlock.hardware.doctor import Finding
+    from patchlock.model.hosts import Recording
+    from patchlock.model.troubles import Remedy, Shell
+
+_LINES, _LETTERS = 5_000, 1_000
+"""So many different lines of a log are looked at, the last ones, and so much of each: what went wrong is at the end."""
+
+
+@click.command("doctor")
+@click.argument("app", required=False)
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that it is installed on).")
+@click.option("--says", multiple=True, metavar="TEXT", help="What a program printed when it failed; can be repeated.")
+@click.option(
+    "--says-file",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Its log; - reads standard input.",
+)
+@_options.common
+def doctor_command(
+    app: str | None,
+    profile: str | None,
+    says: tuple[str, ...],
+    says_file: IO[bytes] | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Name the known troubles that this machine shows, what cures each, and the command that proves the cure.
+
+    Changes nothing. With an APP it looks at what is installed for it, too.
+
+    \b
+    Example:
+      patchlock doctor
+      patchlock doctor demo --says "CUDA failure 500: named symbol not found"
+    """
+    from patchlock.hardware import doctor
+    from patchlock.model import hosts
+    from patchlock.model.errors import TroubleError
+
+    opened = _options.open_catalogue(catalogue)
+    lines = _lines("\n".join(says))
+    lines += _lines(_decoded(says_file.read())) if says_file is not None else []
+    environment = _environment(app, profile) if app is not None else None
+    recording = _recording(environment, tuple(lines))
+    cards = opened.cards() if recording.host.devices else ()
+    findings = doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families)
+    python = _interpreter(environment)
+    certain = [finding for finding in findings if finding.confidence == "certain"]
+    if as_json:
+        told = [_told(finding, app or "APP", python) for finding in findings]
+        error = None
+        if certain:
+            error = TroubleError(
+                f"a known trouble, for certain: {'; '.join(finding.title for finding in certain)}",
+                remedy="run the commands of its remedies in `data`, then the same command again",
+                evidence=(line for finding in certain for line in finding.evidence),
+            )
+        return _output.succeed("doctor", {"findings": told, "recording": hosts.to_json(recording)}, error)
+    for finding in findings:
+        click.echo(_text(finding, app or "APP", python) + "\n")
+    click.echo(_summary(findings, app))
+    return 1 if certain else 0
+
+
+def _decoded(log: bytes) -> str:
+    """Read a log, also as PowerShell's `>` writes it: UTF-16."""
+    is_wide = log.startswith((b"\xff\xfe", b"\xfe\xff"))
+    return log.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+
+
+def _lines(text: str) -> list[str]:
+    """Split what was printed, each line once; the home folder, which names the user, is written `~`."""
+    lines = dict.fromkeys(line[:_LETTERS].replace(str(Path.home()), "~") for line in text.splitlines() if line.strip())
+    return list(lines)[-_LINES:]
+
+
+def _environment(app: str, profile: str | None) -> Path:
+    from patchlock.environments import generations
+    from patchlock.model.errors import UsageError
+    from patchlock.model.installation import Installation
+
+    names = [profile] if profile else _options.profiles_of(app)
+    if len(names) > 1:
+        raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
+    installation = Installation(folder=_options.home() / f"{app}@{names[0] if names else ''}")
+    receipt = generations.require_current(installation, app)
+    return generations.generation(installation, receipt.id)
+
+
+def _recording(environment: Path | None, says: tuple[str, ...]) -> Recording:
+    from patchlock.hardware import host_overrides, probes
+
+    packages = installed.installed_versions(environment) if environment is not None else {}
+    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
+    _output.tell_pretended(observed)
+    seen = observed.recording
+    return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
+
+
+def _interpreter(environment: Path | None) -> str:
+    from patchlock.environments import venv
+
+    if environment is not None:
+        return str(venv.interpreter(environment))
+    return "python" if sys.platform == "win32" else "python3"
+
+
+def _pasted(command: str, shell: Shell, app: str, python: str) -> str:
+    """Put the app and the Python into a command, as its shell writes them."""
+    if shell == "powershell":
+        quoted = python if python.isalnum() else f"& '{python.replace(chr(39), chr(39) * 2)}'"
+    else:
+        quoted = shlex.quote(python)
+    return command.replace("{python}", quoted).replace("{app}", app)
+
+
+def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
+    """Write a finding as JSON's values."""
+    remedies = [
+        {
+            "do": remedy.do,
+            "shell": remedy.shell,
+            "commands": [_pasted(command, remedy.shell, app, python) for command in remedy.commands],
+            "needs": list(remedy.needs),
+            "proof": _pasted(remedy.proof, remedy.proof_shell, app, python),
+            "proof-shell": remedy.proof_shell,
+        }
+        for remedy in finding.remedies
+    ]
+    values = {field.name: getattr(finding, field.name) for field in dataclasses.fields(finding)}
+    return values | {"remedies": remedies}
+
+
+_SHELLS = {"sh": "terminal", "powershell": "PowerShell on Windows"}
+
+
+def _text(finding: Finding, app: str, python: str) -> str:
+    why = finding.why.strip()
+    rows = [
+        ("why", " ".join(why.split()) if _output.is_terminal(sys.stdout) else why),
+        ("seen", "\n".join(finding.evidence)),
+    ]
+    for remedy in finding.remedies:
+        rows += _remedy(remedy, app, python)
+    rows.append(("source", "\n".join(finding.sources)))
+    return f"{finding.confidence}: {finding.title} [{finding.name}]\n{_output.rows(rows)}"
+
+
+def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
+    from patchlock.model.troubles import NEEDS
+
+    commands = "\n".join(f"$ {_pasted(command, remedy.shell, app, python)}" for command in remedy.commands)
+    proof = f"$ {_pasted(remedy.proof, remedy.proof_shell, app, python)}"
+    elsewhere = remedy.shell == "powershell" and sys.platform != "win32"
+    first = f"{remedy.do}\n{f'In {_SHELLS[remedy.shell]}:{chr(10)}' if elsewhere else ''}{commands}"
+    needs = ", ".join(NEEDS[need] for need in remedy.needs)
+    return [("do", first), *([("needs", needs)] if needs else []), ("proof", proof)]
+
+
+def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
+    named = f" {app}" if app else ""
+    if findings:
+        sure = sum(finding.confidence == "certain" for finding in findings)
+        others = len(findings) - sure
+        numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
+        return f"{numbers}; run `patchlock doctor{named}` again after each cure"
+    send = f"patchlock doctor{named} --says-file LOG --json > doctor.json"
+    return (
+        "none of the known troubles matches; nothing is guessed.\n"
+        f"If something does not work, save what it printed as LOG, run\n  {send}\n"
+        "and send doctor.json with a report. It holds facts of this machine and the lines of LOG; it names neither\n"
+        "user nor computer, unless LOG does."
+    )

@@ -1,0 +1,101 @@
+"""`index record`: bring a recorded index up to date."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.model.errors import DriftError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from patchlock.distributions.index_recorder import Refreshed
+
+
+@click.group("index", no_args_is_help=True)
+def index_command() -> None:
+    """Keep the recorded indexes of the catalogue up to date; for its maintainers.
+
+    \b
+    Example:
+      patchlock index record pytorch-cpu --check
+    """
+
+
+@index_command.command("record")
+@click.argument("name")
+@click.option("--check", is_flag=True, help="Only say what would change; write nothing.")
+@click.option(
+    "--accept-changed",
+    "accept",
+    multiple=True,
+    metavar="FILE",
+    help="This wheel may have another hash than the record; give it once for each.",
+)
+@click.option(
+    "--hash-by-download",
+    "by_download",
+    is_flag=True,
+    help="Fetch whole wheels for which the index gives no hash or no METADATA; without it they are left out.",
+)
+@_options.common
+def record_command(
+    name: str, check: bool, accept: tuple[str, ...], by_download: bool, catalogue: Path | None, as_json: bool
+) -> int:
+    """Ask an index what it has now, and record it: pages and METADATA only, no wheel is downloaded.
+
+    What is kept stands in the record, under [index.keep]. A wheel whose hash has changed under the same name stops
+    everything, and nothing is written.
+
+    \b
+    Example:
+      patchlock index record pytorch-cpu
+    """
+    from patchlock.distributions import index_recorder, recorded_index
+
+    opened = _options.open_catalogue(catalogue)
+    if name not in opened.index_names():
+        raise UsageError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
+    index = opened.index(name)
+    path = opened.root / index.origin.file
+    progress = _output.progress(as_json)
+    with progress.stage("record"):
+        refreshed = index_recorder.refresh(index, accept=accept, by_download=by_download, tell=progress.say)
+    before = path.read_text(encoding="utf-8")
+    after = recorded_index.render(index, refreshed.wheels, recorded_index.comment_of(before))
+    is_new = after != before
+    if is_new and not check:
+        beside = path.with_name(f".{path.name}.new")
+        beside.write_text(after, encoding="utf-8", newline="\n")
+        beside.replace(path)
+    state = ("would change" if check else "written") if is_new else "unchanged"
+    if as_json:
+        changes = [{**dataclasses.asdict(change), "kind": change.kind.value} for change in refreshed.changes]
+        data = {"file": index.origin.file, "state": state, "wheels": len(refreshed.wheels), "changes": changes}
+        error = None
+        if check and is_new:
+            error = DriftError(
+                "the index has something else than what is recorded",
+                where=index.origin.file,
+                remedy=f"run `patchlock index record {name}`",
+                evidence=(f"{change.kind.value}: {change.filename}" for change in refreshed.changes),
+            )
+        return _output.succeed("index record", data, error)
+    click.echo(_text(index.origin.file, state, refreshed))
+    return 1 if check and is_new else 0
+
+
+def _text(file: str, state: str, refreshed: Refreshed) -> str:
+    lines = [(change.kind.value, f"{change.filename}\n  {change.detail}") for change in refreshed.changes]
+    counts = collections.Counter(change.kind.value for change in refreshed.changes)
+    counted = "".join(f", {count} {kind}" for kind, count in sorted(counts.items()))
+    return "\n".join(
+        [
+            *([_output.rows(lines, indent=0)] if lines else []),
+            f"{file}: {state}, {len(refreshed.wheels)} wheels{counted}",
+        ]
+    )

@@ -1,0 +1,117 @@
+"""Launchers: of patchlock itself after `install.sh`, without anything on PATH, and of each installation."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchlock.model import launchers
+
+if TYPE_CHECKING:
+    from patchlock.locks.lock_request import Request
+
+_NAME = "patchlock.cmd" if os.name == "nt" else "patchlock"
+_FOLDERS = ("PATCHLOCK_HOME", "PATCHLOCK_CACHE_DIR")
+"""Variables that a later shell need not have."""
+
+
+def path(home: Path) -> Path:
+    """Name the launcher."""
+    return home / "bin" / _NAME
+
+
+def write(home: Path) -> None:
+    """Write the launcher, if the bootstrap started us; it starts the same bootstrap again, with the same folders."""
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    if not bootstrap:
+        return
+    told = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
+    variables = {name: str(Path(folder).expanduser().absolute()) for name, folder in told.items()} | {
+        "PATCHLOCK_MODULE": "patchlock"
+    }
+    if os.name == "nt":
+        lines = [
+            "@echo off",
+            *(f'set "{name}={value.replace("%", "%%")}"' for name, value in variables.items()),
+            f'powershell -NoProfile -ExecutionPolicy Bypass -File "{bootstrap}" %*',
+        ]
+    else:
+        words = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        lines = ["#!/bin/sh", f'{words} exec {shlex.quote(bootstrap)} "$@"']
+    script = os.linesep.join([*lines, ""]).encode(errors="surrogateescape")
+    target = path(home)
+    if not target.is_file() or target.read_bytes() != script:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(script)
+        target.chmod(0o755)
+
+
+def own_command(home: Path) -> str:
+    """Name patchlock in a form that can be pasted: its name where that is on PATH, else the launcher's path."""
+    target = path(home)
+    if shutil.which("patchlock") or not os.environ.get("PATCHLOCK_BOOTSTRAP") or not target.is_file():
+        return "patchlock"
+    return shlex.quote(str(target))
+
+
+def is_there(app: str, profile: str, home: Path) -> bool:
+    """Say whether patchlock's launcher and those of an installation are there; what is in them is not looked at."""
+    own = path(home).is_file() or not os.environ.get("PATCHLOCK_BOOTSTRAP")
+    folder = home / f"{app}@{profile}"
+    return own and any((folder / name).is_file() for name in launchers.names(app, profile))
+
+
+def write_for(request: Request) -> None:
+    """Write the launchers of an installation; what is right already is left alone."""
+    folder = request.installation.folder
+    target = launchers.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
+    made = launchers.files(_starter(request), target, os=request.platform.os, folder=str(folder))
+    for name, content in made.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != content:
+            beside = folder / f".{name}.new"
+            try:
+                beside.write_bytes(content)
+                beside.chmod(0o644 if name.endswith(".desktop") else 0o755)
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+
+
+def script(request: Request) -> Path:
+    """Name the launcher for this system's shell."""
+    return request.installation.folder / ("run.bat" if request.platform.os == "windows" else "run")
+
+
+def entry(request: Request) -> Path | None:
+    """Name the file for the menu of a desktop, if there is one."""
+    name = launchers.names(request.app.name, request.profile.name)[-1]
+    path = request.installation.folder / name
+    return path if path.is_file() else None
+
+
+def _starter(request: Request) -> launchers.Starter:
+    """Say how this patchlock was started, with the folders that it was told."""
+    variables = {"PATCHLOCK_HOME": str(request.home)}
+    if os.environ.get("PATCHLOCK_CACHE_DIR"):
+        variables["PATCHLOCK_CACHE_DIR"] = str(request.cache)
+    package = Path(launchers.__file__).parent.parent
+    if request.catalogue.root not in (package / "_catalogue", package.parent.parent):
+        variables["PATCHLOCK_CATALOGUE"] = str(request.catalogue.root)
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    if not bootstrap:
+        return launchers.Starter(
+            program=sys.executable,
+            arguments=("-P", "-m", "patchlock"),
+            variables=variables | {"PYTHONPATH": str(package.parent)},
+            anchor=sys.executable,
+        )
+    variables["PATCHLOCK_MODULE"] = "patchlock"
+    if request.platform.os == "windows":
+        words = ("-NoProfile", "-ExecutionPolicy", "Bypass", "-File", bootstrap)
+        return launchers.Starter(program="powershell", arguments=words, variables=variables, anchor=bootstrap)
+    return launchers.Starter(program=bootstrap, arguments=(), variables=variables, anchor=bootstrap)

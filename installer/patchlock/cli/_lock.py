@@ -1,0 +1,243 @@
+"""`lock`: make the lockfiles of apps, or say which are stale."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _output, _repeated_lock
+from patchlock.cli._lock_table import Line
+from patchlock.model.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, from_os, nearest
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.cli._repeated_lock import RepeatedLock
+    from patchlock.locks.lock_request import Request
+    from patchlock.locks.relock import CutOff
+    from patchlock.locks.resolver_cache import ResolverPrefetch
+
+
+@click.command("lock")
+@click.argument("apps", nargs=-1)
+@click.option("--profile", metavar="PROFILE", help="Only this profile (default: all).")
+@click.option("--check", is_flag=True, help="Only say which locks are stale, and why; asks no network.")
+@click.option("--upgrade", is_flag=True, help="Take what has been uploaded up to now.")
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="With --upgrade: only this distribution.")
+@click.option(
+    "--as-of",
+    metavar="TIME",
+    help="Ignore files uploaded later: `commit` (upstream's date), `now`, 2026-01-31T00:00:00Z, "
+    "or `none` for no bound (default: as the lock has it, or `commit`).",
+)
+@click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
+@click.option(
+    "--explain",
+    type=click.FloatRange(min=0),
+    default=120,
+    metavar="SECONDS",
+    help="How long to look for the cause of a conflict and for edits that resolve it; 0: not at all (default: 120).",
+)
+@click.option(
+    "--accept-changed",
+    "accept",
+    multiple=True,
+    metavar="FILE",
+    help="This wheel may have other bytes than the lock or the record; give it once for each.",
+)
+@_lock_modes.add
+@_options.upstream
+@_options.common
+def lock_command(
+    apps: tuple[str, ...],
+    profile: str | None,
+    check: bool,
+    upgrade: bool,
+    packages: tuple[str, ...],
+    as_of: str | None,
+    platform: str | None,
+    mode: _lock_modes.Mode,
+    explain: float,
+    accept: tuple[str, ...],
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Make the lockfiles of apps, one for each profile and platform, or check them.
+
+    \b
+    Example:
+      patchlock lock demo
+      patchlock lock --check
+      patchlock lock demo --upgrade --package numpy
+    """
+    whole = not (apps or profile or platform)
+    if check and not (upgrade or packages or as_of or accept or source or revision or mode.is_any):
+        asked = ("lock --check", repr(apps), repr(profile), repr(platform))
+        lines = _lock_check.run_cached_check(
+            catalogue,
+            asked,
+            lambda: _lock_check.check_locks(*_opened(catalogue, apps, profile, platform, source), whole),
+        )
+        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+    if revision is not None:
+        raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
+    _require_wheels(accept)
+    cut_off = _cut_off(upgrade, packages, as_of)
+    opened, requests = _opened(catalogue, apps, profile, platform, source)
+    code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
+    if code is not None:
+        return code
+    if check:
+        return _lock_table.print_locks(
+            _lock_check.check_locks(opened, requests, whole), {}, check=check, as_json=as_json
+        )
+    from patchlock.locks.resolver_cache import ResolverPrefetch
+
+    progress = _output.progress(as_json)
+    again: RepeatedLock | None = click.get_current_context().obj
+    lines = _lock_all(requests, cut_off, progress, again.ahead if again else ResolverPrefetch(_options.cache()), accept)
+    if again:
+        again.remember(lines)
+    stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
+    told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}
+    return _lock_table.print_locks(lines, told, check=check, as_json=as_json)
+
+
+def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> CutOff:
+    from patchlock.locks import relock
+
+    if upgrade and as_of:
+        raise UsageError("--upgrade and --as-of both say how new files may be", remedy="give one of them")
+    if packages and not upgrade:
+        raise UsageError("--package goes with --upgrade", remedy="add --upgrade")
+    if packages:
+        return relock.Upgraded(names=tuple(map(_distribution, packages)), now=relock.now())
+    if upgrade or as_of == "now":
+        return relock.Until(time=relock.now())
+    if as_of == "none":
+        return relock.Until(time="")
+    return relock.Until(time=_time(as_of)) if as_of else relock.Kept()
+
+
+def _require_wheels(filenames: tuple[str, ...]) -> None:
+    from packaging.utils import parse_wheel_filename
+
+    for filename in filenames:
+        try:
+            parse_wheel_filename(filename)
+        except ValueError as error:
+            raise UsageError(
+                f'--accept-changed "{filename}" is no file name of a wheel', remedy="give it as the message has it"
+            ) from error
+
+
+def _distribution(name: str) -> NormalizedName:
+    from patchlock.catalogue import table_reader
+
+    try:
+        return table_reader.distribution(name)
+    except ValueError as error:
+        raise UsageError(f"--package {error}", remedy="write its name on PyPI, such as numpy") from error
+
+
+def _time(as_of: str) -> str:
+    import datetime
+
+    if as_of == "commit":
+        return as_of
+    try:
+        parsed = datetime.datetime.fromisoformat(as_of)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise UsageError(
+            f'--as-of "{as_of}" is neither commit, now, none nor a time with its zone',
+            remedy="write 2026-01-31T00:00:00Z",
+        )
+    try:
+        return parsed.astimezone(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    except OverflowError as error:
+        raise UsageError(f'--as-of "{as_of}" is before all time', remedy="write 2026-01-31T00:00:00Z") from error
+
+
+def _opened(
+    folder: Path | None, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
+) -> tuple[Catalogue, list[Request]]:
+    """Open the catalogue, and gather the pairs that are meant."""
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.platforms import PLATFORMS
+
+    catalogue = _options.open_catalogue(folder)
+    if profile is not None and profile not in catalogue.profile_names():
+        raise UnknownProfileError(
+            f'there is no profile "{profile}"', remedy=nearest(profile, catalogue.profile_names())
+        )
+    if platform is not None and platform not in PLATFORMS:
+        raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
+    profiles = [catalogue.profile(name) for name in ([profile] if profile else catalogue.profile_names())]
+    requests = [
+        Request(
+            app=app,
+            profile=chosen,
+            platform=one,
+            catalogue=catalogue,
+            home=_options.home(),
+            cache=_options.cache(),
+            source=source,
+        )
+        for app in [catalogue.app(name) for name in (apps or catalogue.app_names())]
+        for chosen in profiles
+        for one in chosen.platforms
+        if platform in {None, one.name}
+    ]
+    return catalogue, requests
+
+
+def _lock_all(
+    requests: list[Request],
+    cut_off: CutOff,
+    progress: _output.Silent | _output.Plain | _output.Live,
+    ahead: ResolverPrefetch,
+    accept: tuple[str, ...],
+) -> list[Line]:
+    """Lock pairs side by side; one that fails does not stop the others."""
+    from patchlock.core import uv
+    from patchlock.locks import resolver_cache
+
+    uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
+    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=resolver_cache.at_once()) as pool:
+        waiting = {
+            pool.submit(_lock, request, cut_off, ahead, accept): _lock_check.names(request)[0] for request in requests
+        }
+        for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
+            running = [pair for future, pair in waiting.items() if future.running()]
+            progress.say(
+                f"{done} of {_lock_table.counted(len(requests))}" + (f", {', '.join(running)}" if running else "")
+            )
+        progress.say(_lock_table.counted(len(requests)))
+        return [future.result() for future in waiting]
+
+
+def _lock(request: Request, cut_off: CutOff, ahead: ResolverPrefetch, accept: tuple[str, ...]) -> Line:
+    from patchlock.locks import relock
+
+    pair, file = _lock_check.names(request)
+    started = time.monotonic()
+    try:
+        lock = relock.resolve(request, cut_off, ahead)
+        warnings = relock.require_known_bytes(request, lock, accept)
+        _, state = relock.write(request, lock)
+    except (PatchlockError, OSError) as found:  # a pair that the system stops does not stop the others
+        error = from_os(found) if isinstance(found, OSError) else found
+        refused = "refused" if error.code == "refused" else "failed"
+        return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
+    warnings = (*warnings, *lock.notices)
+    line = Line(pair=pair, file=file, state=state, detail="", packages=len(lock.packages), warnings=warnings)
+    return _repeated_lock.timed(line, time.monotonic() - started)

@@ -1,0 +1,60 @@
+"""`lock --check`: which locks are fresh and keep the rules; asks no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from patchlock.cli import _conflict_report, _lock_table, _options
+from patchlock.cli._lock_table import Line
+from patchlock.locks import check_cache
+from patchlock.model.errors import LockFormatError
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.locks.lock_request import Request
+
+
+def run_cached_check(catalogue: Path | None, asked: Iterable[str], check: Callable[[], list[Line]]) -> list[Line]:
+    """Give what a check finds; not checked again where the last one found all good, and no byte has changed since.
+
+    Args:
+        catalogue: its folder as the user named it.
+        asked: which locks, in words that no other question has.
+        check: looks at them.
+    """
+    root, words = _options.root(catalogue), tuple(asked)
+    digest = check_cache.digest(root, words)
+    known = check_cache.recall(_options.cache(), words, digest) if digest else None
+    if known is not None and (lines := _lock_table.read(known)) is not None:
+        return lines
+    lines = check()
+    # Only if nothing has changed while it was looked at, does the digest stand for what was seen.
+    if digest and all(line.good for line in lines) and check_cache.digest(root, words) == digest:
+        check_cache.remember(_options.cache(), words, digest, _lock_table.rows(lines))
+    return lines
+
+
+def check_locks(catalogue: Catalogue, requests: list[Request], whole: bool) -> list[Line]:
+    """Check the locks of pairs; with `whole`, these are all pairs, and a lock of none of them is told."""
+    from patchlock.locks import relock
+
+    rules = catalogue.rules()
+    lines = []
+    for request in requests:
+        pair, file = names(request)
+        found = relock.lock_status(request, rules)
+        lines.append(Line(pair=pair, file=file, state=found.state, detail="; ".join(found.reasons), code=found.code))
+    detail = "it belongs to no pair of app and profile; remove it"
+    strays = relock.orphaned_lockfiles(catalogue, requests) if whole else ()
+    return [
+        *lines,
+        *(Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code) for file in strays),
+    ]
+
+
+def names(request: Request) -> tuple[str, str]:
+    """Name a pair, and its lockfile from the catalogue's root."""
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    return _conflict_report.pair_name(request), path.relative_to(request.catalogue.root).as_posix()

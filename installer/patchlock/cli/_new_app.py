@@ -1,0 +1,279 @@
+"""`new-app`: look at a repository that the catalogue does not have, and propose its file."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.proposals.findings import Issue
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.locks.conflicts.explanation import Explanation
+    from patchlock.model.errors import PatchlockError
+    from patchlock.model.fits import Platform
+    from patchlock.model.profile import Profile
+    from patchlock.operations.proposal_locks import LockResult
+    from patchlock.operations.propose_app import ProposalResult
+
+_SHOWN = 5
+
+
+@click.command("new-app")
+@click.argument("url")
+@click.option("--name", metavar="NAME", help="How the app is called (default: as its repository).")
+@click.option("--commit", "revision", metavar="REV", help="A commit or branch of upstream (default: its HEAD).")
+@click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: a clone, a bare mirror, a fork.")
+@click.option("--requirements", metavar="FILE", help="The file that says what the app requires.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Catalogue that the proposal goes to; a new folder becomes one (default: the catalogue in use).",
+)
+@click.option("--profile", default="cpu", show_default=True, metavar="PROFILE", help="For which the locks are tried.")
+@click.option("--platform", metavar="PLATFORM", help="For which the locks are tried (default: this machine's).")
+@click.option("--solve", is_flag=True, help="Write the smallest edits that resolve a conflict into the proposal.")
+@click.option(
+    "--explain",
+    type=click.FloatRange(min=0),
+    default=120,
+    metavar="SECONDS",
+    help="How long to look for the cause of a conflict, and for edits that resolve it (default: 120).",
+)
+@_options.common
+def new_app_command(
+    url: str,
+    name: str | None,
+    revision: str | None,
+    source: str | None,
+    requirements: str | None,
+    into: Path | None,
+    profile: str,
+    platform: str | None,
+    solve: bool,
+    explain: float,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what keeps a repository's app from this machine; propose its patches, file and lock.
+
+    Each trouble is told with file and line, each decision with its reason in a comment of the proposal.
+
+    \b
+    Example:
+      patchlock new-app https://github.com/SWivid/F5-TTS --solve
+    """
+    from patchlock.operations import proposal_locks, propose_app
+
+    opened = _options.open_catalogue(catalogue)
+    chosen = opened.profile(profile)
+    wanted_platform = _platform(chosen, platform)
+    target, is_new = _target(opened, into)
+    called = name if name is not None else propose_app.name_of(url)
+    propose_app.name_of(url)  # so that an address that is none is told in any case
+    propose_app.require_name(called, target)
+    progress = _output.progress(as_json)
+    wanted = propose_app.ProposalRequest(
+        catalogue=opened,
+        cache=_options.cache(),
+        url=url,
+        name=called,
+        profile=chosen,
+        source=source,
+        revision=revision,
+        requirements=PurePosixPath(requirements) if requirements is not None else None,
+    )
+    with progress.stage("look"):
+        proposed = propose_app.propose(wanted, progress.say)
+        progress.say(f"{len(proposed.proposal.diseases)} kinds of trouble")
+    with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
+        scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
+        trying = proposal_locks.LockSettings(
+            catalogue=scratch,
+            cache=_options.cache(),
+            profile=chosen,
+            platform=wanted_platform,
+            date=proposed.date,
+            source=source,
+            solve=solve,
+            seconds=explain,
+            sets={one: scratch.shared(one) for one in scratch.shared_names()},
+        )
+        with progress.stage("lock"):
+            locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
+            progress.say(f"{locked.packages} packages" if locked.packages else "no lock yet")
+        if is_new:
+            _found_catalogue(scratch.root, target.root, called)
+        file = _put(scratch.root, target.root, called)
+    error = locked.error or _objection(proposed, file)
+    if as_json:
+        return _output.succeed("new-app", _data(proposed, locked, file), error)
+    click.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None)))
+    return 1 if error is not None else 0
+
+
+def _objection(proposed: ProposalResult, file: Path) -> PatchlockError | None:
+    from patchlock.model.errors import PatchError
+
+    if not proposed.problems:
+        return None
+    return PatchError(
+        "patches of the proposal do not do what they say",
+        where=str(file),
+        remedy="correct them there, as the lines say",
+        evidence=proposed.problems,
+    )
+
+
+def _platform(profile: Profile, name: str | None) -> Platform:
+    from patchlock.hardware import probes
+    from patchlock.model.errors import UsageError, nearest
+    from patchlock.model.platforms import platform_of
+
+    known = {one.name: one for one in profile.platforms}
+    here = platform_of(probes.probe())
+    if name is None:
+        return known.get(here.name, profile.platforms[0]) if here is not None else profile.platforms[0]
+    if name not in known:
+        raise UsageError(f'{profile.name} has no platform "{name}"', remedy=nearest(name, known))
+    return known[name]
+
+
+# --- where it goes ----------------------------------------------------------------------------------------------------
+
+
+def _target(opened: Catalogue, into: Path | None) -> tuple[Catalogue, bool]:
+    """Open the catalogue that the proposal goes to; say whether it is still to be made."""
+    import os
+
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.model.errors import UsageError
+
+    root = into.absolute() if into is not None else opened.root
+    if into is not None and (not root.exists() or not any(root.iterdir())):
+        return Catalogue(root=root), True
+    if not ((root / "profiles").is_dir() and (root / "patches").is_dir()):
+        raise UsageError(
+            "that folder holds something else than a catalogue", where=str(root), remedy="name an empty or a new folder"
+        )
+    if not os.access(root / "patches", os.W_OK):
+        raise UsageError(
+            "the catalogue in use cannot be written to",
+            where=str(root),
+            remedy="give a folder of yours: --into FOLDER; it becomes a catalogue with the same profiles",
+        )
+    return Catalogue(root=root), False
+
+
+def _found_catalogue(scratch: Path, root: Path, name: str) -> None:
+    """Make a catalogue of a new folder: profiles and patches for all apps."""
+    leave = shutil.ignore_patterns(name, "home", "lockfiles")
+    shutil.copytree(scratch, root, ignore=leave, dirs_exist_ok=True)
+
+
+def _put(scratch: Path, root: Path, name: str) -> Path:
+    """Bring the proposal and its lock to their places, which nobody has."""
+    for folder in ("lockfiles", "patches"):  # the app's file last, which makes it an app
+        if (scratch / folder / name).is_dir() and not (root / folder / name).exists():
+            shutil.copytree(scratch / folder / name, root / folder / name)
+    return root / "patches" / name / "app.toml"
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def _report(proposed: ProposalResult, locked: LockResult, file: Path, named: Path | None) -> list[str]:
+    from patchlock.patches.outcomes import counted
+
+    proposal = proposed.proposal
+    lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}", ""]
+    for disease in proposal.diseases:
+        lines += _of_disease(disease)
+    requirements = proposal.requirements
+    lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
+    lines += [f"  not {one.path}: {one.why}" for one in proposal.alternatives[:_SHOWN]]
+    lines.append(f"launch: {' '.join(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
+    lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
+    needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)
+    lines += [f"needs of the machine: {needs}"] if needs else []
+    ids = {outcome.patch for outcome in proposed.outcomes}
+    lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
+    lines += [f"  {problem}" for problem in proposed.problems]
+    lines += _of_lock(locked)
+    lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
+    us = _launcher.own_command(_options.home())
+    at = f" --catalogue {named}" if named is not None else ""
+    pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
+    verb = "lock" if locked.error is not None else "install"
+    lines += [
+        "",
+        f"written: {file}",
+        f"next: read it through, then `{us} patch diff {pair}` and `{us} {verb} {pair}`",
+    ]
+    return lines
+
+
+def _of_disease(disease: Issue) -> list[str]:
+    lines = [f"{disease.name}: {disease.title}", f"  {disease.means}; {disease.remedy}"]
+    lines += [f"    {place}" for place in disease.found[:_SHOWN]]
+    more = len(disease.found) - _SHOWN
+    return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
+
+
+def _of_lock(locked: LockResult) -> list[str]:
+    lines = [f"added to it: {edit}" for edit in locked.edits]
+    if locked.error is None:
+        return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
+    lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
+    if locked.stuck is not None:
+        lines += ["", _conflict_report.text(locked.pair, *locked.stuck), "", _hint(locked.stuck[0])]
+    return lines
+
+
+def _hint(found: Explanation) -> str:
+    """Say what `--solve` does about a conflict, and what it costs."""
+    longer = "after each step it looks again, and takes files of later days if need be: several times as long as this"
+    if found.builds:
+        return f"`--solve` writes the [[build]] above and what else resolves into the proposal; {longer}"
+    if found.tried:
+        return f"`--solve` writes edit set 1 into the proposal; {longer}"
+    if found.is_complete:
+        return f"no edits for files of that day resolve it: `--solve` looks further; {longer}"
+    return "no edits were found in that time: give it more with --explain SECONDS"
+
+
+def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str, object]:
+    proposal = locked.proposal
+    return {
+        "name": proposal.name,
+        "commit": proposal.commit,
+        "file": str(file),
+        "diseases": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "means": one.means,
+                "remedy": one.remedy,
+                "found": [{"path": str(f.path), "line": f.line, "text": f.text} for f in one.found],
+            }
+            for one in proposal.diseases
+        ],
+        "requirements": str(proposal.requirements.path),
+        "alternatives": [{"path": str(one.path), "why": one.why} for one in proposal.alternatives],
+        "shared": [{"name": one.name, "why": one.why, "without": list(one.without)} for one in proposal.sets],
+        "patches": [one.written.patch.id for one in proposal.sections],
+        "problems": list(proposed.problems),
+        "remarks": list(proposal.remarks),
+        "lock": {
+            "pair": locked.pair,
+            "packages": locked.packages,
+            "edits": list(locked.edits),
+            "error": str(locked.error) if locked.error is not None else "",
+            "explanation": _conflict_report.data(locked.stuck[0]) if locked.stuck is not None else None,
+        },
+    }

@@ -1,0 +1,185 @@
+"""`patch status` and `patch diff`: what the patches of an app do to its source."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output, _patch_authoring, _patch_clones
+from patchlock.cli._patch_wheel import wheel_command
+from patchlock.cli._plan import outcome_data, outcome_lines
+
+if TYPE_CHECKING:
+    from patchlock.locks.lock_request import Request, Upstream
+    from patchlock.model.patch import Outcome, Patched
+
+
+@click.group("patch", no_args_is_help=True)
+def patch_command() -> None:
+    """Show what the patches of an app do; bring them into any clone of yours.
+
+    \b
+    Example:
+      patchlock patch status demo
+      patchlock patch apply xtts-webui --source ~/xtts-webui
+    """
+
+
+for _command in (
+    *(
+        _patch_clones.apply_command,
+        _patch_clones.update_command,
+        _patch_clones.undo_command,
+        _patch_clones.hooks_command,
+    ),
+    wheel_command,
+):
+    patch_command.add_command(_command)
+for _command in (_patch_authoring.new_command, _patch_authoring.test_command):
+    patch_command.add_command(_command)
+
+
+@patch_command.command("status")
+@click.argument("app", required=False)
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@_patch_clones.patches_option
+@_options.upstream
+@_options.common
+def status_command(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what became of every patch in every file: in the installed source, in a clone of yours, or in upstream.
+
+    \b
+    Example:
+      patchlock patch status demo --profile cpu
+      patchlock patch status --source ~/xtts-webui
+    """
+    from patchlock.patches import engine
+
+    looked = _look(app, profile, file, source, revision, catalogue)
+    found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
+    error = engine.incomplete_error(found, f"{looked.name}{f' in {looked.folder}' if looked.folder else ''}")
+    if as_json:
+        data = {
+            "commit": looked.commit,
+            "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
+            "failures": list(looked.patched.failures),
+        }
+        return _output.succeed("patch status", data, error)
+    place = f" in {looked.folder}" if looked.folder else ""
+    at = f" at commit {looked.commit[:12]}" if looked.commit else ""
+    click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
+    click.echo(outcome_lines(looked.outcomes))
+    for failure in looked.patched.failures:
+        click.echo(f"does not hold: {failure}")
+    return 1 if error is not None else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Looked:
+    """What patching gives, and how it stands in the tree that was looked at."""
+
+    name: str
+    profile: str
+    folder: str
+    """Of a clone of the user's, or ""."""
+    commit: str
+    patched: Patched
+    outcomes: tuple[Outcome, ...]
+
+
+def _look(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+) -> _Looked:
+    """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
+    from patchlock.locks.lock_request import read_upstream
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import clone_patches
+
+    if app is None or file is not None or _patch_clones.is_tree(source, revision):
+        tree = clone_patches.open_tree(Path(source or "."))
+        wanted = _patch_clones.patch_set(tree, catalogue, app, profile, file)
+        commit, patched, outcomes = clone_patches.status(tree, wanted)
+        name, profile, folder = wanted.name, wanted.profile, str(tree.root)
+        if revision is not None:
+            raise UsageError("--commit is for an app's upstream; a clone is looked at as it stands")
+        return _Looked(name=name, profile=profile, folder=folder, commit=commit, patched=patched, outcomes=outcomes)
+    request = _options.request(catalogue, app, profile, source=source, revision=revision)
+    upstream = read_upstream(request)
+    return _Looked(
+        name=app,
+        profile=request.profile.name,
+        folder="",
+        commit=upstream.snapshot.commit,
+        patched=upstream.patched,
+        outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
+    )
+
+
+def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
+    """Look at the installed file: is it as we patched it, or has the user gone on from there?"""
+    from patchlock.environments import generations
+    from patchlock.model.digests import sha256
+    from patchlock.model.patch import OutcomeKind
+
+    changes = {change.path: change for change in upstream.patched.changes}
+    if outcome.path not in changes or outcome.path is None or not request.installation.source.exists():
+        return outcome
+    change = changes[outcome.path]
+    file = request.installation.source / request.app.directory / outcome.path
+    present = file.read_bytes() if file.is_file() else None
+    receipt = generations.current(request.installation)
+    ours = receipt.patched.get(str(request.app.directory / outcome.path)) if receipt else None
+    if present == change.after or (present is not None and sha256(present) == ours):
+        return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS)
+    if present == change.before:
+        return outcome
+    return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="the file is neither upstream's nor ours")
+
+
+@patch_command.command("diff")
+@click.argument("app", required=False)
+@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@_patch_clones.patches_option
+@_options.upstream
+@_options.common
+def diff_command(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the difference between upstream and the patched source, as a unified diff.
+
+    \b
+    Example:
+      patchlock patch diff demo --profile cpu
+      patchlock patch diff --source ~/xtts-webui
+    """
+    from patchlock.patches.outcomes import diff
+
+    looked = _look(app, profile, file, source, revision, catalogue)
+    text = diff(looked.patched.changes)
+    if as_json:
+        _output.succeed("patch diff", {"commit": looked.commit, "diff": text})
+    else:
+        click.echo(text, nl=False)

@@ -1,0 +1,202 @@
+"""`patch new` and `patch test`: write patches from an edited tree, and try patches before anybody relies on them."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.authoring.assembly import Authored
+    from patchlock.operations.patch_test import PatchTestResult
+
+_RUNS = 12
+"""Outcome changes that are shown for one patch."""
+_REASONS = 6
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command("new")
+@click.option("--source", metavar="DIR", type=_FOLDER, required=True, help="The app's folder, edited.")
+@click.option("--base", metavar="COMMIT", help="What it was made from (default: HEAD of that clone).")
+@click.option("--base-dir", metavar="DIR", type=_FOLDER, help="What it was made from, where it is no git clone.")
+@click.option(
+    "--into", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Append the tables to this file."
+)
+@click.option("--id", "prefix", metavar="PREFIX", default="", help="How the ids of the patches begin.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
+def new_command(
+    source: Path, base: str | None, base_dir: Path | None, into: Path | None, prefix: str, as_json: bool
+) -> int:
+    """Turn an edited tree into patches: by meaning where the change is recognised, as a diff otherwise.
+
+    \b
+    Example:
+      patchlock patch new --source ~/clones/app --into patches/app/app.toml
+    """
+    from patchlock.catalogue.authoring import assembly, writing
+    from patchlock.catalogue.authoring.drafts import slug
+    from patchlock.catalogue.authoring.files import Likeness
+    from patchlock.model.errors import PatchError, UsageError
+    from patchlock.worktree import edited_tree
+
+    if base is not None and base_dir is not None:
+        raise UsageError("--base and --base-dir exclude each other", remedy="name a commit or a folder")
+    if prefix != slug(prefix) and prefix:
+        raise UsageError(f'the id "{prefix}" must be lower-case words joined by "-"', remedy=f"use --id {slug(prefix)}")
+    edits = edited_tree.read(source, base=base, base_folder=base_dir)
+    known = into.read_bytes().decode("utf-8") if into is not None and into.exists() else ""
+    try:
+        taken = writing.ids(known)
+    except ValueError as error:
+        raise UsageError(f"that file is not TOML: {error}", where=str(into), remedy="correct it first") from error
+    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken)
+    text = writing.tables(authored.patches)
+    writing.require_readable(text, authored.patches)
+    if into is not None and text:
+        _append(into, known, text)
+    missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
+    if as_json:
+        wrong = None
+        if missed:
+            wrong = PatchError(
+                f"what was written does not give the edited {', '.join(missed)}",
+                remedy="read what it gives in `data`, and write a patch for the rest by hand",
+                evidence=(*edits.notes, *authored.notes),
+            )
+        return _output.succeed("patch new", _data(authored, text, (*edits.notes, *authored.notes)), wrong)
+    if into is None:
+        click.echo(text, nl=False)
+    for line in _report(authored, edits.base, (*edits.notes, *authored.notes), into):
+        click.echo(line, err=True)
+    return 1 if missed else 0
+
+
+def _append(into: Path, known: str, text: str) -> None:
+    lead = "" if not known else "\n" if known.endswith("\n") else "\n\n"
+    beside = into.with_name(f"{into.name}.partial")
+    beside.write_bytes((known + lead + text).encode())
+    beside.replace(into)
+
+
+def _data(authored: Authored, text: str, notes: tuple[str, ...]) -> dict[str, object]:
+    return {
+        "toml": text,
+        "patches": [
+            {"id": one.patch.id, "op": one.patch.op_name, "paths": list(one.patch.paths)} for one in authored.patches
+        ],
+        "files": [{"path": str(path), "gives": like.value} for path, like in authored.files.items()],
+        "notes": list(notes),
+    }
+
+
+def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | None) -> list[str]:
+    if not authored.patches and not notes:
+        return [f"nothing differs from {base}"]
+    lines = []
+    for path, like in authored.files.items():
+        ops = [one.patch.op_name for one in authored.patches if str(path) in one.patch.paths]
+        lines.append(f"{path}: {', '.join(ops) or 'nothing'}; applied to {base}, it gives {like.value}")
+    lines += [f"note: {note}" for note in notes]
+    if authored.patches:
+        place = f" in {into}" if into is not None else ""
+        lines.append(f"now write down why: each patch{place} has a `why` and a `source` that begin with TODO")
+    return lines
+
+
+@click.command("test")
+@click.argument("app", required=False)
+@click.option("--patch", "patch_id", metavar="ID", help="Only this patch.")
+@click.option("--since", metavar="COMMIT", help="Try the patches on every commit of upstream from this one on.")
+@click.option("--all", "every", is_flag=True, help="With --since: also the commits that came in by merges.")
+@click.option("--profile", metavar="PROFILE", help="Only the patches that this profile wants.")
+@_options.upstream
+@_options.common
+def test_command(
+    app: str | None,
+    patch_id: str | None,
+    since: str | None,
+    every: bool,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Try patches: on the pairs beside them, twice, in another order, and with --since on upstream's history.
+
+    \b
+    Example:
+      patchlock patch test demo
+      patchlock patch test tts-service --since 4f2c8a1 --source ~/clones/second-brain
+    """
+    from patchlock.model.errors import PatchError, UsageError
+    from patchlock.operations import patch_test
+
+    if (since or source or revision or patch_id) and app is None:
+        raise UsageError("--since, --source, --commit and --patch are about one app", remedy="name it")
+    opened = _options.open_catalogue(catalogue)
+    names = opened.app_names() if app is None else (app,)
+    wanted = patch_test.PatchTestRequest(
+        catalogue=opened,
+        cache=_options.cache(),
+        profile=profile,
+        patch=patch_id,
+        source=source,
+        revision=revision,
+        since=since,
+        every=every,
+    )
+    tried = [patch_test.run_patch_tests(opened.app(name), wanted) for name in names]
+    bad = [one for one in tried if not one.is_good]
+    if as_json:
+        error = None
+        if bad:
+            error = PatchError(
+                f"patches of {', '.join(one.app for one in bad)} do not do what they say",
+                remedy="correct the patch, or the case that says otherwise",
+                evidence=(line for one in bad for line in _told(one)),
+            )
+        return _output.succeed("patch test", {"apps": [dataclasses.asdict(one) for one in tried]}, error)
+    for one in tried:
+        click.echo("\n".join(_told(one)))
+    return 1 if bad else 0
+
+
+def _told(tried: PatchTestResult) -> list[str]:
+    cases = f"{len(tried.cases)} case{'' if len(tried.cases) == 1 else 's'}"
+    lines = [f"{tried.app}: {cases}, {tried.good_cases} as written; {tried.tree}"]
+    lines += [f"  {case.patch}/{case.name}: {problem}" for case in tried.cases for problem in case.problems]
+    lines += [f"  {problem}" for problem in tried.together]
+    if tried.without_case:
+        lines.append(f"  without a case: {', '.join(tried.without_case)}")
+    if tried.unexplained:
+        lines.append(f"  to be explained (why or source begins with TODO): {', '.join(tried.unexplained)}")
+    if tried.survival:
+        lines += _table(tried)
+    return lines
+
+
+def _table(tried: PatchTestResult) -> list[str]:
+    head = ("patch", "target", "right", "refused", "silent", "changes")
+    rows = [head] + [
+        (s.patch, str(s.with_target), str(s.right), str(s.refused), str(s.silent), str(len(s.runs) - 1))
+        for s in tried.survival
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    lines = [f"  {tried.commits} commits, {tried.states} states of the files that the patches look at"]
+    for row in rows:
+        numbers = "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
+        lines.append(f"  {row[0]:<{widths[0]}}  {numbers}")
+    for one in tried.survival:
+        shown = one.runs if len(one.runs) <= _RUNS else [*one.runs[: _RUNS // 2], None, *one.runs[-_RUNS // 2 :]]
+        for run in shown if len(one.runs) > 1 else ():
+            where = "" if run is None else f"{run.first[:12]}..{run.last[:12]}  {run.what} ({run.commits})"
+            lines.append(f"    {one.patch}: {where or f'... {len(one.runs) - _RUNS} more, see --json'}")
+        reasons = sorted(one.reasons.items(), key=lambda item: -item[1])
+        lines += [f"    {one.patch}: {count} × {reason}" for reason, count in reasons[:_REASONS]]
+    return lines

@@ -1,0 +1,277 @@
+"""`patch apply`, `update`, `undo` and `hooks`: the patches in any clone or folder that the user made himself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.cli._plan import outcome_data, outcome_lines
+from patchlock.model.errors import EditsMeetError
+
+if TYPE_CHECKING:
+    from patchlock.worktree.clone_patches import Applied
+    from patchlock.worktree.move import Moved
+    from patchlock.worktree.trees import Tree
+    from patchlock.worktree.upstream_files import PatchSet
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def patches_option(function: F) -> F:
+    """Add a file of patches."""
+    return click.option(
+        "--patches",
+        "file",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Take the patches from this file instead of an app's.",
+    )(function)
+
+
+def _which(function: F) -> F:
+    """Add which patches: an app's for a profile, or those of a file."""
+    function = patches_option(function)
+    function = click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")(
+        function
+    )
+    return click.argument("app", required=False)(function)
+
+
+def _where(function: F) -> F:
+    """Add the folder to work in."""
+    return click.option(
+        "--source",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=".",
+        show_default="this folder",
+        help="The clone, or the folder of an unpacked archive.",
+    )(function)
+
+
+@click.command("apply")
+@_which
+@_where
+@click.option("--abort", is_flag=True, help="Go back to the files as they were before conflicts were left.")
+@_options.common
+def apply_command(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: Path,
+    abort: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Patch a clone or a folder of yours, or renew its patches after a pull; your edits are kept.
+
+    \b
+    Example:
+      patchlock patch apply xtts-webui --source ~/xtts-webui
+      git pull && patchlock patch apply
+    """
+    from patchlock.worktree import clone_patches, manifest
+
+    tree = clone_patches.open_tree(source)
+    if abort:
+        return _abort(tree, "patch apply", as_json)
+    wanted = patch_set(tree, catalogue, app, profile, file)
+    known = manifest.read(tree)
+    if known is not None and known.name != wanted.name:
+        click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
+    return _told(tree, wanted, clone_patches.apply(tree, wanted, waiting=_waiting), "patch apply", as_json)
+
+
+@click.command("update")
+@_which
+@_where
+@_options.common
+def update_command(
+    app: str | None, profile: str | None, file: Path | None, source: Path, catalogue: Path | None, as_json: bool
+) -> int:
+    """Pull upstream's branch into a clone of yours and renew its patches; your edits are kept.
+
+    \b
+    Example:
+      patchlock patch update --source ~/xtts-webui
+    """
+    from patchlock.worktree import clone_patches
+
+    tree = clone_patches.open_tree(source)
+    wanted = patch_set(tree, catalogue, app, profile, file)
+    return _told(
+        tree, wanted, clone_patches.update(tree, wanted, _options.cache(), waiting=_waiting), "patch update", as_json
+    )
+
+
+@click.command("undo")
+@_where
+@_options.common
+def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001 - every command has it
+    """Take the patches out of a clone or folder again; your edits are kept.
+
+    \b
+    Example:
+      patchlock patch undo --source ~/xtts-webui
+    """
+    from patchlock.worktree import clone_patches
+
+    tree = clone_patches.open_tree(source)
+    moved = clone_patches.undo(tree, waiting=_waiting)
+    if as_json:
+        _output.succeed("patch undo", _moved(moved))
+    else:
+        click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+
+
+@click.command("hooks")
+@_which
+@_where
+@click.option("--remove", is_flag=True, help="Take the hooks away again.")
+@_options.common
+def hooks_command(
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: Path,
+    remove: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> None:
+    """Let git renew the patches of a clone after every pull and checkout.
+
+    \b
+    Example:
+      patchlock patch hooks --source ~/xtts-webui
+    """
+    from patchlock.worktree import clone_patches, hooks
+
+    tree = clone_patches.open_tree(source)
+    if remove:
+        files = hooks.remove(tree)
+    else:
+        wanted = patch_set(tree, catalogue, app, profile, file)
+        words = [sys.executable, "-m", "patchlock", "patch", "apply", "--source", str(tree.root)]
+        words += ["--patches", str(file.resolve())] if file else [wanted.name]
+        words += ["--profile", wanted.profile] if wanted.profile and not file else []
+        words += ["--catalogue", str(catalogue.resolve())] if catalogue else []
+        files = hooks.install(tree, words)
+    if as_json:
+        _output.succeed("patch hooks", {"files": [str(path) for path in files], "removed": remove})
+    else:
+        click.echo(f"{'removed' if remove else 'written'}: {', '.join(path.name for path in files) or 'nothing'}")
+
+
+def is_tree(source: str | None, revision: str | None) -> bool:
+    """Tell whether `--source` names a folder with a working tree, and no commit of it is asked for."""
+    if source is None or revision is not None or not Path(source).is_dir():
+        return False
+    folder = Path(source)
+    return (folder / ".git").exists() or not ((folder / "objects").is_dir() and (folder / "HEAD").is_file())
+
+
+def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str | None, file: Path | None) -> PatchSet:
+    """Gather the patches that are asked for, or those that the folder has already.
+
+    Raises:
+        UsageError: neither an app nor a file is named, and the folder has no patches yet.
+    """
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import manifest, patch_sets
+
+    if file is not None and app is not None:
+        raise UsageError("name an app or --patches, not both")
+    if file is not None:
+        return patch_sets.of_file(file)
+    known = manifest.read(tree)
+    if app is None and known is not None and not known.profile:
+        raise UsageError(
+            f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
+        )
+    name = app or (known.name if known else None)
+    if name is None:
+        raise UsageError(
+            "no patches are applied there yet, so it must be said which",
+            remedy=f"name the app: `patchlock patch apply APP --source {tree.root}`; `patchlock list` shows the apps",
+        )
+    chosen = profile or (known.profile if known and known.name == name else None)
+    opened = _options.open_catalogue(catalogue)
+    if chosen is None:
+        chosen = _options.request(catalogue, name, None).profile.name
+    return patch_sets.of_app(opened, name, opened.profile(chosen).name)
+
+
+def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
+    """Say what was done, and give the exit code: 1 where the user has something to resolve."""
+    if done is None:
+        if as_json:
+            _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
+        else:
+            click.echo(f"{tree.root} has the patches of {wanted.name} already: nothing to do")
+        return 0
+    conflicts = [str(path) for path in done.moved.conflicts]
+    if as_json:
+        data = {
+            "changed": True,
+            "folder": str(tree.root),
+            "commit": done.upstream,
+            "applied": done.applied,
+            "outcomes": [outcome_data(outcome) for outcome in done.outcomes],
+            **_moved(done.moved),
+        }
+        error = None
+        if conflicts:
+            error = EditsMeetError(
+                f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers",
+                where=str(tree.root),
+                remedy="choose and run the same command again; or go back with "
+                f"`patchlock patch apply --abort --source {tree.root}`",
+            )
+        return _output.succeed(command, data, error)
+    click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
+    click.echo(outcome_lines(done.outcomes))
+    click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
+    if conflicts:
+        click.echo(
+            f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers.\n"
+            "Choose, and run the same command again; or go back with "
+            f"`patchlock patch apply --abort --source {tree.root}`.",
+            err=True,
+        )
+    return 1 if conflicts else 0
+
+
+def _abort(tree: Tree, command: str, as_json: bool) -> int:
+    from patchlock.worktree import clone_patches, move
+
+    files = clone_patches.abort(tree, waiting=_waiting)
+    if as_json:
+        _output.succeed(command, {"changed": bool(files), "restored": [str(path) for path in files]})
+    elif files:
+        click.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(move.ABORTED)}")
+    else:
+        click.echo("there are no conflicts to go back from: nothing to do")
+    return 0
+
+
+def _waiting() -> None:
+    click.echo("waiting for another patchlock in this folder", err=True)
+
+
+def _moved(moved: Moved) -> dict[str, object]:
+    return {
+        "written": [str(path) for path in moved.written],
+        "merged": [str(path) for path in moved.merged],
+        "kept": [str(path) for path in moved.kept],
+        "removed": [str(path) for path in moved.removed],
+        "conflicts": [str(path) for path in moved.conflicts],
+    }
+
+
+def _kept(moved: Moved) -> str:
+    kept = [*moved.merged, *moved.kept]
+    told = f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

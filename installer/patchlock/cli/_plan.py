@@ -1,0 +1,174 @@
+"""`plan`: what install would do."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _launcher, _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.optional_patches import Option
+    from patchlock.hardware.profile_choice import ProfileChoice
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.patch import Outcome
+    from patchlock.operations.install_plan import Plan
+
+
+@click.command("plan")
+@_options.pair
+@_options.upstream
+@_options.choice
+@_options.common
+def plan_command(
+    app: str,
+    profile: str | None,
+    source: str | None,
+    revision: str | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
+    """Show what install would do, with the diff of every patch; change nothing.
+
+    \b
+    Example:
+      patchlock plan demo --profile cpu
+    """
+    from patchlock.catalogue import optional_patches
+    from patchlock.catalogue.optional_patches import Choice
+    from patchlock.cli import _profile_choice
+    from patchlock.environments import generations
+    from patchlock.model import overlays
+    from patchlock.operations import readiness
+    from patchlock.operations.install_plan import plan, up_to_date
+    from patchlock.patches import engine
+    from patchlock.patches.outcomes import diff
+
+    elsewhere: list[bool] = []
+
+    def heed(found: ProfileChoice) -> None:
+        _profile_choice.print_choice(found, as_json=as_json)
+        elsewhere.append(_profile_choice.is_elsewhere(found))
+
+    choice = Choice(added=added, left_out=left_out)
+    request = _options.request(catalogue, app, profile, source=source, revision=revision, heed=heed, choice=choice)
+    optional = optional_patches.of_profile(request.app, request.profile.name)
+    made = plan(request)
+    installed = generations.current(request.installation)
+    nothing = up_to_date(request) is not None
+    # Programs and drivers of a machine that is only pretended, and of another kind, cannot be looked for.
+    ready = readiness.NOTHING if elsewhere[0] else readiness.assess(request, made.lock)
+    pair = f"{request.app.name} on {request.profile.name}"
+    error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
+    if as_json:
+        data = {
+            "app": made.app.name,
+            "profile": made.profile.name,
+            "platform": made.platform.name,
+            "python": str(made.profile.python),
+            "commit": made.commit,
+            "installed": installed.id if installed else None,
+            "up_to_date": nothing,
+            "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
+            "failures": list(made.patched.failures),
+            "optional": [option_data(option, option.name in request.chosen) for option in optional],
+            "packages": [
+                {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
+                for p in made.lock.packages
+            ],
+            "overlays": [
+                {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
+                for o in overlays.for_platform(made.profile.overlays, made.platform.name)
+            ],
+            "machine": [_output.finding_data(finding) for finding in ready.findings],
+            "folder": str(request.installation.folder),
+            "diff": diff(made.patched.changes),
+        }
+        return _output.succeed("plan", data, error)
+    click.echo(diff(made.patched.changes), nl=False)
+    click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
+    click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
+    for failure in made.patched.failures:
+        click.echo(f"does not hold: {failure}", err=True)
+    for finding in ready.stops:
+        click.echo(f"missing: {finding}", err=True)
+    if len(ready.stops) > 1 and ready.commands:
+        click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
+    for note in ready.notes:
+        click.echo(f"note: {note}", err=True)
+    return 1 if error is not None else 0
+
+
+def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[tuple[str, str]]:
+    from patchlock.catalogue import optional_patches
+
+    chosen = request.chosen
+    words = (f"--with {name}" for name in chosen)
+    command = " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
+    return [
+        ("upstream", f"commit {made.commit[:12]}"),
+        ("patches", outcome_lines(made.patched.outcomes) or "none"),
+        *(
+            ("chosen" if option.name in chosen else "optional", option_line(option, option.name in chosen))
+            for option in optional_patches.of_profile(made.app, made.profile.name)
+        ),
+        ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
+        *(
+            ("overlay", f"{o.filename}, {f'trusted at first use: {o.unpublished}' if o.unpublished else o.sha256}")
+            for o in made.profile.overlays
+            if made.platform.name in o.platforms
+        ),
+        ("folder", str(request.installation.folder)),
+        (
+            "install",
+            "nothing to do" if nothing else command,
+        ),
+    ]
+
+
+def option_line(option: Option, chosen: bool) -> str:
+    """Write an optional patch in one line, with how it is chosen."""
+    return f"{option.name}: {option.gives} ({'--without' if chosen else '--with'} {option.name})"
+
+
+def option_data(option: Option, chosen: bool) -> dict[str, object]:
+    """Write an optional patch for JSON."""
+    return {
+        "name": option.name,
+        "gives": option.gives,
+        "helps": list(option.helps),
+        "patches": list(option.patches),
+        "chosen": chosen,
+    }
+
+
+def outcome_lines(outcomes: tuple[Outcome, ...]) -> str:
+    """Write outcomes in columns, one line each."""
+    width = max((len(o.patch) for o in outcomes), default=0)
+    kinds = max((len(o.kind.value) for o in outcomes), default=0)
+    return "\n".join(
+        f"{o.patch:<{width}}  {o.kind.value:<{kinds}}  {_place(o)}{f' ({o.detail})' if o.detail else ''}".rstrip()
+        for o in outcomes
+    )
+
+
+def _place(outcome: Outcome) -> str:
+    lines = ",".join(str(site.line) for site in outcome.sites)
+    return f"{outcome.path}:{lines}" if lines and outcome.path else str(outcome.path or "")
+
+
+def outcome_data(outcome: Outcome) -> dict[str, object]:
+    """Write an outcome for JSON."""
+    return {
+        "patch": outcome.patch,
+        "op": outcome.op,
+        "outcome": outcome.kind.value,
+        "path": str(outcome.path) if outcome.path else None,
+        "sites": [dataclasses.asdict(site) for site in outcome.sites],
+        "detail": outcome.detail,
+    }

@@ -1,0 +1,72 @@
+"""Tell a person what was chosen for which machine and why, and ask where a wrong choice would cost."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _output
+from patchlock.model.errors import UncertainChoiceError, UsageError
+
+if TYPE_CHECKING:
+    from patchlock.hardware.profile_choice import ProfileChoice
+
+
+def is_elsewhere(found: ProfileChoice) -> bool:
+    """Say whether the machine is pretended, and of another platform than this one."""
+    from patchlock.hardware import probes
+    from patchlock.model import platforms
+
+    here = platforms.platform_of(probes.basic())
+    return bool(found.observed.pretended) and found.choice.chosen.platform != here
+
+
+def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
+    """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
+    _output.tell_pretended(found.observed)
+    if as_json:
+        return
+    name = found.choice.chosen.profile.name
+    if found.choice.why != "it was named":
+        click.echo(f"profile {name}: {found.choice.why}", err=True)
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    if doubts:
+        for doubt in found.choice.doubts:
+            click.echo(f"note: {doubt}", err=True)
+
+
+def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
+    """Tell, and go on only where the machine is this one's kind and the choice is sure, or a person says so.
+
+    Raises:
+        UsageError: nothing can be installed here for the pretended machine.
+        UncertainChoiceError: a better profile may have been missed, and nobody can be asked, or he says no.
+    """
+    name = found.choice.chosen.profile.name
+    print_choice(found, as_json=as_json, doubts=False)
+    if is_elsewhere(found):
+        raise UsageError(
+            f"the machine is pretended ({', '.join(found.observed.pretended)}), and nothing for "
+            f"{found.choice.chosen.platform.name} can be installed on this one",
+            remedy=f"see what would be done there: `patchlock plan {app} --profile {name}`",
+        )
+    if not found.choice.doubts:
+        return
+    if as_json or not (_output.is_terminal(sys.stdin) and _output.is_terminal(sys.stderr)):
+        raise _uncertain(found)
+    for doubt in found.choice.doubts:
+        click.echo(f"note: {doubt}", err=True)
+    if not click.confirm(f"install on {name} all the same?", default=False, err=True):
+        raise _uncertain(found)
+
+
+def _uncertain(found: ProfileChoice) -> UncertainChoiceError:
+    name = found.choice.chosen.profile.name
+    return UncertainChoiceError(
+        f"{name} fits this machine, but a better profile may have been missed",
+        remedy=f"if {name} is meant, name it: --profile {name}",
+        evidence=found.choice.doubts,
+    )

@@ -1,0 +1,118 @@
+"""`scan`: which GPU architectures a wheel has code for."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.model.errors import DownloadError, UsageError
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.reader import Catalogue
+    from patchlock.model.identities import Sha256
+    from patchlock.model.policy import RecordedWheelFacts
+
+
+@click.command("scan")
+@click.argument("wheels", nargs=-1, required=True, metavar="WHEEL...")
+@click.option("--record", is_flag=True, help="Write what was found into the catalogue, for the locks that take it.")
+@click.option(
+    "--largest", type=int, default=1024, show_default=True, metavar="MB", help="Leave out wheels with more to read."
+)
+@_options.common
+def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue: Path | None, as_json: bool) -> None:
+    """Find the GPU architectures that wheels have code for, without installing or downloading them whole.
+
+    A WHEEL is a file, or an address that ends with #sha256=… as an index gives it; only its libraries are read.
+
+    \b
+    Example:
+      patchlock scan torch-2.11.0-cp312-cp312-manylinux_2_28_aarch64.whl
+    """
+    from patchlock.model.gpu_archs import ordered
+
+    opened = _options.open_catalogue(catalogue)
+    progress = _output.progress(as_json)
+    found = {}
+    for wheel in wheels:
+        address, sha256 = _place(wheel)
+        with progress.stage(_filename(address)):
+            facts = _scan(address, sha256, largest * 1_000_000, progress)
+            found[sha256] = facts
+            progress.say(", ".join(ordered(facts.archs)) or "no GPU code")
+    file = _record(opened, found) if record else None
+    if as_json:
+        rows = [
+            {"filename": facts.filename, "sha256": sha256, "archs": ordered(facts.archs)}
+            for sha256, facts in found.items()
+        ]
+        _output.succeed("scan", {"wheels": rows, "recorded": file})
+        return
+    for facts in found.values():
+        click.echo(f"{facts.filename}: {', '.join(ordered(facts.archs)) or 'no GPU code'}")
+    if file is not None:
+        click.echo(f"recorded in {file}")
+
+
+def _place(wheel: str) -> tuple[str, Sha256]:
+    """Give address and sha256 of what the user names."""
+    from patchlock.model.digests import sha256
+    from patchlock.model.identities import Sha256
+
+    address, _, fragment = wheel.partition("#")
+    if urlsplit(address).scheme in {"http", "https"}:
+        known = re.fullmatch(r"sha256=([0-9a-f]{64})", fragment)
+        if known is None:
+            raise UsageError(f"{wheel} does not say its sha256", remedy="end it with #sha256=… as its index does")
+        return address, Sha256(known[1])
+    path = Path(wheel).absolute()
+    if not path.is_file():
+        raise UsageError(f"there is no file {wheel}", remedy="name a wheel on this machine, or its address")
+    return path.as_uri(), sha256(path.read_bytes())
+
+
+def _filename(address: str) -> str:
+    return unquote(urlsplit(address).path.rpartition("/")[2])
+
+
+def _scan(
+    address: str, sha256: Sha256, largest: int, progress: _output.Silent | _output.Plain | _output.Live
+) -> RecordedWheelFacts:
+    import datetime
+
+    from patchlock.distributions import wheel_archs, wheel_facts
+    from patchlock.model.policy import RecordedWheelFacts
+
+    filename = _filename(address)
+    place = wheel_facts.Place(filename=filename, url=address)
+    try:
+        wheel_facts.store(_options.cache() / wheel_facts.FOLDER, sha256, place)
+        size = wheel_archs.size(address)
+        if size > largest:
+            raise DownloadError(
+                f"{size // 1_000_000} MB of {filename} would have to be read",
+                where=f"--largest {largest // 1_000_000}",
+                remedy=f"allow it with `--largest {size // 1_000_000 + 1}`",
+            )
+        archs = wheel_archs.scan(address, tell=lambda name, _: progress.note(name))
+    except zipfile.BadZipFile as error:
+        raise DownloadError(f"{filename} is no wheel", where=address, remedy="check the file") from error
+    today = datetime.datetime.now(datetime.UTC).date()
+    return RecordedWheelFacts(filename=filename, archs=archs, source=f"its libraries, read {today}")
+
+
+def _record(catalogue: Catalogue, found: dict[Sha256, RecordedWheelFacts]) -> str:
+    from patchlock.catalogue.policy import WHEELS_FILE, render_wheels
+
+    path = catalogue.root / WHEELS_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(render_wheels({**catalogue.rules().wheels, **found}), encoding="utf-8", newline="\n")
+    beside.replace(path)
+    return WHEELS_FILE

@@ -1,0 +1,275 @@
+"""`verify`: proves that an installation is as it was installed, and works; at three depths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from patchlock.model.kernel_results import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from patchlock.catalogue.expectations import ComparedResult
+    from patchlock.model.kernel_results import KernelResult
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _launcher, _options, _output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from patchlock.environments.generations import Receipt
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.errors import VerifyError
+    from patchlock.model.installation import Installation
+    from patchlock.model.lockfile import Lock
+    from patchlock.model.progress import Progress
+    from patchlock.verify.checks import CheckResult
+    from patchlock.verify.proof import ProofResult
+    from patchlock.verify.reports import Report
+    from patchlock.verify.verification import VerificationResult
+
+
+@click.command("verify")
+@_options.installed
+@click.option("--quick", "depth", flag_value="quick", help="Run nothing of the app: versions, presence and sizes.")
+@click.option("--deep", "depth", flag_value="deep", help="Read every file too, and compare it with its RECORD.")
+@_options.common
+def verify_command(app: str, profile: str | None, depth: str | None, catalogue: Path | None, as_json: bool) -> int:
+    """Prove that an installed app still works: packages, imports, a computation on the device.
+
+    \b
+    Example:
+      patchlock verify demo
+      patchlock verify demo --deep
+    """
+    installation = _alone(app, profile) if depth == "quick" else None
+    if installation is not None:
+        return _quick(installation, app, as_json)
+    from patchlock.environments import generations
+    from patchlock.model import lockfile
+    from patchlock.operations import lifecycle
+    from patchlock.verify import verification
+
+    request = _options.installed_request(catalogue, app, profile)
+    progress = _output.progress(as_json)
+    lifecycle.recover(request, progress)
+    installation = request.installation
+    receipt = generations.require_current(installation, app)
+    folder = generations.generation(installation, receipt.id)
+    kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    path = verification.lock_file(folder, receipt, kept)
+    lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
+    with progress.stage("verify"):
+        if depth == "deep":
+            origin = verification.Origin(platform=request.platform, cache=request.cache)
+            seen = verification.deep(folder, receipt, lock, origin, bytes_told(progress))
+        else:
+            seen = verification.quick(folder, receipt, lock)
+        proved = _run(request, receipt, lock, progress)
+        seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
+        results = (*seen.results, *proved.results)
+        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
+    return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
+
+
+def _alone(app: str, profile: str | None) -> Installation | None:
+    """Find the installation by its folder, so that nothing of the catalogue is read; None where that takes more."""
+    from patchlock.environments import generations
+    from patchlock.model.installation import Installation
+
+    names = [profile] if profile else [path.name.partition("@")[2] for path in _options.home().glob(f"{app}@*")]
+    found = [Installation(folder=_options.home() / f"{app}@{name}") for name in names]
+    if len(found) != 1 or found[0].journal.exists() or generations.current(found[0]) is None:
+        return None
+    return found[0]
+
+
+def _quick(installation: Installation, app: str, as_json: bool) -> int:
+    from patchlock.environments import generations
+    from patchlock.verify import verification
+
+    receipt = generations.require_current(installation, app)
+    folder = generations.generation(installation, receipt.id)
+    progress = _output.progress(as_json)
+    with progress.stage("verify"):
+        seen = verification.quick_without_catalogue(folder, receipt)
+        progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
+    return _tell(installation, receipt, seen, seen.results, "quick", as_json)
+
+
+def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> ProofResult:
+    """Run the checks of the profile and the app, but for the one that was answered without running anything."""
+    from patchlock.environments import generations
+    from patchlock.operations import install
+    from patchlock.patches import outcomes
+
+    told = {check.id for check in receipt.checks}  # of the patches that this generation needed
+    executed = [check for p in request.app.patches for check in outcomes.smoke_checks_of(p) if check.id in told]
+    folder = generations.generation(request.installation, receipt.id)
+    proved = install.prove(request, lock, folder, progress, executed)
+    return dataclasses.replace(proved, results=tuple(one for one in proved.results if one.id != "packages"))
+
+
+def _notes(request: Request, receipt: Receipt, proved: ProofResult) -> tuple[str, ...]:
+    """Say what is worth knowing about the kernels, and keep the report for the next comparison."""
+    from patchlock.catalogue import optional_patches
+    from patchlock.model.kernel_results import Verdict
+    from patchlock.verify import proof, reports
+
+    if not proved.report.judged:
+        return ()
+    app, profile = request.app, request.profile.name
+    failed = {one.proof.kernel for one in proved.report.judged if one.proof.verdict is not Verdict.WORKS}
+    return (
+        *reports.notes(proved.report),
+        *proof.store_report(request.installation, proved.report),
+        *(
+            f"{', '.join(sorted(failed & set(option.helps)))}: what does without is installed by "
+            f"`patchlock install {app.name} --profile {profile} --with {option.name}`"
+            for option in optional_patches.recommend(failed, app, profile, receipt.chosen)
+        ),
+    )
+
+
+def bytes_told(progress: Progress) -> Callable[[int, int], None]:
+    """Tell bytes as they are read: `3120 of 6860 MB read, 415 MB/s`."""
+    import time
+
+    started = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        seconds = max(time.monotonic() - started, 0.001)
+        progress.say(f"{done // 1_000_000} of {total // 1_000_000} MB read, {done / seconds / 1e6:.0f} MB/s")
+
+    return tell
+
+
+def _tell(
+    installation: Installation,
+    receipt: Receipt,
+    seen: VerificationResult,
+    results: tuple[CheckResult, ...],
+    depth: str,
+    as_json: bool,
+    report: Report | None = None,
+) -> int:
+    from patchlock.verify import reports, verification
+
+    drifted = verification.edited(installation.source, receipt)
+    passed = all(result.passed for result in results)
+    if as_json:
+        data = {
+            "generation": receipt.id,
+            "depth": depth,
+            "checks": [dataclasses.asdict(r) for r in results],
+            "findings": [dataclasses.asdict(f) for f in seen.findings],
+            "notes": list(seen.notes),
+            "drifted": list(drifted),
+            "proofs": reports.data(report) if report is not None else None,
+        }
+        return _output.succeed("verify", data, None if passed else _error(installation, receipt, results))
+    for result in results:
+        mark = "ok    " if result.passed else "FAILED"
+        click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+    for line in lines(report.judged if report is not None else ()):
+        click.echo(f"        {line}")
+    for note in seen.notes:
+        click.echo(f"note    {note}")
+    for file in drifted:
+        click.echo(f"note    {file} differs from our patched file: you edited it")
+    if passed:
+        return 0
+    words, command = _cure(receipt, results)
+    click.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
+    return 1
+
+
+def _error(installation: Installation, receipt: Receipt, results: tuple[CheckResult, ...]) -> VerifyError:
+    """Say in one error what a program reads that asked for JSON."""
+    from patchlock.model.errors import VerifyError
+
+    failed = [result for result in results if not result.passed]
+    words, command = _cure(receipt, results)
+    return VerifyError(
+        f"{len(failed)} of {len(results)} checks of {receipt.app} did not pass: {', '.join(one.id for one in failed)}",
+        where=str(installation.folder),
+        remedy=f"to {words}, run `patchlock {command}`",
+        evidence=(f"{one.id} ({one.level}): {one.detail}" for one in failed),
+    )
+
+
+def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]:
+    """Say what is to be done about failed checks: in words, and as a command."""
+    from patchlock.verify import proof
+
+    failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
+    if any(result.level == "seen" for result in failed):
+        return "mend exactly that", f"install {pair} --repair"
+    if any(result.id in proof.WRONG_LOCK for result in failed):
+        return "lock what the profile needs", f"lock {pair}"
+    return "build it afresh", f"install {pair} --reinstall"
+
+
+_HEAD = ("kernel", "device", "outcome", "error", "time", "on the CPU", "")
+_NUMBERS = ("error", "time", "on the CPU")
+
+
+def lines(judged: Iterable[ComparedResult]) -> tuple[str, ...]:
+    """Write one line for each kernel below a head, and under it why it failed; () where there was none."""
+    rows = [(_row(one), _why(one)) for one in judged]
+    if not rows:
+        return ()
+    widths = [
+        max(len(head), *(len(cells[i]) for cells, _ in rows)) if any(cells[i] for cells, _ in rows) else 0
+        for i, head in enumerate(_HEAD)
+    ]
+    made = [_line(_HEAD, widths)]
+    for cells, why in rows:
+        made.append(_line(cells, widths))
+        made += [f"    {line}" for line in why]
+    return tuple(made)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Write a row; a column that is empty in all rows is left out."""
+    adjusted = (
+        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+        for head, cell, width in zip(_HEAD, cells, widths, strict=True)
+        if width
+    )
+    return "  ".join(adjusted).rstrip()
+
+
+def _row(one: ComparedResult) -> tuple[str, ...]:
+    proof = one.proof
+    outcome = proof.verdict.value if not one.is_failure else proof.verdict.value.upper()
+    error = "" if proof.error is None or proof.verdict is Verdict.UNAVAILABLE else f"{proof.error:.1e}"
+    return (proof.kernel, proof.device, outcome, error, _time(proof.ms), _time(proof.cpu_ms), _ratio(proof))
+
+
+def _time(ms: float | None) -> str:
+    return "" if ms is None else f"{ms:.2f} ms"
+
+
+def _ratio(proof: KernelResult) -> str:
+    if proof.ms is None or proof.cpu_ms is None or proof.ms <= 0 or proof.cpu_ms <= 0:
+        return ""
+    if proof.is_slower:
+        return f"{proof.ms / proof.cpu_ms:.1f} times slower than the CPU"
+    return f"{proof.cpu_ms / proof.ms:.1f} times faster" if proof.cpu_ms > proof.ms else ""
+
+
+def _why(one: ComparedResult) -> tuple[str, ...]:
+    said = (one.proof.detail,) if one.proof.detail else ()
+    if one.expectation is None:
+        return said
+    known = "as expected" if not one.is_failure else "not as expected"
+    if one.is_better:
+        known = "it was expected not to work"
+    return (*said, f"{known}: {one.expectation.why} ({one.expectation.source})")

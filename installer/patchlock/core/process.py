@@ -1,0 +1,399 @@
+"""Run programs: the only place that starts one. Always a list, never a shell; stdin closed; environment explicit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from patchlock.model.errors import CommandFailedError, DiskFullError, PatchlockError, ProgramMissingError
+
+_NOT_INHERITED = (
+    *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONUSERBASE", "PYTHONEXECUTABLE", "PYTHONPLATLIBDIR"),
+    # They change what `sys.path` begins with, or what a program does: an app is started as its authors start it.
+    *("PYTHONSAFEPATH", "PYTHONOPTIMIZE", "PYTHONINSPECT", "PYTHONCASEOK", "PYTHONBREAKPOINT"),
+    # macOS tells the Python of a virtual environment with it where it is.
+    *("__PYVENV_LAUNCHER__", "VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PIPENV_ACTIVE", "POETRY_ACTIVE"),
+    # Where pip would put things instead of the environment that it runs in.
+    *("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_PYTHON", "PIP_BREAK_SYSTEM_PACKAGES"),
+    *("PATCHLOCK_GATE", "PATCHLOCK_PRELOAD"),
+)
+_FOREIGN = ("CONDA_", "_CE_")
+"""Beginnings of the names of variables that belong to an activated conda environment."""
+# `git rev-parse --local-env-vars`, but for GIT_CONFIG_COUNT and GIT_CONFIG_PARAMETERS: these hold the user's settings.
+_GIT_NOT_INHERITED = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_CONFIG"),
+    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE"),
+    *(
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_NAMESPACE",
+    ),
+)
+
+_GRACE = 0.2
+"""Seconds for the last words of a program that has ended."""
+_NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
+
+_GET = {
+    "git": {
+        "linux": "sudo apt-get install git",
+        "darwin": "xcode-select --install",
+        "win32": "winget install --id Git.Git",
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """A program that ended with exit code 0, or with one that the caller allowed."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+    @property
+    def text(self) -> str:
+        """Standard output as text, without its trailing newline."""
+        return self.stdout.decode("utf-8", errors="replace").rstrip("\r\n")
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Make the environment for a child: the user's, without what would let other Pythons or clones leak in.
+
+    Args:
+        extra: variables that win over the user's.
+    """
+    left_out = {*_NOT_INHERITED, *_GIT_NOT_INHERITED}
+    env = {k: v for k, v in os.environ.items() if k not in left_out and not k.startswith(_FOREIGN)}
+    env |= {"PYTHONNOUSERSITE": "1", "PYTHONUTF8": "1"}
+    return env | dict(extra or {})
+
+
+def run(
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    timeout: float | None = None,
+    allowed: Sequence[int] = (0,),
+    keep_open: Sequence[int] = (),
+) -> Completed:
+    """Run a program to its end.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        stdin: all of its standard input.
+        timeout: seconds; None waits for ever.
+        allowed: exit codes that are not a failure.
+        keep_open: file descriptors that the child inherits (the installation's lock).
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        DiskFullError: the program said so.
+        CommandFailedError: it ended otherwise than allowed, or not in time; carries its last lines.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    command = [program, *argv[1:]]
+    try:
+        if sys.platform == "win32":
+            done = _into_files(command, env, cwd, stdin, timeout)
+        else:
+            done = subprocess.run(
+                command,
+                cwd=cwd,
+                env=dict(env),
+                input=stdin,
+                capture_output=True,
+                timeout=timeout,
+                check=False,
+                pass_fds=tuple(keep_open),
+            )
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailedError(
+            f"{Path(argv[0]).name} did not end within {timeout:g} seconds", where=shlex.join(argv)
+        ) from error
+    completed = Completed(
+        returncode=done.returncode, stdout=done.stdout, stderr=done.stderr.decode("utf-8", errors="replace")
+    )
+    if done.returncode in allowed:
+        return completed
+    raise failure(argv, completed)
+
+
+def _into_files(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path | None, stdin: bytes, timeout: float | None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program whose output goes to files; nobody whom it leaves behind is waited for.
+
+    On Windows `subprocess.run` reads pipes until the last process that inherited them has ended, even when the time is
+    over: https://github.com/python/cpython/issues/75628. What does not end in time is killed with what it has started.
+    """
+    import tempfile  # nobody needs it elsewhere
+
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=output, stderr=errors)
+        try:
+            child.communicate(stdin, timeout)
+        except BaseException:
+            kill(child.pid)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE)
+            raise
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(command, child.returncode, output.read(), errors.read())
+
+
+def run_untrusted(*argv: str, env: Mapping[str, str], timeout: float, limit: int = 1_000_000) -> Completed:
+    """Ask a program that nobody has to trust: it may hang, print without end, or leave others behind.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        timeout: seconds; then it and (POSIX) what it has started are killed.
+        limit: bytes of standard output, after which it is no answer any more; standard error is dropped.
+
+    Returns:
+        What it printed until it ended, whatever its children still hold open, and its exit code; negative: a signal.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        CommandFailedError: it could not be started, did not end in time, or printed too much.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    try:
+        child = subprocess.Popen(
+            [program, *argv[1:]],
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandFailedError(f"{Path(argv[0]).name} cannot be started: {error.strerror}") from error
+    said = bytearray()
+    reader = threading.Thread(target=_drain, args=(child.stdout, said, limit), daemon=True)
+    reader.start()
+    try:
+        child.wait(timeout)
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailedError(
+            f"{Path(argv[0]).name} did not end within {timeout:g} seconds", where=shlex.join(argv)
+        ) from error
+    finally:
+        reader.join(_GRACE)  # its last words; who else holds the pipe is not waited for
+        _end(child)
+        reader.join(_GRACE)
+    if len(said) >= limit:
+        raise CommandFailedError(f"{Path(argv[0]).name} printed {limit} bytes and more", where=shlex.join(argv))
+    return Completed(returncode=child.returncode, stdout=bytes(said), stderr="")
+
+
+def _drain(stream: IO[bytes], said: bytearray, limit: int) -> None:
+    with stream:
+        while len(said) < limit and (chunk := os.read(stream.fileno(), 65_536)):
+            said += chunk
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child and its session; that nothing is left is no error."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    else:
+        child.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a driver that hangs in the kernel holds even a killed one
+        child.wait(_GRACE)
+
+
+def watch(
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    tell: Callable[[str], None],
+    keep_open: Sequence[int] = (),
+    with_output: bool = False,
+) -> None:
+    """Run a program to its end and hand on each line of its standard error as it comes.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        tell: called with each line, without its end.
+        keep_open: file descriptors that the child inherits (the installation's lock).
+        with_output: hand on its standard output as well, which is dropped otherwise.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+        DiskFullError: the program said so.
+        CommandFailedError: it ended with another exit code than 0; carries its last lines.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    extra = {"pass_fds": tuple(keep_open)} if os.name == "posix" else {}
+    lines: list[str] = []
+    with (
+        subprocess.Popen(  # type: ignore[call-overload]
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if with_output else subprocess.DEVNULL,
+            stderr=subprocess.STDOUT if with_output else subprocess.PIPE,
+            **extra,
+        ) as child
+    ):
+        try:
+            for raw in child.stdout if with_output else child.stderr:
+                lines.append(raw.decode("utf-8", errors="replace").rstrip())
+                tell(lines[-1])
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode != 0:
+        raise failure(argv, Completed(returncode=child.returncode, stdout=b"", stderr="\n".join(lines)))
+
+
+def exec_program(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
+    """Become a program (POSIX), or run it in this terminal to its end (Windows).
+
+    Returns:
+        The exit code, where this process still exists.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        os.chdir(cwd)
+        os.execve(program, [program, *argv[1:]], dict(env))  # noqa: S606 - the user's own app, by its full path
+    return subprocess.call([program, *argv[1:]], env=dict(env), cwd=cwd)
+
+
+def start(
+    *argv: str,
+    env: Mapping[str, str],
+    cwd: Path,
+    log: Path,
+    errors: Path | None = None,
+    with_input: bool = False,
+    with_output: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start a service whose output goes to a file; the caller ends it, with `kill`.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        log: the file for what it prints.
+        errors: the file for its standard error; None: the same.
+        with_input: it is given a pipe as its standard input, which is closed otherwise.
+        with_output: its standard output goes into the file too, and is dropped otherwise.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    with log.open("wb") as output, contextlib.ExitStack() as files:
+        return subprocess.Popen(
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
+            stdout=output if with_output else subprocess.DEVNULL,
+            stderr=output if errors is None else files.enter_context(errors.open("wb")),
+            start_new_session=True,
+        )
+
+
+def kill(number: int) -> None:
+    """Kill a process that leads a process group, with all of the group (POSIX), or with all that it started (Windows).
+
+    Nothing is waited for: a process that is stuck in a driver stays until the driver lets it go.
+
+    Args:
+        number: of the process; a child of ours that was not waited for, so that the number is its own still.
+    """
+    if sys.platform == "win32":
+        taskkill = shutil.which("taskkill")
+        if taskkill is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                subprocess.run(
+                    [taskkill, "/T", "/F", "/PID", str(number)],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=20,
+                    check=False,
+                )
+        with contextlib.suppress(OSError):  # TerminateProcess, where taskkill is missing or knows no /T
+            os.kill(number, signal.SIGTERM)
+        return
+    for send in (os.killpg, os.kill):  # the group may not be there yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            send(number, signal.SIGKILL)
+
+
+def kill_left(number: int) -> None:
+    """Kill what a process that has ended left in its process group (POSIX).
+
+    Args:
+        number: of the process, which led the group.
+    """
+    if sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(number, signal.SIGKILL)
+
+
+def missing_program_error(program: str) -> ProgramMissingError:
+    """Say that a program is not installed, and how to get it here."""
+    name = Path(program).name
+    command = _GET.get(name, {}).get(sys.platform, "")
+    remedy = f"install it: {command}" if command else "install it and make sure that it is on PATH"
+    return ProgramMissingError(f"{name} is not installed", remedy=remedy)
+
+
+def failure(argv: Sequence[str], completed: Completed) -> PatchlockError:
+    """Turn a failed program into an error with its last lines."""
+    output = completed.stderr.strip() or completed.text.strip()
+    last = [line for line in output.splitlines() if not line.startswith("DEBUG ")][-12:]
+    name = Path(argv[0]).name
+    if any(text in output for text in _NO_SPACE):
+        return DiskFullError(
+            f"the disk is full while {name} was writing",
+            where=last[-1].strip(),
+            remedy="free some room and run the same command again",
+        )
+    return CommandFailedError(f"{name} {_ending(completed.returncode)}", where=shlex.join(argv), evidence=last)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"failed with exit code {code}"
+    return "was ended by " + next((one.name for one in signal.Signals if one == -code), f"signal {-code}")

@@ -1,0 +1,1 @@
+"""Programs that run in a process of their own; they import nothing of patchlock."""

@@ -1,0 +1,273 @@
+"""Fetch several files into the wheelhouse at the same time, each by its sha256, and tell how far all of them are."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from patchlock.core import download
+from patchlock.distributions import wheelhouse
+from patchlock.model.errors import BusyError, DownloadError
+from patchlock.model.identities import Sha256
+
+if TYPE_CHECKING:
+    import requests
+
+AT_ONCE = 6
+"""Files on their way together."""
+_PATIENCE = 0.5
+"""Seconds between two looks at a file that another patchlock fetches."""
+_GRACE = 1.0
+"""Seconds in which the others may stop after a failure."""
+_PULSE = 0.25
+"""Seconds between two tellings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchRequest:
+    """A file that is to be fetched."""
+
+    name: NormalizedName
+    filename: str
+    url: str
+    """With the password, where one is needed."""
+    sha256: Sha256
+    size: int | None
+    """Bytes; None where nobody says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchResult:
+    """What came of it."""
+
+    paths: Mapping[NormalizedName, Path]
+    refused: Mapping[NormalizedName, DownloadError]
+    """Files that their server would not give us."""
+
+
+def begun(file: FetchRequest, cache: Path) -> int:
+    """Say how many bytes of a file are here from an earlier run."""
+    with contextlib.suppress(FileNotFoundError):
+        return _part(file, cache).stat().st_size
+    return 0
+
+
+def _part(file: FetchRequest, cache: Path) -> Path:
+    target = wheelhouse.place(cache, file.sha256, file.filename)
+    return target.with_name(f"{target.name}.part")
+
+
+def fetch(
+    files: tuple[FetchRequest, ...], cache: Path, say: Callable[[str], None], *, pulse: float = _PULSE
+) -> FetchResult:
+    """Bring files into the wheelhouse, the biggest first.
+
+    A failure stops all of them; what has come is kept, and gone on with by the next run.
+
+    Args:
+        files: what is wanted.
+        cache: of patchlock.
+        say: told how far all files are, in one line, and only by the calling thread.
+        pulse: seconds between two tellings.
+
+    Raises:
+        HashMismatchError: other bytes came; they were removed.
+        NetworkError: a server does not answer, or not to the end, several times over.
+    """
+    running = _Running(files, cache)
+    waiting = collections.deque(
+        (file, concurrent.futures.Future[None]()) for file in sorted(files, key=lambda file: -(file.size or 0))
+    )
+    left = {future for _, future in waiting}
+    with download.session(encoding="identity", at_once=AT_ONCE) as opened:
+        # Of our own, because those of a pool are waited for, and one that hears nothing from its server may take a
+        # minute to see that it should stop.
+        threads = [
+            threading.Thread(target=_work, args=(waiting, running, cache, opened), daemon=True)
+            for _ in range(min(AT_ONCE, len(files)))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            while left:
+                done, left = concurrent.futures.wait(left, pulse, concurrent.futures.FIRST_EXCEPTION)
+                for one in done:
+                    one.result()
+                say(running.told())
+        except BaseException:
+            running.stop.set()
+            waiting.clear()
+            for thread in threads:
+                thread.join(_GRACE / len(threads))
+            raise
+    return FetchResult(paths=running.paths, refused=running.refused)
+
+
+def _work(
+    waiting: collections.deque[tuple[FetchRequest, concurrent.futures.Future[None]]],
+    running: _Running,
+    cache: Path,
+    opened: requests.Session,
+) -> None:
+    """Bring one file after another; runs in a thread, and hands every failure to the one that waits."""
+    while not running.stop.is_set():
+        try:
+            file, future = waiting.popleft()
+        except IndexError:
+            return
+        try:
+            running.bring(file, cache, opened)
+        except BaseException as error:  # noqa: BLE001 - as a pool does
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+
+class _Running:
+    """What the threads have brought so far."""
+
+    def __init__(self, files: tuple[FetchRequest, ...], cache: Path) -> None:
+        self.stop = threading.Event()
+        self.paths: dict[NormalizedName, Path] = {}
+        self.refused: dict[NormalizedName, DownloadError] = {}
+        self._guard = threading.Lock()
+        self._sizes = {file.name: file.size for file in files}
+        self._done = {file.name: begun(file, cache) for file in files}
+        self._active: set[NormalizedName] = set()
+        self._moments: tuple[Moment, ...] = ()
+
+    def bring(self, file: FetchRequest, cache: Path, opened: requests.Session) -> None:
+        """Bring one file; runs in a thread."""
+
+        def tell(done: int, size: int) -> None:
+            if self.stop.is_set():
+                raise concurrent.futures.CancelledError
+            with self._guard:
+                self._done[file.name] = done
+                self._sizes[file.name] = size or self._sizes[file.name]
+
+        def pause(seconds: float) -> None:
+            if self.stop.wait(seconds):
+                raise concurrent.futures.CancelledError
+
+        target = wheelhouse.place(cache, file.sha256, file.filename)
+        with self._guard:
+            self._active.add(file.name)
+        try:
+            while True:
+                with contextlib.suppress(BusyError):
+                    download.fetch(
+                        file.url, target, sha256=file.sha256, tell=tell, over=opened, pause=pause, wait=_PATIENCE
+                    )
+                    break
+                tell(begun(file, cache), 0)  # another patchlock fetches it, and this one watches
+            size = target.stat().st_size
+            with self._guard:
+                self.paths[file.name] = target
+                self._done[file.name] = self._sizes[file.name] = size
+        except DownloadError as error:
+            with self._guard:
+                self.refused[file.name] = error
+                del self._done[file.name]
+        finally:
+            with self._guard:
+                self._active.discard(file.name)
+
+    def told(self) -> str:
+        """Say how far all files are."""
+        with self._guard:
+            files = [
+                Transfer(name=name, size=self._sizes[name], done=done, is_running=name in self._active)
+                for name, done in self._done.items()
+            ]
+        now = time.monotonic()
+        moment = Moment(seconds=now, done=sum(file.done for file in files))
+        self._moments = (*recent(self._moments, now), moment)
+        return progress(files, speed(self._moments))
+
+
+_MB = 1_000_000
+_NAMED = 2
+"""Running files that are named; there may be more."""
+WINDOW = 10.0
+"""Seconds over which the speed is taken."""
+_SOON = 1.0
+"""Seconds before which a speed says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One file on its way."""
+
+    name: str
+    size: int | None
+    """Bytes of the whole file; None where nobody says."""
+    done: int
+    """Bytes that are here, those of an earlier run included."""
+    is_running: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moment:
+    """How much had come at some time."""
+
+    seconds: float
+    """Of a clock that only goes forward."""
+    done: int
+    """Bytes of all files together."""
+
+
+def progress(transfers: Sequence[Transfer], speed: float | None) -> str:
+    """Say how far all files are: `312 of 2,947 MB, 24.1 MB/s, 1 min 50 s left (torch, nvidia-cudnn-cu12)`.
+
+    Args:
+        transfers: all files that had to be fetched, those that are here already included.
+        speed: bytes in a second; None where it is not known yet.
+    """
+    done = sum(transfer.done for transfer in transfers)
+    sizes = [transfer.size for transfer in transfers]
+    total = sum(max(size or 0, transfer.done) for size, transfer in zip(sizes, transfers, strict=True))
+    is_known = None not in sizes
+    parts = [f"{_amount(done, total)} of {'' if is_known else 'at least '}{_amount(total, total)} MB"]
+    if speed is not None:
+        parts.append(f"{speed / _MB:.1f} MB/s")
+        if is_known and speed > 0:
+            parts.append(f"{duration((total - done) / speed)} left")
+    running = sorted((t for t in transfers if t.is_running), key=lambda t: -(t.size or 0))
+    names = [transfer.name for transfer in running[:_NAMED]]
+    return ", ".join(parts) + (f" ({', '.join(names)})" if names else "")
+
+
+def speed(moments: Sequence[Moment]) -> float | None:
+    """Give the bytes in a second over the moments, which are in their order; None where they are too near together."""
+    if not moments or moments[-1].seconds - moments[0].seconds < _SOON:
+        return None
+    return max(0.0, (moments[-1].done - moments[0].done) / (moments[-1].seconds - moments[0].seconds))
+
+
+def recent(moments: Iterable[Moment], now: float) -> tuple[Moment, ...]:
+    """Leave out what is longer ago than the window."""
+    return tuple(moment for moment in moments if now - moment.seconds <= WINDOW)
+
+
+def duration(seconds: float) -> str:
+    """Write a time for a person: `50 s`, `1 min 50 s`, `1 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _amount(count: int, total: int) -> str:
+    return f"{count / _MB:,.0f}" if total >= 10 * _MB else f"{count / _MB:.1f}"

@@ -1,0 +1,142 @@
+"""Ask the machine's index where a file lies; uv asks, so that mirrors, proxies and credentials are those of uv."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.core import uv
+from patchlock.model.errors import DownloadError, UnsatisfiableError
+from patchlock.model.identities import Sha256
+from patchlock.model.sdist import Sdist
+
+if TYPE_CHECKING:
+    from packaging.pylock import PackageWheel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offered:
+    """A wheel as the index has it."""
+
+    filename: str
+    url: str
+    sha256: Sha256
+
+
+def wheels(name: NormalizedName, version: Version, *, python: str) -> tuple[Offered, ...]:
+    """List the wheels of one version, in the order of their names.
+
+    uv has no command that fetches a wheel, and no way to say which index it would take; but its lock of one line names
+    every file with address and sha256, and that is asked for here. Nothing is downloaded, nothing is built.
+
+    Args:
+        name: the distribution.
+        version: exactly.
+        python: two or three numbers; uv leaves out what does not fit it.
+
+    Raises:
+        DownloadError: the index has no wheel of that version.
+        NetworkError: the index does not answer, or with something that is no page of an index.
+    """
+    from packaging.pylock import Pylock
+
+    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
+        place = Path(folder)
+        (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
+        try:
+            uv.run(
+                *("pip", "compile", "wanted.txt", "--no-deps", "--only-binary", ":all:", "--no-config", "--universal"),
+                *(
+                    "--python",
+                    sys.executable,
+                    "--python-version",
+                    python,
+                    "--format",
+                    "pylock.toml",
+                    "--no-header",
+                    "-q",
+                    "-o",
+                    "pylock.toml",
+                ),
+                cwd=place,
+                installing=False,
+            )
+        except UnsatisfiableError as error:
+            from patchlock.distributions import index_client
+
+            index_client.require_pages(" ".join(error.evidence))
+            raise DownloadError(
+                f"the index has no wheel of {name} {version}",
+                where="the package index",
+                remedy="check the version, or give the file with `--wheel`",
+                evidence=error.evidence,
+            ) from error
+        answer = Pylock.from_dict(tomllib.loads((place / "pylock.toml").read_text(encoding="utf-8")))
+        found = [_offered(wheel, place) for package in answer.packages for wheel in package.wheels or ()]
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.filename))
+
+
+def sdist(name: NormalizedName, version: Version) -> Sdist:
+    """Find the sdist of one version; nothing is downloaded, nothing is built.
+
+    Raises:
+        DownloadError: the index has no sdist of that version.
+        NetworkError: the index does not answer, or with something that is no page of an index.
+    """
+    from packaging.pylock import Pylock
+
+    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
+        place = Path(folder)
+        (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
+        known = f'[[dependency-metadata]]\nname = "{name}"\nversion = "{version}"\nrequires-dist = []\n'
+        (place / "uv.toml").write_text(known, encoding="utf-8")
+        try:
+            uv.run(
+                *("pip", "compile", "wanted.txt", "--no-deps", "--no-binary", name, "--config-file", "uv.toml"),
+                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+                cwd=place,
+                installing=False,
+            )
+        except UnsatisfiableError as error:
+            from patchlock.distributions import index_client
+
+            index_client.require_pages(" ".join(error.evidence))
+            raise DownloadError(
+                f"the index has no sdist of {name} {version}",
+                where="the package index",
+                remedy="check the name and the version",
+                evidence=error.evidence,
+            ) from error
+        answer = Pylock.from_dict(tomllib.loads((place / "pylock.toml").read_text(encoding="utf-8")))
+        file = next((package.sdist for package in answer.packages if package.sdist is not None), None)
+        if file is None or "sha256" not in file.hashes:
+            raise DownloadError(f"the index gives no sha256 for the sdist of {name} {version}")
+        address = file.url or (place / (file.path or "")).resolve().as_uri()
+    return Sdist(name=name, version=version, url=with_password(address), sha256=Sha256(file.hashes["sha256"]))
+
+
+def _offered(wheel: PackageWheel, place: Path) -> Offered | None:
+    address = wheel.url or ((place / wheel.path).resolve().as_uri() if wheel.path else "")
+    sha256 = wheel.hashes.get("sha256", "")
+    if not address or not re.fullmatch(r"[0-9a-f]{64}", sha256):
+        return None
+    filename = wheel.name or unquote(address.rpartition("/")[2])
+    return Offered(filename=filename, url=with_password(address), sha256=Sha256(sha256))
+
+
+def with_password(address: str) -> str:
+    """Give a file of the machine's index the password that stands in the index's address; uv's answer leaves it out."""
+    index = urlsplit(os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL", ""))
+    file = urlsplit(address)
+    same = (file.scheme, file.netloc) == (index.scheme, index.netloc.rpartition("@")[2])
+    return file._replace(netloc=index.netloc).geturl() if same else address

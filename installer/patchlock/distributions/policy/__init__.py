@@ -1,0 +1,64 @@
+"""The rules of a lock that no resolver knows; pure: they judge values, and `wheel_facts` gathers these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.distributions.policy import _families, _owners, declared, fitting
+from patchlock.distributions.policy.declared import Declared
+from patchlock.model import gpu_archs
+from patchlock.model.fits import Platform
+from patchlock.model.lock_rules import PolicyException
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.policy import Facts, Rules, Violation
+
+__all__ = ["Declared", "Facts", "PolicyException", "Rules", "Violation", "told", "violations"]
+
+
+def violations(
+    packages: tuple[LockedPackage, ...],
+    facts: Facts,
+    rules: Rules,
+    *,
+    platform: Platform,
+    python: Version,
+    arch: str = "",
+    tables: Iterable[Declared] = (),
+    required: Collection[NormalizedName] | None = None,
+    exceptions: Iterable[PolicyException] = (),
+    judged: Collection[str] = (),
+) -> tuple[Violation, ...]:
+    """Judge a lock by every rule.
+
+    Args:
+        packages: the lock.
+        facts: what is known about its files; nothing is held against a file that nothing is known about.
+        rules: the tables of the catalogue.
+        platform: where it is installed.
+        python: under which Python, two numbers.
+        arch: GPU architecture that compiled code must run on, such as `sm_110` or `gfx1201`; "" for none.
+        tables: constraints, exclusions and the like of the app.
+        required: see `declared.unused`.
+        exceptions: of the app and the profile.
+        judged: files whose exceptions must all be used: the app's.
+    """
+    found = [
+        *fitting.foreign_wheels(packages, platform, python),
+        *_families.misfits(packages, rules.families, platform),
+        *fitting.broken_pairs(packages, rules.pairs, platform),
+        *_owners.overwriting(packages, facts, rules.folders, platform),
+        *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),
+        *fitting.changed_artifacts(packages, facts),
+    ]
+    return (
+        *declared.excused(found, exceptions, judged=judged),
+        *declared.unused(tables, packages, required),
+    )
+
+
+def notices(packages: tuple[LockedPackage, ...], facts: Facts) -> tuple[str, ...]:
+    """Tell what is no violation and should be known, one clause each."""
+    return (*fitting.yanked(packages, facts), *_owners.unread(packages, facts))

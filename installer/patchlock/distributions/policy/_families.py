@@ -1,0 +1,103 @@
+"""Which versions of a family of binary distributions fit together: a table, never a guess from the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote, urlsplit
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.model.fits import Platform
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.policy import Family, MemberRow, Violation, package_label
+
+
+def misfits(packages: Iterable[LockedPackage], families: Iterable[Family], platform: Platform) -> list[Violation]:
+    """Name every member of a family that was built for another version, or another build, of its head."""
+    locked = {package.name: package for package in packages}
+    return [
+        violation
+        for family in families
+        if family.head in locked
+        for name in sorted(family.members.keys() & locked.keys())
+        for violation in _judged(locked[family.head], locked[name], family, platform)
+    ]
+
+
+def _judged(head: LockedPackage, member: LockedPackage, family: Family, platform: Platform) -> list[Violation]:
+    rows = family.members[member.name]
+    row = rows.get(_public(member.version))
+    if row is None or not _has_head(family, head.version):
+        unknown = member if row is None else head
+        return [
+            Violation(
+                rule="family",
+                distributions=(head.name, member.name),
+                what=f"{package_label(member)} beside {package_label(head)} is an unknown pair: {family.file} has no "
+                f"{unknown.name} {_public(unknown.version)}",
+                remedy="add a row with its source, or pin versions that are there",
+            )
+        ]
+    if _public(head.version) not in row.fits:
+        return [
+            Violation(
+                rule="family",
+                distributions=(head.name, member.name),
+                what=f"{package_label(member)} does not fit {package_label(head)}: it is built for {head.name} "
+                f"{_listed(row.fits)} ({row.source})",
+                remedy=_fitting(rows, head, member.name),
+            )
+        ]
+    return _build(head, member, row, platform)
+
+
+def _build(head: LockedPackage, member: LockedPackage, row: MemberRow, platform: Platform) -> list[Violation]:
+    of_head, of_member = _label(head, platform), _label(member, platform)
+    if row.builds == "any" or of_head == of_member or (row.builds == "same-if-tagged" and not of_member):
+        return []
+    return [
+        Violation(
+            rule="family",
+            distributions=(head.name, member.name),
+            what=f"{package_label(member)} is {_build_named(of_member)}, "
+            f"and {package_label(head)} is {_build_named(of_head)}",
+            remedy=f"take both from one index, with a constraint such as {member.name}=={_public(member.version)}"
+            + (f"+{of_head}" if of_head else ""),
+        )
+    ]
+
+
+def _label(package: LockedPackage, platform: Platform) -> str:
+    """Say which build it is: its local tag, or for the vendor's untagged wheels the channel that they lie in.
+
+    On macOS there is one build of everything, whatever the channel. Source: https://pytorch.org/get-started/locally/.
+    """
+    if package.version.local:
+        return package.version.local
+    parts = unquote(urlsplit(package.url).path).strip("/").split("/")
+    return parts[-2] if platform.os != "macos" and len(parts) == 3 and parts[0] == "whl" else ""
+
+
+def _build_named(label: str) -> str:
+    return f"the {label} build" if label else "the plain build of PyPI"
+
+
+def _public(version: Version) -> Version:
+    return Version(version.public)
+
+
+def _has_head(family: Family, version: Version) -> bool:
+    public = _public(version)
+    return any(public in row.fits for rows in family.members.values() for row in rows.values())
+
+
+def _fitting(rows: Mapping[Version, MemberRow], head: LockedPackage, name: NormalizedName) -> str:
+    wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
+    if not wanted:
+        return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
+    return f"pin {name}=={max(wanted)} with a patch, or as a constraint of the app or the profile"
+
+
+def _listed(versions: tuple[Version, ...]) -> str:
+    return str(versions[0]) if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

@@ -1,0 +1,174 @@
+"""Whether what was chosen can run: the tags of wheels, pairs that are known to break, what the index says of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    NormalizedName,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import Version
+
+from patchlock.model import lockfile
+from patchlock.model.fits import Platform
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.platforms import wheel_rank
+from patchlock.model.policy import BrokenPair, Facts, IndexFile, Violation, package_label, wheel_tags
+
+
+def foreign_wheels(packages: Iterable[LockedPackage], platform: Platform, python: Version) -> list[Violation]:
+    """Name every wheel that does not run on the platform under this Python."""
+    ranks = wheel_rank(platform, python)
+    return [
+        Violation(
+            rule="tags",
+            distributions=(package.name,),
+            what=f"{package_label(package)} is locked as a wheel for {tags}, "
+            f"which does not run on {platform.name} under "
+            f"Python {python}",
+            remedy="lock again",
+        )
+        for package in packages
+        if (tags := wheel_tags(package)) is not None and not any(tag in ranks for tag in lockfile.tags(tags))
+    ]
+
+
+def broken_pairs(packages: Iterable[LockedPackage], pairs: Iterable[BrokenPair], platform: Platform) -> list[Violation]:
+    """Name every pair that resolves and is known not to work."""
+    locked = {package.name: package for package in packages}
+    found = []
+    for pair in pairs:
+        first, second = locked.get(_name(pair.first)), locked.get(_name(pair.second))
+        if first is None or second is None or (pair.os and platform.os not in pair.os):
+            continue
+        if _matches(pair.first, first) and _matches(pair.second, second):
+            found.append(
+                Violation(
+                    rule="pair",
+                    distributions=(first.name, second.name),
+                    what=f"{package_label(first)} does not work beside {package_label(second)}: "
+                    f"{pair.why} ({pair.source})",
+                    remedy=pair.remedy,
+                )
+            )
+    return found
+
+
+def _name(requirement: Requirement) -> NormalizedName:
+    return canonicalize_name(requirement.name)
+
+
+def _matches(requirement: Requirement, package: LockedPackage) -> bool:
+    return requirement.specifier.contains(package.version, prereleases=True)
+
+
+def changed_artifacts(packages: Iterable[LockedPackage], facts: Facts) -> list[Violation]:
+    """Name every locked file that the index no longer has, or has with other bytes under the same name."""
+    found = []
+    for package in packages:
+        files, filename = facts.offered.get(package.name), facts.filenames.get(package.sha256)
+        if files is None or filename is None or any(file.sha256 == package.sha256 for file in files):
+            continue
+        same = [file for file in files if file.filename == filename and file.sha256]
+        if same:
+            found.append(
+                Violation(
+                    rule="artifact",
+                    distributions=(package.name,),
+                    what=f"{filename} was replaced: its sha256 was {package.sha256[:12]}…, and the index now gives "
+                    f"{same[0].sha256[:12]}… under the same name",
+                    remedy="ask the project why before you lock again; a file that was published never changes",
+                )
+            )
+        elif not any(file.filename == filename for file in files):
+            found.append(
+                Violation(
+                    rule="artifact",
+                    distributions=(package.name,),
+                    what=f"{filename} was deleted from the index{_left(package.version, files)}",
+                    remedy=f"pin another version of {package.name} with a patch, and lock again",
+                )
+            )
+    return found
+
+
+def of_version(file: IndexFile, version: Version) -> bool:
+    """Say whether a file is of a version."""
+    return _version(file.filename) == version
+
+
+def _left(version: Version, files: Iterable[IndexFile]) -> str:
+    left = without_wheels(version, files)
+    return f", and {left} is left" if left else ""
+
+
+def without_wheels(version: Version, files: Iterable[IndexFile]) -> str:
+    """Say in a clause that a version has no wheels, and what is left of it; "" where it has wheels."""
+    named_files = [file.filename for file in files if of_version(file, version)]
+    if any(filename.endswith(".whl") for filename in named_files):
+        return ""
+    return "only its sdist" if named_files else "nothing of it"
+
+
+def _version(filename: str) -> Version | None:
+    try:
+        return parse_wheel_filename(filename)[1] if filename.endswith(".whl") else parse_sdist_filename(filename)[1]
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
+def yanked(packages: Iterable[LockedPackage], facts: Facts) -> tuple[str, ...]:
+    """Name every locked file that its project took back, one clause each; they install, and should not be new."""
+    reasons: Mapping[str, str] = {
+        file.sha256: file.yanked for files in facts.offered.values() for file in files if file.yanked is not None
+    }
+    return tuple(
+        f"{package_label(package)} was yanked by its project: {reasons[package.sha256] or 'no reason is given'}"
+        for package in packages
+        if package.sha256 in reasons
+    )
+
+
+def gone(requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]) -> tuple[str, ...]:
+    """Say of each requirement that pins one version where the index has no file of that, one clause each.
+
+    Args:
+        requirements: those of the app, patched.
+        offered: normalised name → what the index has of it.
+    """
+    clauses = []
+    for requirement in requirements:
+        pins = [spec.version for spec in requirement.specifier if spec.operator == "==" and "*" not in spec.version]
+        files = offered.get(_name(requirement))
+        if len(pins) == 1 and files and not any(of_version(file, Version(pins[0])) for file in files):
+            clauses.append(f"the index has nothing of {_name(requirement)} {pins[0]}")
+    return tuple(clauses)
+
+
+def only_sdists(
+    requirements: Iterable[Requirement], offered: Mapping[NormalizedName, Iterable[IndexFile]]
+) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name the distributions that have no wheel in any version that the requirements allow, and the newest of these.
+
+    Args:
+        requirements: those of the app, patched.
+        offered: normalised name → what the index has of it.
+    """
+    bounds: dict[NormalizedName, SpecifierSet] = {}
+    for requirement in requirements:
+        bounds[_name(requirement)] = bounds.get(_name(requirement), SpecifierSet()) & requirement.specifier
+    found = []
+    for name, files in sorted(offered.items()):
+        bound = bounds.get(name, SpecifierSet())
+        of = [(version, file) for file in files if (version := _version(file.filename)) is not None]
+        allowed = [(version, file) for version, file in of if bound.contains(version, prereleases=True)]
+        if allowed and not any(file.filename.endswith(".whl") for _, file in allowed):
+            found.append((name, max((version for version, _ in allowed), key=lambda v: (not v.is_prerelease, v))))
+    return tuple(found)

@@ -1,0 +1,225 @@
+"""A recorded index as values: which files it keeps, what a refresh changes, and its text; pure, asks nobody."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from packaging.tags import Tag, parse_tag
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+
+from patchlock.distributions._index_pages import Listed
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.platforms import wheel_rank
+from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
+
+
+class Kind(enum.Enum):
+    """What a refresh finds about one file."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    """The index does not list it any more, has yanked it, or `keep` leaves it out now."""
+    REQUIRES = "requires"
+    """Its METADATA says something else than the record."""
+    TIME = "uploaded"
+    """Its upload time was not known, or was another one."""
+    MOVED = "moved"
+    """It lies at another address."""
+    HASH = "hash"
+    """Other bytes under the same name."""
+    REFUSED = "refused"
+    """The index says too little about it; it is not recorded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One line of what a refresh finds."""
+
+    kind: Kind
+    filename: str
+    detail: str
+
+
+def is_kept(file: Listed, keep: RecordingFilter) -> bool:
+    """Say whether a file is a wheel that the record wants: its distribution, version, Python and platform."""
+    try:
+        name, version, _, tags = parse_wheel_filename(file.filename)
+    except InvalidWheelFilename:
+        return False
+    wanted = any(
+        canonicalize_name(requirement.name) == name and requirement.specifier.contains(version, prereleases=False)
+        for requirement in keep.distributions
+    )
+    return wanted and any(tags & wheel_rank(p, python).keys() for p in keep.platforms for python in keep.pythons)
+
+
+def merged(known: RecordedWheel | None, new: RecordedWheel) -> RecordedWheel:
+    """Bring a wheel up to date: who recorded it first stays its source, as long as the bytes are the same."""
+    if known is None or known.sha256 != new.sha256:
+        return new
+    return dataclasses.replace(new, source=known.source, uploaded=new.uploaded or known.uploaded)
+
+
+def changes(before: RecordedIndex, after: Iterable[RecordedWheel], why_gone: Mapping[str, str]) -> tuple[Change, ...]:
+    """Compare a record with what it would become, sorted by file name.
+
+    Args:
+        before: the record.
+        after: all wheels that it would hold.
+        why_gone: file name → why a wheel that it holds is left out.
+    """
+    known = {wheel.filename: wheel for wheel in before.wheels}
+    new = {wheel.filename: wheel for wheel in after}
+    found = [
+        Change(kind=Kind.REMOVED, filename=filename, detail=why_gone.get(filename, "not listed any more"))
+        for filename in known.keys() - new.keys()
+    ]
+    for filename, wheel in new.items():
+        if filename not in known:
+            found.append(Change(kind=Kind.ADDED, filename=filename, detail=wheel.uploaded or "upload time not known"))
+        else:
+            found += _changed(known[filename], wheel)
+    return tuple(sorted(found, key=lambda change: (change.filename, change.kind.value)))
+
+
+def _changed(old: RecordedWheel, new: RecordedWheel) -> list[Change]:
+    found = []
+    if old.sha256 != new.sha256:
+        found.append((Kind.HASH, f"sha256 {old.sha256} → {new.sha256}"))
+    before, after = ({str(requirement) for requirement in wheel.requires} for wheel in (old, new))
+    if before != after:
+        signed = [*(f"-{text}" for text in sorted(before - after)), *(f"+{text}" for text in sorted(after - before))]
+        found.append((Kind.REQUIRES, "  ".join(signed)))
+    if old.uploaded != new.uploaded:
+        found.append((Kind.TIME, f"{old.uploaded or 'not known'} → {new.uploaded}"))
+    if old.url != new.url:
+        found.append((Kind.MOVED, f"{old.url} → {new.url}"))
+    return [Change(kind=kind, filename=new.filename, detail=detail) for kind, detail in found]
+
+
+@dataclass(frozen=True)
+class _Name:
+    """What a file name says, however it is spelled."""
+
+    name: NormalizedName
+    version: Version
+    tags: frozenset[Tag]
+
+
+def _name_of(package: LockedPackage) -> _Name | None:
+    """Read what a lock says of the file that was chosen; None for what is no wheel."""
+    found = re.search(r"\bwheel (\S+)$", package.why)
+    return _Name(package.name, package.version, parse_tag(found[1])) if found else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashConflict:
+    """A wheel of a lock that has other bytes than are known under its name."""
+
+    filename: str
+    """As far as a lock says it: without a build number."""
+    now: Sha256
+    known: tuple[str, ...]
+    """`sha256 <64 digits> in <where>`, sorted."""
+
+    def __str__(self) -> str:
+        return f"{self.filename} has sha256 {self.now}, and under the same name there is {', '.join(self.known)}"
+
+    def is_named(self, filenames: Iterable[str]) -> bool:
+        """Say whether one of some file names is its own."""
+        return _read(self.filename) in map(_read, filenames)
+
+
+def _read(filename: str) -> _Name:
+    name, version, _, tags = parse_wheel_filename(filename)
+    return _Name(name, version, tags)
+
+
+def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[RecordedIndex]) -> tuple[HashConflict, ...]:
+    """Name every locked wheel whose hash is another one than the records have under its name.
+
+    Channels may have different files of one name, so a file that any of these records has is no contradiction.
+
+    Args:
+        packages: of a lock.
+        indexes: the records that the lock should agree with: those of its profile.
+    """
+    recorded: dict[_Name, dict[Sha256, str]] = {}
+    for index in indexes:
+        for wheel in index.wheels:
+            recorded.setdefault(_read(wheel.filename), {})[wheel.sha256] = f"the record {index.name}"
+    return _strange(packages, recorded)
+
+
+def replaced(before: Iterable[LockedPackage], after: Iterable[LockedPackage]) -> tuple[HashConflict, ...]:
+    """Name every wheel that has other bytes than the lock before had under the same name."""
+    known = {chosen: {package.sha256: "the lock before"} for package in before if (chosen := _name_of(package))}
+    return _strange(after, known)
+
+
+def _strange(
+    packages: Iterable[LockedPackage], known: Mapping[_Name, Mapping[Sha256, str]]
+) -> tuple[HashConflict, ...]:
+    return tuple(
+        HashConflict(
+            filename=f"{package.name.replace('-', '_')}-{package.version}-{package.why.rpartition(' ')[2]}.whl",
+            now=package.sha256,
+            known=tuple(sorted(f"sha256 {sha256} in {where}" for sha256, where in known[chosen].items())),
+        )
+        for package in packages
+        if (chosen := _name_of(package)) and package.sha256 not in known.get(chosen, {package.sha256: ""})
+    )
+
+
+def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) -> str:
+    """Write a recorded index as text: sorted, so that the same wheels give the same text.
+
+    Args:
+        index: whose head and sdists are written.
+        wheels: what it holds.
+        comment: the lines above its head, each with `#`.
+    """
+    lines = [comment.strip(), ""] if comment.strip() else []
+    lines += ["[index]", f"url = {_toml(index.url)}"]
+    if index.keep is not None:
+        lines += ["", "[index.keep]", f"distributions = {_toml([str(r) for r in index.keep.distributions])}"]
+        lines += [f"pythons = {_toml([str(python) for python in index.keep.pythons])}"]
+        lines += [f"platforms = {_toml([platform.name for platform in index.keep.platforms])}"]
+    for wheel in sorted(wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.filename)):
+        lines += ["", "[[wheel]]", f"filename = {_toml(wheel.filename)}", f"sha256 = {_toml(wheel.sha256)}"]
+        if wheel.requires:
+            lines.append(f"requires = {_toml([str(requirement) for requirement in wheel.requires])}")
+        if wheel.uploaded:
+            lines.append(f"uploaded = {_toml(wheel.uploaded)}")
+        lines.append(f"source = {_toml(wheel.source)}")
+        if wheel.url != f"{index.url}/{quote(wheel.filename)}":
+            lines.append(f"url = {_toml(wheel.url)}")
+    for sdist in index.sdists:
+        lines += ["", "[[sdist]]", f"filename = {_toml(sdist.filename)}", f"sha256 = {_toml(sdist.sha256)}"]
+        lines.append(f"source = {_toml(sdist.source)}")
+        if sdist.url != f"{index.url}/{quote(sdist.filename)}":
+            lines.append(f"url = {_toml(sdist.url)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """Write a value as TOML, which is as JSON but for a bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def comment_of(text: str) -> str:
+    """Take the comment at the top of a file."""
+    lines = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        lines.append(line)
+    return "\n".join(lines).strip()

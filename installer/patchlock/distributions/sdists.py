@@ -1,0 +1,85 @@
+"""Fetch an sdist by its sha256 and read the few static files that say what it requires; unpacks and runs nothing."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from patchlock.core import download
+from patchlock.distributions.sdist_metadata import is_wanted
+from patchlock.model.errors import SdistError
+from patchlock.model.sdist import Sdist
+
+_LARGEST = 1_000_000
+"""Bytes; a larger `setup.py` is not one."""
+
+
+def fetch(sdist: Sdist, cache: Path) -> Path:
+    """Bring an sdist into the cache.
+
+    Args:
+        sdist: which; its address may be `https`, `http` or `file`.
+        cache: patchlock's; the file's place in it is its sha256.
+
+    Raises:
+        HashMismatchError: the server gave other bytes.
+        NetworkError: the server does not answer.
+        DownloadError: it does not have the file.
+    """
+    filename = unquote(PurePosixPath(urlsplit(sdist.url).path).name)
+    return download.fetch(sdist.url.partition("#")[0], cache / "sdists" / sdist.sha256 / filename, sha256=sdist.sha256)
+
+
+def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:
+    """Read those files of an sdist that `sdist_metadata.is_wanted` names, by their path from its top folder.
+
+    Raises:
+        SdistError: it is not an archive, or a broken one.
+    """
+    found: dict[PurePosixPath, bytes] = {}
+    try:
+        for name, size, file in _members(archive):
+            path = PurePosixPath(*PurePosixPath(name).parts[1:])
+            if is_wanted(path) and size <= _LARGEST:
+                with file() as opened:
+                    found[path] = opened.read(_LARGEST)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+        raise SdistError(
+            f"{archive.name} is not an sdist that can be read: {error}",
+            where=str(archive),
+            remedy="take another version, or tell those who made it",
+        ) from error
+    return found
+
+
+class _Opener:
+    """Opens one regular member of an archive."""
+
+    def __init__(self, archive: tarfile.TarFile | zipfile.ZipFile, member: tarfile.TarInfo | zipfile.ZipInfo) -> None:
+        self.archive = archive
+        self.member = member
+
+    def __call__(self) -> IO[bytes]:
+        if isinstance(self.archive, zipfile.ZipFile):
+            return self.archive.open(self.member)  # type: ignore[arg-type]
+        opened = self.archive.extractfile(self.member)  # type: ignore[arg-type]
+        if opened is None:
+            raise tarfile.TarError("a member cannot be read")
+        return opened
+
+
+def _members(path: Path) -> Iterator[tuple[str, int, _Opener]]:
+    """Walk the regular files of an archive; nothing is written anywhere."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            for info in packed.infolist():
+                yield info.filename, info.file_size, _Opener(packed, info)
+        return
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile():
+                yield member.name, member.size, _Opener(archive, member)

@@ -1,0 +1,124 @@
+"""Fetch into the wheelhouse what neither it nor uv's cache has of a lock, once there is room for it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from packaging.utils import NormalizedName
+
+from patchlock.core import disk_space, uv
+from patchlock.core.disk_space import SpaceRequirement
+from patchlock.distributions import fetching, file_locations
+from patchlock.distributions.fetching import FetchRequest
+from patchlock.distributions.wheelhouse import LocalWheels
+from patchlock.environments import _download_sizes, venv
+from patchlock.locks import addresses
+from patchlock.locks.exports.pylock import Located
+from patchlock.locks.lock_request import Request
+from patchlock.model.errors import DownloadError, PatchlockError
+from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import Lock, LockedPackage
+
+
+def fetch(
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    local: LocalWheels,
+    afresh: frozenset[NormalizedName],
+    say: Callable[[str], None],
+) -> Mapping[NormalizedName, PatchlockError]:
+    """Fetch the wheels that are missing.
+
+    Args:
+        request: the pair.
+        lock: what is to be installed.
+        folder: the environment.
+        local: the wheels that lie in the wheelhouse.
+        afresh: distributions that uv's cache is not trusted with.
+        say: told how far it is.
+
+    Returns:
+        What could not be had, each with the reason; uv may still get it.
+
+    Raises:
+        DiskFullError: there is not enough room; nothing was fetched.
+        HashMismatchError: somebody gave other bytes.
+        NetworkError: the index or a server does not answer.
+    """
+    wheels = [package for package in lock.packages if package.name not in local and not is_sdist(package)]
+    say("asking where they lie")
+    places, unknown = _locate(lock, wheels, request.platform)
+    asked = [package for package in wheels if package.name in places]
+    missing = uv.uncached(asked, folder, venv.interpreter(folder)) if asked else frozenset()
+    missing |= afresh
+    files = _wanted([package for package in asked if package.name in missing], places, request.cache)
+    _require_room(folder, files, local, request.cache)
+    fetched = fetching.fetch(files, request.cache, say) if files else fetching.FetchResult(paths={}, refused={})
+    refused = {**fetched.refused, **({package.name: unknown for package in wheels} if unknown else {})}
+    return {name: error for name, error in refused.items() if name not in fetched.paths}
+
+
+def is_sdist(package: LockedPackage) -> bool:
+    """Say whether a line of a lock is built where it is installed."""
+    return package.why.endswith("sdist")
+
+
+def _locate(
+    lock: Lock, packages: list[LockedPackage], platform: Platform
+) -> tuple[Mapping[NormalizedName, Located], DownloadError | None]:
+    """Ask for the addresses of wheels; the error is about those of the index, where it does not have all of them."""
+    by_address = [package for package in packages if package.url]
+    try:
+        return addresses.locate(_only(lock, packages), platform, installing=True), None
+    except DownloadError as error:
+        return addresses.locate(_only(lock, by_address), platform, installing=True), error
+
+
+def _only(lock: Lock, packages: list[LockedPackage]) -> Lock:
+    return dataclasses.replace(lock, packages=tuple(packages))
+
+
+def _wanted(
+    packages: list[LockedPackage], places: Mapping[NormalizedName, Located], cache: Path
+) -> tuple[FetchRequest, ...]:
+    located = {
+        package.sha256: dataclasses.replace(
+            places[package.name], url=file_locations.with_password(places[package.name].url)
+        )
+        for package in packages
+    }
+    known: Mapping[Sha256, int] = _download_sizes.gather(located, cache)
+    return tuple(
+        FetchRequest(
+            name=package.name,
+            filename=located[package.sha256].filename,
+            url=located[package.sha256].url,
+            sha256=package.sha256,
+            size=known.get(package.sha256),
+        )
+        for package in packages
+    )
+
+
+def _require_room(folder: Path, files: tuple[FetchRequest, ...], local: LocalWheels, cache: Path) -> None:
+    """Make sure that there is room for what is to be fetched and unpacked; files of unknown size are not counted."""
+    cached = uv.folder(folder)
+    coming = sum((file.size or 0) - fetching.begun(file, cache) for file in files)
+    unpacked = sum(_download_sizes.unpacked_size(file.sha256, file.size, cache) for file in files if file.size)
+    here = sum(_download_sizes.unpacked_here(wheel.path) for wheel in local.values())
+    copied = unpacked + here if uv.is_copied(folder, cached) else 0
+    disk_space.require(
+        [
+            SpaceRequirement(what="wheels to download", folder=cache, size=coming, variable="PATCHLOCK_CACHE_DIR"),
+            SpaceRequirement(
+                what="unpacked packages in uv's cache", folder=cached, size=unpacked, variable="UV_CACHE_DIR"
+            ),
+            SpaceRequirement(
+                what="copies of them in the environment", folder=folder, size=copied, variable="PATCHLOCK_HOME"
+            ),
+        ]
+    )

@@ -1,0 +1,115 @@
+"""Builds and overlays' archives of the cache that no generation needs any more; never touches an installation."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from patchlock.core import file_lock
+from patchlock.core.atomic_files import remove_tree
+from patchlock.model.errors import BusyError
+from patchlock.model.identities import Sha256
+
+BUILDS, OVERLAYS = "builds", "overlays"
+"""Of the cache."""
+RECORD = "built.toml"
+"""Of a build that succeeded, in a folder of its own below that of its inputs."""
+_KEY = 16
+"""Digits of a sha256 that name the folder of an archive."""
+_SAYS = ("*.txt", "in-tree.toml", "overlays/preload.json")
+"""Files of a generation that name, by sha256, what it was made from."""
+_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnusedFolder:
+    """A folder of the cache that no generation was made from."""
+
+    folder: Path
+    what: str
+    """What it holds, for a person."""
+    lock: Path
+    """Held by whoever works in the folder; goes with the folder where it lies in it."""
+
+
+def needed(home: Path, *, without: Collection[Path] = ()) -> frozenset[Sha256]:
+    """Gather the sha256 of all that the generations of a home were made from, or are being made from.
+
+    Args:
+        home: of the installations.
+        without: folders of generations that are about to go.
+    """
+    found: set[Sha256] = set()
+    for generation in home.glob("*/environments/*"):
+        if generation in without:
+            continue
+        for file in (file for pattern in _SAYS for file in generation.glob(pattern)):
+            with contextlib.suppress(FileNotFoundError):  # another patchlock has just removed it
+                found.update(map(Sha256, _SHA256.findall(file.read_text(encoding="utf-8", errors="replace"))))
+    return frozenset(found)
+
+
+def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder, ...]:
+    """List what is not to be kept, builds first, in the order of their names; nothing is removed.
+
+    Args:
+        cache: the cache of patchlock.
+        kept: what `needed` says; homes that share a cache and are not in it build and fetch again.
+    """
+    builds = (one for top in _folders(cache / BUILDS) for one in _builds(top, kept))
+    return (*sorted(builds, key=lambda one: (one.what, one.folder)), *_archives(cache / OVERLAYS, kept))
+
+
+def _builds(top: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:
+    """Look at all builds from the same inputs: one for each set of requirements and tools."""
+    records = {file.parent: _read(file) for file in sorted(top.glob(f"*/{RECORD}"))}
+    idle = {folder: record for folder, record in records.items() if not _made(record) & set(kept)}
+    if len(idle) == len(records):
+        names = {str(record.get("what", "")) for record in records.values()} - {""}
+        what = f"the build of {', '.join(sorted(names))}" if names else "the log of a build that failed"
+        yield UnusedFolder(folder=top, what=what, lock=top / "lock")
+        return
+    for folder, record in idle.items():
+        yield UnusedFolder(folder=folder, what=f"a build of {record.get('what', 'unknown')}", lock=top / "lock")
+
+
+def _archives(folder: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:
+    keys = {sha256[:_KEY] for sha256 in kept}
+    for place in _folders(folder):
+        names = [path.name for path in sorted(place.iterdir())]
+        if re.fullmatch(f"[0-9a-f]{{{_KEY}}}", place.name) and place.name not in keys:
+            yield UnusedFolder(folder=place, what=", ".join(names[:1]) or "an archive", lock=folder / "lock")
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # a record that cannot be read is of no use to a build either
+        return {}
+
+
+def _made(record: dict[str, Any]) -> set[str]:
+    files = record.get("files")
+    return set(map(str, files.values())) if isinstance(files, dict) else set()
+
+
+def remove(found: Iterable[UnusedFolder]) -> None:
+    """Remove folders from the cache; one in which another patchlock works just now stays."""
+    for one in found:
+        with contextlib.suppress(BusyError), file_lock.hold(one.lock, wait=0):
+            if one.lock.parent != one.folder:
+                remove_tree(one.folder)
+                continue
+            for path in sorted(one.folder.iterdir(), key=lambda path: path == one.lock):
+                remove_tree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # somebody has begun to build it again
+            one.folder.rmdir()

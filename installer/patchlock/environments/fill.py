@@ -1,0 +1,309 @@
+"""Fill an environment: from uv's cache and the wheelhouse if they have all; otherwise fetch what is missing first."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from patchlock.core import disk_space, download, uv
+from patchlock.core.disk_space import SpaceRequirement
+from patchlock.distributions import wheelhouse
+from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
+from patchlock.environments import _initial_check, inspection, venv
+from patchlock.environments.builds import _source_builds
+from patchlock.environments.inspection import Contents, Deviation
+from patchlock.locks.lock_request import Request, rules_of
+from patchlock.model.errors import (
+    CommandFailedError,
+    DiskFullError,
+    HashMismatchError,
+    NetworkError,
+    PatchlockError,
+    UnsatisfiableError,
+)
+from patchlock.model.lockfile import Lock, LockedPackage
+
+if TYPE_CHECKING:
+    from patchlock.model.progress import Progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Filling:
+    """One environment that is being filled."""
+
+    request: Request
+    lock: Lock
+    folder: Path
+    progress: Progress
+    held: int
+    cached: Path | None
+    locked: Path
+    build: Path | None
+    afresh: frozenset[NormalizedName]
+
+    @property
+    def packages(self) -> str:
+        return f"{len(self.lock.packages)} packages"
+
+    def say(self, text: str) -> None:
+        self.progress.say(f"{self.packages}: {text}")
+
+    def sync(self, local: LocalWheels, *, offline: bool) -> None:
+        venv.sync(
+            self.folder,
+            self.locked,
+            local,
+            rules_of(self.request).source_builds,
+            self.build,
+            tell=_of_uv(self.say),
+            lock=self.held,
+            offline=offline,
+            afresh=self.afresh,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilledEnvironment:
+    """What was found in an environment right after it was filled."""
+
+    job: _Filling
+
+    def settle(self) -> frozenset[NormalizedName]:
+        """Look at what uv's cache gave, and begin the ledger of the environment, as `_initial_check.settle` does.
+
+        Returns:
+            The distributions of which it gave other bytes than their wheels have; then there is no ledger yet.
+        """
+        contents = inspection.read(self.job.folder)
+        seen = inspection.stat_files(contents)
+        spoilt = _spoilt(self.job, contents, seen)
+        if not spoilt:
+            _initial_check.create_ledger(self.job.folder, contents, seen)
+        return spoilt
+
+    def mend(self, spoilt: frozenset[NormalizedName]) -> None:
+        """Fill the environment once more, with what was spoilt unpacked afresh, and begin its ledger.
+
+        Args:
+            spoilt: as `settle` says; with none of them nothing is done.
+
+        Raises:
+            PatchlockError: as `fill`.
+        """
+        if not spoilt:
+            return
+        self.job.progress.note(
+            f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
+            f"unpacked afresh: {' '.join(sorted(spoilt))}; "
+            f"`{uv.cache_clean_command(*sorted(spoilt))}` keeps them from coming back"
+        )
+        venv.recreate(self.job.folder, lock=self.job.held)
+        _filled(dataclasses.replace(self.job, afresh=self.job.afresh | spoilt))
+        _initial_check.create_ledger(self.job.folder, inspection.read(self.job.folder))
+
+
+def fill(
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    progress: Progress,
+    held: int,
+    *,
+    cached: Path | None = None,
+    kept: Path | None = None,
+    afresh: frozenset[NormalizedName] = frozenset(),
+) -> FilledEnvironment:
+    """Fill an empty environment with exactly what a lock names.
+
+    What it was filled with is still to be looked at: with `settle` of what this gives, and with `mend` where that finds
+    something spoilt.
+
+    Where uv's cache and the wheelhouse have all of it, nobody is asked anything. Otherwise what is missing is fetched
+    into the wheelhouse, once there is room for it; what is built from an sdist, and what only uv gets, is left to uv.
+
+    Args:
+        request: the pair.
+        lock: what is to be installed.
+        folder: the environment, as `environments.venv.create` made it.
+        progress: told what goes on.
+        held: descriptor of the installation's lock, for children.
+        cached: uv's cache, where somebody has asked for it.
+        kept: another generation, whose lock is taken instead of the catalogue's.
+        afresh: distributions that uv's cache is not trusted with; see `environments.venv.sync`.
+
+    Raises:
+        WheelError: a wheel has files that do not belong into an environment.
+        DiskFullError: there is not enough room; nothing was fetched or unpacked.
+        HashMismatchError: somebody gave other bytes; nothing of them was kept.
+        NetworkError: the index or a server does not answer.
+        DownloadError: they do not have the files, or do not give them.
+    """
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    build = request.catalogue.build_path(path)
+    if kept is not None:
+        path, build = kept / venv.LOCK, kept / venv.BUILD
+    job = _Filling(
+        request=request,
+        lock=lock,
+        folder=folder,
+        progress=progress,
+        held=held,
+        cached=cached,
+        locked=path,
+        build=build if lock.provenance.build_constraints else None,
+        afresh=afresh,
+    )
+    return _filled(job)
+
+
+def _filled(job: _Filling) -> FilledEnvironment:
+    _fill(job)
+    _initial_check.require_inside(job.folder)
+    return FilledEnvironment(job=job)
+
+
+def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:
+    """Name the distributions of which uv's cache gave other bytes than their wheels have."""
+    suspects: dict[NormalizedName, list[Deviation]] = {}
+    for deviation in _initial_check.suspects(contents, seen):
+        suspects.setdefault(deviation.distribution.name, []).append(deviation)
+    found = set()
+    for name, deviations in suspects.items():
+        from patchlock.environments import wheel_members  # it may have to ask the index
+
+        paths = [deviation.path for deviation in deviations]
+        answer = wheel_members.members(job.folder, job.lock, job.request.platform, name, paths, cache=job.request.cache)
+        if isinstance(answer, wheel_members.UnavailableWheel):
+            job.progress.note(f"whether uv's cache has changed files of {name} is not known: {answer.why}")
+        elif any(answer.get(deviation.path, deviation.sha256) != deviation.sha256 for deviation in deviations):
+            found.add(name)
+    return frozenset(found)
+
+
+def _fill(job: _Filling) -> None:
+    request, lock, held = job.request, job.lock, job.held
+    made = provide(request, lock, tell=_of_uv(job.say), held=held)
+    _source_builds.record_built_wheels(job.folder, request, lock, made)
+    local = {**_kept(lock.packages, request.cache), **made}
+    _require_room_for_copies(job, local)
+    try:
+        _from_here(job, local)
+    except (NetworkError, UnsatisfiableError):
+        if not uv.is_online():
+            raise
+        made = {name: wheel for name, wheel in made.items() if wheel.path.is_file()}
+        _with_what_is_missing(job, {**_kept(lock.packages, request.cache), **made})
+
+
+def _kept(packages: Iterable[LockedPackage], cache: Path) -> dict[NormalizedName, LocalWheel]:
+    """Find the wheels of a lock that lie in the wheelhouse."""
+    places = {package: wheelhouse.find(cache, package.sha256) for package in packages}
+    return {
+        package.name: LocalWheel(name=package.name, version=package.version, path=path, sha256=package.sha256)
+        for package, path in places.items()
+        if path is not None and path.suffix == ".whl"
+    }
+
+
+def _from_here(job: _Filling, local: LocalWheels) -> None:
+    """Fill from this machine alone; what lies damaged in the wheelhouse is removed, and then missing.
+
+    Raises:
+        NetworkError, UnsatisfiableError: something is missing.
+    """
+    try:
+        job.sync(local, offline=True)
+    except (HashMismatchError, CommandFailedError):
+        damaged = [wheel for wheel in local.values() if not download.is_there(wheel.path, wheel.sha256)]
+        if not damaged:
+            raise
+        for wheel in damaged:
+            wheel.path.unlink(missing_ok=True)
+        names = ", ".join(wheel.path.name for wheel in damaged)
+        job.progress.note(f"damaged in the wheelhouse, and removed: {names}")
+        job.sync({name: wheel for name, wheel in local.items() if wheel not in damaged}, offline=True)
+
+
+def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
+    from patchlock.environments import _missing_wheels  # it speaks HTTP, which nobody needs where everything is here
+
+    has_sdists = any(_missing_wheels.is_sdist(p) for p in job.lock.packages if p.name not in local)
+    refused = _missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say)
+    for error in dict.fromkeys(refused.values()):
+        names = ", ".join(sorted(name for name, one in refused.items() if one is error))
+        job.progress.note(f"left to uv, without a word on how far it is: {names}; {error.what}")
+    try:
+        job.sync({**local, **_kept(job.lock.packages, job.request.cache)}, offline=not has_sdists and not refused)
+    except (DiskFullError, HashMismatchError):
+        raise
+    except PatchlockError as error:
+        if refused:
+            raise next(iter(refused.values())) from error
+        raise
+
+
+def _require_room_for_copies(job: _Filling, local: LocalWheels) -> None:
+    """Make sure that there is room for copies, where uv's cache is on another disk and cannot be linked to."""
+    if local and uv.is_copied(job.folder, job.cached or uv.folder(job.folder)):
+        from patchlock.environments import _download_sizes  # rarely needed, and it brings HTTP along
+
+        what = "copies of packages in the environment"
+        need = SpaceRequirement(
+            what=what,
+            folder=job.folder,
+            size=sum(_download_sizes.unpacked_here(wheel.path) for wheel in local.values()),
+            variable="PATCHLOCK_HOME",
+        )
+        disk_space.require([need])
+
+
+def _of_uv(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Turn what uv says into what goes on: `downloading av (34.1MiB), numpy (16.1MiB); building jieba==0.42.1`."""
+    coming: dict[str, str] = {}
+    building: dict[str, str] = {}
+
+    def tell(line: str) -> None:
+        verb, _, rest = line.strip().partition(" ")
+        name = rest.partition(" ")[0]
+        if verb == "Downloading":
+            coming[name] = rest
+        elif verb == "Building":
+            building[name] = name
+        elif verb == "Downloaded":
+            coming.pop(name, None)
+        elif verb == "Built":
+            building.pop(name, None)
+        elif verb != "Prepared":
+            return
+        going = [("downloading", coming), ("building", building)]
+        say("; ".join(f"{what} {', '.join(names.values())}" for what, names in going if names) or "unpacking")
+
+    return tell
+
+
+def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: int) -> LocalWheels:
+    """Bring together all wheels that do not come from the index as they are.
+
+    Args:
+        request: the pair.
+        lock: what is to be installed.
+        tell: told what is being done, in a few words.
+        held: descriptor of the installation's lock, for children.
+
+    Raises:
+        PatchlockError: as `environments.builds._source_builds.provide`.
+    """
+    from patchlock.environments.builds import _source_builds
+
+    made = dict(_source_builds.provide(request, lock, tell=tell, held=held))
+    if any(package.original for package in lock.packages):
+        from patchlock.locks import patched_distributions  # most locks have no use for it
+
+        made |= patched_distributions.provide(request, lock, tell)
+    return made

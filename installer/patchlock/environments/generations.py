@@ -1,0 +1,222 @@
+"""Generations of an installation and their receipts; one is complete if and only if its receipt is there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from patchlock.core import atomic_files
+from patchlock.core.atomic_files import remove_tree
+from patchlock.model import launchers
+from patchlock.model.errors import NotInstalledError
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.installation import Installation
+
+RECEIPT = "receipt.toml"
+_NAME = re.compile(r"[0-9a-f]{1,64}(-[0-9]{1,9})?")
+"""Of a generation: its digest, and a number where the same one was built afresh."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckRecord:
+    """One check as it was passed when the generation was made."""
+
+    id: str
+    level: str
+    """`seen`, `loads` or `computes`."""
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """The proof that a generation is complete; written last."""
+
+    id: str
+    app: str
+    profile: str
+    platform: str
+    python: str
+    """Full version of the interpreter."""
+    upstream: CommitId
+    applied: CommitId
+    """The patched commit that this generation belongs to."""
+    inputs: Sha256
+    """Digest of all that the generation was made from; equal inputs need no second install."""
+    lock: Sha256
+    """Of the lockfile's bytes."""
+    packages: int
+    made: str
+    """RFC 3339, UTC."""
+    sequence: int
+    """Generations of one installation are numbered from 1 in the order in which they were made."""
+    environment: Mapping[str, str]
+    """The profile's variables."""
+    patched: Mapping[str, Sha256]
+    """File from the root of the clone → sha256 of its patched bytes."""
+    present: Mapping[str, Sha256]
+    """The same files as they stood when the checks passed, the user's edits included."""
+    checks: tuple[CheckRecord, ...]
+    overlays: Mapping[str, Sha256] = dataclasses.field(default_factory=dict)
+    """Id → sha256 of the archive that its libraries are from."""
+    shared: tuple[str, ...] = ()
+    """Names of the shared sets of patches that the app's file named."""
+    chosen: tuple[str, ...] = ()
+    """Names of the optional patches, sorted."""
+
+
+def generation(installation: Installation, name: str) -> Path:
+    """Name the folder of a generation."""
+    return installation.environments / name
+
+
+def write_receipt(folder: Path, receipt: Receipt) -> None:
+    """Declare a generation complete, when the disk has all of it: a power cut keeps what is synced, not what is first.
+
+    Raises:
+        OSError: the disk did not take all of it.
+    """
+    sync_to_disk(folder)
+    values = dataclasses.asdict(receipt)
+    checks = values.pop("checks")
+    tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    for name, table in tables.items():
+        lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
+    for check in checks:
+        lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
+    atomic_files.write(folder / RECEIPT, "\n".join(lines) + "\n")
+
+
+def read_receipt(folder: Path) -> Receipt | None:
+    """Read the receipt of a generation; None where it is incomplete, or where the receipt cannot be read."""
+    try:
+        values: dict[str, Any] = tomllib.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+        checks = tuple(CheckRecord(**check) for check in values.pop("checks", ()))
+        shared, chosen = tuple(values.pop("shared", ())), tuple(values.pop("chosen", ()))
+        return Receipt(**values, shared=shared, chosen=chosen, checks=checks)
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):  # damaged, or of another patchlock's format
+        return None
+
+
+def receipts(installation: Installation) -> tuple[Receipt, ...]:
+    """List the complete generations, the newest first."""
+    if not installation.environments.is_dir():
+        return ()
+    found = (read_receipt(folder) for folder in installation.environments.iterdir())
+    return tuple(sorted((r for r in found if r is not None), key=lambda r: -r.sequence))
+
+
+def installations(home: Path) -> tuple[Installation, ...]:
+    """List the folders of a home that hold an installation, or what was left of one; sorted."""
+    folders = sorted(home.iterdir()) if home.is_dir() else []
+    return tuple(Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
+
+
+def names(installation: Installation) -> tuple[str, ...]:
+    """Name the generations that were complete once, also those whose receipt cannot be read; sorted."""
+    return tuple(sorted(file.parent.name for file in installation.environments.glob(f"*/{RECEIPT}")))
+
+
+def current(installation: Installation) -> Receipt | None:
+    """Read the receipt of the generation in use; None where nothing is installed."""
+    try:
+        name = installation.pointer.read_text(encoding="utf-8").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return read_receipt(generation(installation, name)) if _NAME.fullmatch(name) else None
+
+
+def require_current(installation: Installation, app: str) -> Receipt:
+    """Read the receipt of the generation in use.
+
+    Raises:
+        NotInstalledError: there is none.
+    """
+    receipt = current(installation)
+    if receipt is None:
+        raise NotInstalledError(
+            f"{app} is not installed", where=str(installation.folder), remedy=f"run `patchlock install {app}`"
+        )
+    return receipt
+
+
+def switch(installation: Installation, name: str) -> None:
+    """Make a complete generation the one in use, in one step."""
+    atomic_files.write(installation.pointer, f"{name}\n")
+
+
+def partial(installation: Installation) -> Path:
+    """Name the folder of a source that is being made or removed."""
+    return installation.source.with_name("source.partial")
+
+
+def clear(installation: Installation) -> None:
+    """Remove what killed installs left: generations without a receipt, clones and files that were not finished.
+
+    The caller holds the installation's lock.
+    """
+    remove_tree(partial(installation))
+    folders = tuple(installation.environments.iterdir()) if installation.environments.is_dir() else ()
+    for folder in (installation.folder, *folders):
+        for file in folder.glob(".*.new"):
+            file.unlink()
+    for folder in folders:
+        if not (folder / RECEIPT).exists():  # one that cannot be read may be of a newer patchlock
+            remove_tree(folder)
+
+
+def sync_to_disk(folder: Path) -> None:
+    """Wait until the disk has what was written on a file system; not on Windows, where only an administrator may.
+
+    Raises:
+        OSError: it did not take all of it.
+    """
+    if sys.platform == "linux":
+        import ctypes  # `os.sync` would wait for every other disk too
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).syncfs(descriptor):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+        finally:
+            os.close(descriptor)
+    elif sys.platform != "win32":
+        os.sync()
+
+
+def write_journal(installation: Installation, stage: str) -> None:
+    """Note what is being done, for a person who looks after a crash."""
+    atomic_files.write(installation.journal, f"{stage}\n")
+
+
+def variables(home: Path, profile: str, wanted: Mapping[str, str], *, os: str) -> dict[str, str]:
+    """Name the launchers of other apps, which start whatever is in use there, each in its own environment.
+
+    Args:
+        home: where apps are installed.
+        profile: that of the app that starts them; an installation on the same one is preferred, then by name.
+        wanted: variable → app.
+        os: `linux`, `macos` or `windows`.
+
+    Returns:
+        variable → absolute path of a launcher; without those of apps that are not installed.
+    """
+    if not wanted:
+        return {}
+    name = launchers.for_programs(os)
+    installed = sorted(installations(home), key=lambda one: (one.profile != profile, one.profile))
+    there = [one for one in installed if one.app in wanted.values() and _is_ready(one, name)]
+    first = {one.app: one.folder / name for one in reversed(there)}
+    return {variable: str(first[app].absolute()) for variable, app in wanted.items() if app in first}
+
+
+def _is_ready(installation: Installation, launcher: str) -> bool:
+    return (installation.folder / launcher).is_file() and current(installation) is not None

@@ -1,0 +1,232 @@
+"""Virtual environments: make one, fill it from a lock, and say with which variables an app runs in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.core import file_lock, process, uv
+from patchlock.core.atomic_files import remove_tree
+from patchlock.distributions import wheelhouse
+from patchlock.distributions.wheelhouse import LocalWheels
+from patchlock.environments import gate, preloads
+from patchlock.model import lockfile
+from patchlock.model.errors import HashMismatchError
+from patchlock.model.lockfile import Lock
+
+LOCK = "lock.txt"
+"""The lock that a generation was made from, kept in it: the catalogue may have moved on."""
+BUILD = "lock.build.txt"
+"""What pins the builds of its sdists, kept as well; only where there are any."""
+_VENV = "pyvenv.cfg"
+_LOCAL, _INDEX = "local.txt", "index.txt"
+"""The lock in two parts, as uv is given them: what lies on this machine, and the rest."""
+
+
+def create(folder: Path, python: Version | str, *, lock: int) -> None:
+    """Make an empty virtual environment; an unfinished one in its place is removed first.
+
+    Args:
+        folder: where.
+        python: a version, or what `readiness` has found for it: a path, or a request to uv.
+        lock: descriptor of the installation's lock.
+
+    Raises:
+        CommandFailedError: no such Python can be found or fetched.
+    """
+    remove_tree(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    uv.run(
+        *("venv", "-q", "--no-config", "--no-project", "--python", str(python), str(folder)),
+        cwd=folder.parent,
+        installing=True,
+        keep_open=[lock],
+    )
+    gate.install_gate(folder, interpreter(folder))
+
+
+def sync(
+    folder: Path,
+    locked: Path,
+    local: LocalWheels,
+    source_builds: tuple[str, ...],
+    build_constraints: Path | None,
+    *,
+    tell: Callable[[str], None],
+    lock: int,
+    offline: bool = False,
+    afresh: Collection[NormalizedName] = (),
+) -> None:
+    """Fill an empty environment with exactly what a lock names, every byte checked against its sha256.
+
+    The lock is kept in it, as `lock_of` reads it.
+
+    Args:
+        folder: the environment.
+        locked: the lock.
+        local: distributions that are taken from this machine; the others come from the machine's index or uv's cache.
+        source_builds: distributions that may be built from an sdist.
+        build_constraints: pins what these builds require; what it does not name stops the install.
+        tell: called with what uv says while it works.
+        lock: descriptor of the installation's lock.
+        offline: take what is not in `local` from uv's cache, and ask no network.
+        afresh: distributions that uv's cache is not trusted with: they are fetched, or read from this machine, and
+            unpacked again.
+
+    Raises:
+        HashMismatchError: an index gave other bytes; nothing of them was installed.
+        NetworkError: an index does not answer.
+        DiskFullError: there is not enough room.
+    """
+    shutil.copyfile(locked, folder / LOCK)
+    if build_constraints is not None:
+        shutil.copyfile(build_constraints, folder / BUILD)
+    kept = lock_of(folder)
+    write(folder, kept)
+    packages = kept.packages
+    try:
+        for distrust in (False, True):
+            others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
+            if others:  # first: what uv's cache lacks is known before anything is unpacked
+                options = (
+                    *("--only-binary", ":all:", *(["--offline"] if offline else [])),
+                    *(option for name in source_builds for option in ("--no-binary", name)),
+                    *(("--build-constraints", BUILD) if build_constraints is not None else ()),
+                    *("--require-build-hashes", "--preview-features", "build-dependency-hashes"),
+                )
+                lines = "".join(f"{package}\n" for package in others)
+                _install(folder, _INDEX, lines, options, distrust=distrust, tell=tell, lock=lock)
+            part = {name: wheel for name, wheel in local.items() if (name in afresh) == distrust}
+            if part:
+                options = ("--offline", "--only-binary", ":all:")
+                _install(folder, _LOCAL, wheelhouse.listing(part), options, distrust=distrust, tell=tell, lock=lock)
+    except HashMismatchError as error:
+        raise HashMismatchError(error.what, where=f"{locked}: {error.where}", remedy=error.remedy) from error
+
+
+def _install(
+    folder: Path,
+    file: str,
+    lines: str,
+    options: tuple[str, ...],
+    *,
+    distrust: bool,
+    tell: Callable[[str], None],
+    lock: int,
+) -> None:
+    """Give uv a list of pinned requirements; one that uv's cache is not trusted with has a list of its own."""
+    name = f"afresh-{file}" if distrust else file
+    (folder / name).write_text(lines, encoding="utf-8", newline="\n")
+    base = ("pip", "install", "--no-config", "--no-deps", "--require-hashes", "--python", str(interpreter(folder)))
+    cache = ("--no-cache",) if distrust else ()
+    uv.watch(*base, *cache, *options, "-r", name, cwd=folder, installing=True, tell=tell, keep_open=[lock])
+
+
+def recreate(folder: Path, *, lock: int) -> None:
+    """Make an environment that is being filled anew, with the same Python; files that others share are not written to.
+
+    Args:
+        folder: the environment.
+        lock: descriptor of the installation's lock.
+    """
+    link = interpreter(folder)
+    create(folder, str(link.readlink() if link.is_symlink() else _home(folder) / link.name), lock=lock)
+
+
+def lock_of(folder: Path) -> Lock:
+    """Read the lock that a generation was made from.
+
+    Raises:
+        LockFormatError: it was changed after it was made.
+    """
+    lock = lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
+    lockfile.require_sealed(lock, str(folder / LOCK), "run the same command again")
+    return lock
+
+
+def interpreter(folder: Path) -> Path:
+    """Name the Python of an environment."""
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def bytecode(folder: Path) -> Path:
+    """Name the folder for compiled Python: beside the packages, so that RECORD knows all and no tree is littered."""
+    return folder / "bytecode"
+
+
+def launch_variables(folder: Path, profile: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Make the variables for a process that runs in an environment: isolated, gated, with the profile's and the app's.
+
+    Args:
+        folder: the environment.
+        profile: the profile's variables, which win.
+        defaults: the app's, which a variable of the user wins over.
+
+    Raises:
+        OverlayError: the environment has an overlay that cannot work now.
+    """
+    env = process.environment()
+    env = preloads.variables(folder, dict(defaults) | env | dict(profile))
+    scripts = interpreter(folder).parent
+    env["VIRTUAL_ENV"] = str(folder)
+    env["PYTHONPYCACHEPREFIX"] = str(bytecode(folder))
+    path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
+    return env | dict(variables(folder)) | dict(gate.variables(folder, path))
+
+
+def mark_in_use(folder: Path) -> None:
+    """Keep an environment from being removed while this process lives, and the program that it becomes."""
+    file_lock.share(folder / _VENV)
+
+
+def is_in_use(folder: Path) -> bool:
+    """Say whether an app is running in an environment, as far as that can be known."""
+    return file_lock.is_shared(folder / _VENV)
+
+
+def python_version(folder: Path) -> str:
+    """Read the version of an environment's interpreter from its `pyvenv.cfg`."""
+    return _setting(folder, "version_info")
+
+
+def _home(folder: Path) -> Path:
+    """Name the folder of the Python that an environment was made with."""
+    return Path(_setting(folder, "home"))
+
+
+def _setting(folder: Path, name: str) -> str:
+    for line in (folder / _VENV).read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return ""
+
+
+FILE = "constraints.txt"
+"""In a generation."""
+
+
+def write(environment: Path, lock: Lock) -> None:
+    """Write one `name==version` for each distribution of the lock."""
+    lines = [f"{package.name}=={package.version}\n" for package in lock.packages]
+    (environment / FILE).write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+def variables(environment: Path) -> Mapping[str, str]:
+    """Give the variables that make pip and uv keep to the lock, wherever they are called from.
+
+    The path is an address, because both take a list of paths with spaces between. pip's own configuration files stay
+    in force: they name the user's mirror and proxy, and a variable wins over them. A stand-alone pip that an app finds
+    outside the environment may not touch that other Python either (PIP_REQUIRE_VIRTUALENV).
+
+    Source: https://pip.pypa.io/en/stable/topics/configuration/ and https://docs.astral.sh/uv/reference/environment/
+    """
+    if not (environment / FILE).is_file():  # of a generation that an older patchlock made
+        return {"PIP_REQUIRE_VIRTUALENV": "1"}
+    address = (environment / FILE).absolute().as_uri()
+    return {"PIP_CONSTRAINT": address, "UV_CONSTRAINT": address, "PIP_REQUIRE_VIRTUALENV": "1"}

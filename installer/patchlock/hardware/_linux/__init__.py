@@ -1,0 +1,1 @@
+"""A Linux machine: desktop, server, Jetson, WSL or container."""

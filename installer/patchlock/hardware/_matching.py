@@ -1,0 +1,148 @@
+"""One fit of a profile against a machine: which device it means, and every reason against it; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from patchlock.model.devices import VENDORS, KnownDevice, UnknownDevice, shown_name
+from patchlock.model.fits import Fit
+from patchlock.model.hosts import Host
+
+_SHOWN = 12
+"""Of a list in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitMatch:
+    """What became of one fit."""
+
+    device: KnownDevice | UnknownDevice | None
+    """The device that it is for, or would be for."""
+    reasons: tuple[str, ...] = ()
+    """Why the machine is not of this kind, clauses; empty: it is."""
+    why: str = ""
+    """Why it is, one clause."""
+    fit: Fit | None = None
+    """The fit, where a device is meant."""
+
+
+def match_fit(fit: Fit, host: Host, seen: tuple[KnownDevice | UnknownDevice, ...]) -> FitMatch:
+    """Hold a fit against a machine and the devices that were identified on it.
+
+    Where no device is meant, no more is said: what else the machine lacks is not what decides.
+    """
+    meant = [one for one in seen if is_meant(fit, one)]
+    if not meant:
+        return FitMatch(device=None, reasons=(missing((fit,), seen),))
+    device = min(meant, key=lambda one: (bool(_of_device(fit, host, one)), *preference(one)))
+    reasons = (*_of_device(fit, host, device), *_of_machine(fit, host))
+    return FitMatch(device=device, reasons=reasons, why=f"this machine has {called(device)}, {fit.why}", fit=fit)
+
+
+def preference(one: KnownDevice | UnknownDevice) -> tuple[bool, int]:
+    """Order devices: those with a card of their own before graphics in the processor, then the most memory.
+
+    Source: https://github.com/ROCm/rocm-cli, which warns that a higher gfx number does not mean a better card.
+    """
+    return is_integrated(one), -one.device.memory
+
+
+def is_integrated(one: KnownDevice | UnknownDevice) -> bool:
+    """Say whether a device is known to be part of the processor."""
+    return isinstance(one, KnownDevice) and one.card.is_integrated
+
+
+def called(one: KnownDevice | UnknownDevice) -> str:
+    """Name a device in a sentence, with its arch."""
+    device = one.device
+    ids = f"{device.vendor}:{device.device}" if device.device and isinstance(one, UnknownDevice) else ""
+    maker = VENDORS.get(device.vendor)
+    name = shown_name(one) or (f"a card of {maker}'s" if maker else "a card")
+    beside = [text for text in (one.arch, ids) if text]
+    return f"{name} ({', '.join(beside)})" if beside else name
+
+
+def counted(names: Iterable[str]) -> list[str]:
+    """Write each name once, with its number where there are several: `4 × Instinct MI100 (gfx908)`."""
+    return [f"{number} × {name}" if number > 1 else name for name, number in Counter(names).items()]
+
+
+def hidden_by(host: Host, vendor: str) -> str:
+    """Name the variables by which cards of a vendor are hidden; "" where none is set."""
+    return " and ".join(variable for variable in host.variables if variable in HIDING.get(vendor, ()))
+
+
+def is_meant(fit: Fit, one: KnownDevice | UnknownDevice) -> bool:
+    """Say whether a fit is for such a device, whatever else it demands of the machine."""
+    if one.device.vendor != fit.vendor:
+        return False
+    return one.arch in fit.archs or (isinstance(one, KnownDevice) and one.card.family in fit.families)
+
+
+def missing(fits: tuple[Fit, ...], seen: Iterable[KnownDevice | UnknownDevice]) -> str:
+    """Say which devices are meant by any of some fits of one vendor, and what is there instead."""
+    vendor = fits[0].vendor
+    wanted = list(dict.fromkeys(name for fit in fits for name in fit.archs or fit.families))
+    there = counted(
+        called(one) + (" that is hidden" if one.device.is_hidden else "") for one in seen if one.device.vendor == vendor
+    )
+    maker = VENDORS[vendor]
+    instead = f"this machine has {_listed(there)}" if there else f"no card of {maker}'s was seen"
+    return f"it is for {maker}'s {_listed(wanted)}; {instead}"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _of_device(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> tuple[str, ...]:
+    return tuple(_device_reasons(fit, host, one))
+
+
+def _device_reasons(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> Iterator[str]:
+    name = called(one)
+    if one.device.is_hidden:
+        hiding = hidden_by(host, fit.vendor)
+        yield f"{name} is hidden" + (f" by {hiding}" if hiding else "")
+    if one.device.trouble:
+        yield f"{name} does not work ({one.device.trouble})"
+    own = one.device.driver if host.os == "linux" else ""
+    driver = host.versions.get("nvidia-driver", "") or own if VENDORS[fit.vendor] == "NVIDIA" else ""
+    if not fit.driver.hold(driver):
+        yield f"the driver is {driver}, and must be {fit.driver.words}"
+
+
+def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
+    is_elsewhere = fit.wsl is not None and fit.wsl != host.is_wsl
+    never = [path for path in fit.nodes if is_elsewhere and path not in {node.path for node in host.nodes}]
+    if is_elsewhere:
+        without = f", which has no {' and no '.join(never)}" if never else ""
+        yield f"this is WSL2{without}" if host.is_wsl else "this is not WSL2"
+    if fit.tegra is not None and fit.tegra != bool(host.tegra):
+        yield "this is a Jetson" if host.tegra else "this is no Jetson"
+    if "amdgpu" not in host.versions and not fit.kernel.hold(host.release):
+        yield f"the kernel is {host.release}, and must be {fit.kernel.words}"
+    nodes = {node.path: node for node in host.nodes}
+    for path in fit.nodes:
+        node = nodes.get(path)
+        if path in never:
+            continue
+        if node is None:
+            yield f"{path} is not there"
+        elif not node.is_usable:
+            group = f", only the group {node.group} may" if node.group else ""
+            yield f"this user may not open {path}{group}"
+    for library in fit.libraries:
+        if library not in host.libraries:
+            yield f"{library} is not there"
+
+
+HIDING = {
+    "1002": ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "CUDA_VISIBLE_DEVICES"),
+    "10de": ("CUDA_VISIBLE_DEVICES",),
+}
+"""PCI vendor → variables that choose among its devices. Source:
+https://rocm.docs.amd.com/en/latest/conceptual/gpu-isolation.html, which has HIP look at CUDA's too."""

@@ -1,0 +1,131 @@
+"""The machine that commands ask for: this one, or what PATCHLOCK_HOST and a few variables pretend; changes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.catalogue.fits import ARCH
+from patchlock.model import hosts
+from patchlock.model.errors import UsageError, nearest
+from patchlock.model.hosts import Device, Host, Node, Recording
+
+VARIABLE = "PATCHLOCK_HOST"
+OVERRIDES: Mapping[str, str] = {
+    "PATCHLOCK_OVERRIDE_ARCH": "the only device is one that computes this arch, such as gfx1201 or sm_89; empty: none",
+    "PATCHLOCK_OVERRIDE_DRIVER": "NVIDIA's driver has this version, such as 580.65",
+    "PATCHLOCK_OVERRIDE_KERNEL": "the kernel has this version, such as 6.14",
+    "PATCHLOCK_OVERRIDE_TEGRA": "this is a Jetson with this release of Jetson Linux, such as 38.4; empty: none",
+    "PATCHLOCK_OVERRIDE_WSL": "1: Linux runs inside Windows (WSL2); 0 or empty: it does not",
+}
+"""Variable → what is pretended. In the spirit of conda's CONDA_OVERRIDE_CUDA.
+
+Source: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html"""
+_PREFIX = "PATCHLOCK_OVERRIDE_"
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*([-+~_.][0-9A-Za-z-+~_.]*)?")
+_VALUES = {
+    "ARCH": (ARCH, "no arch such as gfx1201 or sm_89"),
+    "DRIVER": (_VERSION, "no version such as 580.65"),
+    "KERNEL": (_VERSION, "no version such as 6.14"),
+    "TEGRA": (_VERSION, "no release such as 38.4"),
+    "WSL": (re.compile("[01]"), "neither 1 nor 0"),
+}
+"""What follows the prefix → how a value looks that is not empty, and what another one is not."""
+_LARGEST = 4 << 20
+"""Bytes of a recording; a thousand devices are half a megabyte."""
+_NODES = {"gfx": ("/dev/kfd",), "sm_": ("/dev/nvidiactl",)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedHost:
+    """A machine, and by what it is pretended."""
+
+    recording: Recording
+    pretended: tuple[str, ...] = ()
+    """Variables with their values; empty: it is this one."""
+
+    @property
+    def host(self) -> Host:
+        """The machine."""
+        return self.recording.host
+
+
+def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) -> ObservedHost:
+    """Say which machine commands are for.
+
+    Args:
+        probe: asks this machine; not called where a whole one is pretended.
+        environ: variables of the environment.
+
+    Raises:
+        UsageError: what is pretended cannot be read, or is not what its variable takes.
+    """
+    _demand_known(environ)
+    named = environ.get(VARIABLE, "")
+    recording = _read(Path(named).expanduser()) if named else Recording(host=probe())
+    told = [f"{VARIABLE}={named}"] if named else []
+    host = recording.host
+    for variable in OVERRIDES:
+        if (value := environ.get(variable)) is not None:
+            host = _override(host, variable, value)
+            told.append(f"{variable}={value}")
+    return ObservedHost(recording=dataclasses.replace(recording, host=host), pretended=tuple(told))
+
+
+def _read(path: Path) -> Recording:
+    remedy = f"name a file of `patchlock detect --json` in {VARIABLE}, or unset it"
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise UsageError("a recorded machine is smaller than 4 MB", where=str(path), remedy=remedy)
+        text = path.read_text(encoding="utf-8-sig")
+        data = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"{VARIABLE} names a file that cannot be read", where=f"{error}", remedy=remedy) from error
+    except (ValueError, RecursionError) as error:  # also UnicodeDecodeError
+        raise UsageError(f"{VARIABLE} names a file that is no JSON", where=str(path), remedy=remedy) from error
+    return hosts.from_json(data, str(path))
+
+
+def _demand_known(environ: Mapping[str, str]) -> None:
+    """A misspelt variable would pretend nothing, and a value that is none would leave rules without what they judge."""
+    for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
+        if variable not in OVERRIDES:
+            raise UsageError(f"no variable {variable} is known", remedy=nearest(variable, OVERRIDES))
+        pattern, mistake = _VALUES[variable.removeprefix(_PREFIX)]
+        value = environ[variable]
+        if value and not pattern.fullmatch(value):
+            raise UsageError(f'{variable} is {mistake}: "{value}"', remedy=f"unset {variable}")
+
+
+def _override(host: Host, variable: str, value: str) -> Host:
+    match variable.removeprefix(_PREFIX):
+        case "ARCH":
+            return _with_arch(host, value)
+        case "DRIVER":
+            versions = {key: text for key, text in host.versions.items() if key != "nvidia-driver"}
+            return dataclasses.replace(host, versions=versions | ({"nvidia-driver": value} if value else {}))
+        case "KERNEL":
+            return dataclasses.replace(host, release=value)
+        case "TEGRA":
+            return dataclasses.replace(host, tegra=value)
+        case _:
+            nodes = tuple(node for node in host.nodes if node.path != "/dev/dxg")
+            is_wsl = value == "1"
+            there = (Node(path="/dev/dxg", is_usable=True),) if is_wsl else ()
+            return dataclasses.replace(host, is_wsl=is_wsl, nodes=(*nodes, *there))
+
+
+def _with_arch(host: Host, arch: str) -> Host:
+    if not arch:
+        return dataclasses.replace(host, devices=())
+    vendor = "1002" if arch.startswith("gfx") else "10de"
+    pretended = Device(vendor=vendor, arch=arch)
+    wanted = _NODES[arch[:3]] if host.os == "linux" else ()
+    nodes = tuple(node for node in host.nodes if node.path not in wanted)
+    there = tuple(Node(path=path, is_usable=True) for path in wanted)
+    return dataclasses.replace(host, devices=(pretended,), nodes=(*nodes, *there))

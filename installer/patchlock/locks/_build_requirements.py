@@ -1,0 +1,199 @@
+"""Resolve what the builds of a lock's sdists require into hashed build constraints; runs no build."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.locks import resolver_cache, wheel_choice
+from patchlock.model.build_constraints import BuildConstraints, render
+from patchlock.model.errors import PolicyError, UnsatisfiableError
+from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
+from patchlock.model.lock_rules import LockRules, Metadata
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.profile import Profile
+from patchlock.model.recipes import InTree
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """For which machine, and as of when."""
+
+    profile: Profile
+    platform: Platform
+    markers: Mapping[str, str]
+    """The target's environment, as markers name it."""
+    as_of: str
+    """RFC 3339 time in UTC, or "" for no bound."""
+    cut_offs: Mapping[NormalizedName, str]
+    """Distribution → its own cut-off; "" for no bound."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrefetchedAnswers:
+    """What uv answers for all that an app's builds may require: asked for while uv resolves the app itself."""
+
+    asked: tuple[str, ...]
+    answer: Future[str] | None
+    """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
+    ask: resolver_cache.Ask
+    """For what else turns out to be wanted."""
+
+
+def prefetch(
+    rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor, ask: resolver_cache.Ask
+) -> PrefetchedAnswers:
+    """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
+    asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
+    return PrefetchedAnswers(
+        asked=asked, answer=pool.submit(_ask, resolver_cache.BUILDS, asked, target, ask) if asked else None, ask=ask
+    )
+
+
+def build_constraints_of(
+    packages: tuple[LockedPackage, ...],
+    rules: LockRules,
+    in_tree: tuple[InTree, ...],
+    target: Target,
+    command: str,
+    answers: PrefetchedAnswers,
+) -> str:
+    """Write the file that pins what the builds of a lock's sdists require; "" where nothing has to be built.
+
+    Args:
+        packages: of the lock.
+        rules: which of them are built, and what their builds require.
+        in_tree: what is built in the app's own tree.
+        target: for which machine, and as of when.
+        command: that makes the lock anew.
+        answers: what was asked already.
+
+    Raises:
+        PatchlockError: as `resolve`.
+    """
+    metadata = stated(packages, rules)
+    return render(resolve(metadata, in_tree, target, answers), command) if metadata or in_tree else ""
+
+
+def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadata, ...]:
+    """Give what is written down of each sdist of a lock that will be built."""
+    built = {(package.name, package.version) for package in packages if package.name in rules.source_builds}
+    return tuple(rule for rule in rules.metadata if (rule.name, rule.version) in built)
+
+
+def resolve(
+    metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target, answers: PrefetchedAnswers
+) -> BuildConstraints:
+    """Choose one wheel for everything that the builds of some sdists require.
+
+    One version serves all builds of a lock, because uv takes one list of build constraints.
+
+    Args:
+        metadata: of each sdist that will be built.
+        in_tree: what is built in the app's own tree.
+        target: for which machine, and as of when.
+        answers: what was asked already.
+
+    Raises:
+        UnsatisfiableError: no set of wheels serves all builds.
+        PolicyError: a wheel fits the target badly, or has no sha256.
+        NetworkError: an index does not answer.
+    """
+    from packaging.pylock import Pylock
+
+    asked = requirements(metadata, in_tree)
+    try:
+        if answers.answer is not None and asked == answers.asked:
+            text = answers.answer.result()
+        else:
+            text = _ask(resolver_cache.CHOSEN_BUILDS, asked, target, answers.ask)
+    except UnsatisfiableError as error:
+        built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in in_tree)])
+        raise UnsatisfiableError(
+            f"no set of packages can build {built}",
+            where=f"build = [{', '.join(asked)}]",
+            remedy="correct `build` of [[metadata]], or `requires` of [[in-tree]], where too much is asked",
+            evidence=error.evidence,
+        ) from error
+    answer = Pylock.from_dict(tomllib.loads(text))
+    wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(target.markers)))
+    packages = tuple(
+        sorted((_locked(package, metadata, in_tree, target) for package in wanted), key=lambda one: one.name)
+    )
+    return BuildConstraints(
+        sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)),
+        in_tree=tuple(sorted(one.id for one in in_tree)),
+        packages=packages,
+    )
+
+
+def requirements(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple[str, ...]:
+    """Gather what the builds require, in PEP 508's words; sorted."""
+    of_sdists = {str(requirement) for rule in metadata for requirement in rule.build}
+    return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
+
+
+def _ask(about: str, asked: tuple[str, ...], target: Target, ask: resolver_cache.Ask) -> str:
+    with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
+        write(asked, target, Path(name))
+        return ask(about, Path(name)).pylock
+
+
+def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ...]:
+    """Write what uv is asked for builds into an empty folder, and give the arguments of `uv pip compile`."""
+    (folder / "build.in").write_text("".join(f"{line}\n" for line in asked), encoding="utf-8")
+    (folder / "uv.toml").write_text(_config(target), encoding="utf-8")
+    arguments = (
+        *("build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
+        *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
+    )
+    (folder / resolver_cache.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
+    return arguments
+
+
+def _config(target: Target) -> str:
+    lines = [f"exclude-newer = {json.dumps(target.as_of)}"] if target.as_of else []
+    if target.as_of and target.cut_offs:
+        pairs = ", ".join(f"{name} = {json.dumps(time or False)}" for name, time in sorted(target.cut_offs.items()))
+        lines.append(f"exclude-newer-package = {{ {pairs} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _locked(
+    package: Package, metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target
+) -> LockedPackage:
+    wheels = {unquote((wheel.url or wheel.path or "").rpartition("/")[2]): wheel for wheel in package.wheels or ()}
+    best = wheel_choice.best_wheel(wheels, target.platform, target.profile)
+    if best is None or package.version is None or "sha256" not in wheels[best].hashes:
+        raise PolicyError(
+            f"{package.name} {package.version}, which a build requires, has no wheel with a sha256",
+            where=target.platform.name,
+            remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
+        )
+    askers: list[str] = [rule.name for rule in metadata if package.name in map(_name, rule.build)]
+    askers += [one.id for one in in_tree if package.name in map(_name, one.requires)]
+    return LockedPackage(
+        name=package.name,
+        version=package.version,
+        url="",
+        sha256=Sha256(wheels[best].hashes["sha256"]),
+        why=f"builds {', '.join(sorted(askers))}" if askers else "",
+    )
+
+
+def _name(requirement: Requirement) -> NormalizedName:
+    return canonicalize_name(requirement.name)

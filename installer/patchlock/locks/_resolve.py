@@ -1,0 +1,271 @@
+"""Resolve one app for one profile and platform into a lock, by driving uv; installs nothing, runs no foreign code."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import datetime
+import re
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.markers import default_environment
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.catalogue import shared_sets
+from patchlock.core import uv
+from patchlock.locks import _build_requirements, _direct_files, _resolver_input, resolver_cache, wheel_choice
+from patchlock.locks._rules import enforce_policy, get_ready, missing_wheels
+from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model import build_constraints
+from patchlock.model.errors import PolicyError, UnsatisfiableError
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import Lock, LockedPackage, Provenance
+from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import engine, requirement_sources
+from patchlock.patches.requirement_files import RequirementLine
+
+if TYPE_CHECKING:
+    from packaging.pylock import Package, Pylock
+
+
+def resolve(order: ResolutionInputs, ahead: resolver_cache.ResolverPrefetch | None = None) -> Lock:
+    """Resolve an order into a lock.
+
+    Args:
+        order: what it is made from.
+        ahead: questions that uv was asked before; it takes and keeps this one.
+
+    Raises:
+        UnsatisfiableError: no set of packages satisfies it.
+        PolicyError: the answer breaks a rule of ours.
+        NetworkError: an index does not answer.
+    """
+    from packaging.pylock import Pylock
+
+    def ask(about: str, where: Path) -> resolver_cache.Answer:
+        return ahead.ask(f"{_pair(order)}/{about}", where) if ahead else resolver_cache.ask(where)
+
+    _direct_files.require_possible(order.pins, order.rules)
+    with (
+        tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name,
+        concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
+    ):
+        folder = Path(name)
+        builds = _build_requirements.prefetch(order.rules, order.in_tree, target(order), pool, ask)
+        _resolver_input.write(order, folder)
+        get_ready(order)  # uv is at work already, if it was asked ahead
+        try:
+            found = ask(resolver_cache.PACKAGES, folder)
+        except UnsatisfiableError as error:
+            raise _not_there(order, error) from error
+        answer = Pylock.from_dict(tomllib.loads(found.pylock))
+        idle = _idle_exclusions(order, folder, ask)
+    _direct_files.require_stated(answer, order.rules)
+    packages = _chosen(order, answer, _askers(found.log, answer))
+    notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
+    command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
+    build = _build_requirements.build_constraints_of(
+        packages, order.rules, order.in_tree, target(order), command, builds
+    )
+    return Lock(
+        provenance=Provenance(
+            app=order.app.name,
+            profile=order.profile.name,
+            platform=order.platform.name,
+            python=str(order.profile.python),
+            commit=order.commit,
+            as_of=order.as_of,
+            newer=order.newer,
+            uv=uv.version(),
+            patches=tuple(patch.id for patch in engine.for_profile(order.app.patches, order.profile.name)),
+            inputs=order.inputs,
+            resolver_input=found.question,
+            build_constraints=build_constraints.digest(build) if build else "",
+        ),
+        packages=packages,
+        build=build,
+        notices=notices,
+    )
+
+
+def _pair(order: ResolutionInputs) -> str:
+    return f"{order.app.name}/{order.profile.name}.{order.platform.name}"
+
+
+def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> UnsatisfiableError:
+    """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
+    words = " ".join(error.evidence)
+    evidence = (*missing_wheels(order, words), *error.evidence)
+    for name, places in _places(order).items():
+        if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
+            return UnsatisfiableError(
+                f"the package index has no {name}, or not that version",
+                where=", ".join(places),
+                remedy="correct the line with a patch (set-requirement, rename-requirement or replace-text), or ask "
+                "another index with UV_DEFAULT_INDEX",
+                evidence=evidence,
+            )
+    return UnsatisfiableError(error.what, evidence=evidence)
+
+
+def question(order: ResolutionInputs) -> Sha256:
+    """Digest what uv would be asked, without asking: equal digests mean an equal question."""
+    with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
+        _resolver_input.write(order, Path(name))
+        return resolver_cache.digest(Path(name))
+
+
+# --- the answer -------------------------------------------------------------------------------------------------------
+
+
+def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[NormalizedName, ...]]:
+    """Read from uv's log which of the chosen distributions asked for which; sorted.
+
+    uv's pylock has no "who asked", and a second run in the format that has it costs as much as the first. Should uv
+    word its log differently one day, the locks have fewer comments, and `test_every_line_says_who_asked_for_it` fails.
+    """
+    chosen = {(package.name, str(package.version)) for package in answer.packages}
+    found: dict[NormalizedName, set[NormalizedName]] = {}
+    for asker, version, asked in _TRANSITIVE.findall(log):
+        if (asker, version) in chosen and asker != asked:
+            found.setdefault(canonicalize_name(asked), set()).add(canonicalize_name(asker))
+    return {name: tuple(sorted(askers)) for name, askers in found.items()}
+
+
+_TRANSITIVE = re.compile(rf"^{resolver_cache.ASKED_BY}([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE)
+
+
+def _chosen(
+    order: ResolutionInputs, answer: Pylock, askers: Mapping[NormalizedName, tuple[NormalizedName, ...]]
+) -> tuple[LockedPackage, ...]:
+    environment = markers(order)
+    wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(environment)))
+    places = _places(order)
+    packages = tuple(
+        _locked(order, package, [*places.get(package.name, ()), *_via(askers.get(package.name, ()))])
+        for package in wanted
+    )
+    return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def target(order: ResolutionInputs) -> _build_requirements.Target:
+    """Give what the builds of an order's sdists are for."""
+    return _build_requirements.Target(
+        profile=order.profile,
+        platform=order.platform,
+        markers=markers(order),
+        as_of=order.as_of,
+        cut_offs=order.cut_offs,
+    )
+
+
+def markers(order: ResolutionInputs) -> dict[str, str]:
+    """Give the environment of the machine that is locked for, as markers see it."""
+    system = {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[order.platform.os]
+    sys_platform = {"linux": "linux", "windows": "win32", "macos": "darwin"}[order.platform.os]
+    machine = {"amd64": "AMD64"}.get(order.platform.machine, order.platform.machine)
+    return default_environment() | {  # type: ignore[return-value]
+        "os_name": "nt" if order.platform.os == "windows" else "posix",
+        "sys_platform": sys_platform,
+        "platform_system": system,
+        "platform_machine": machine,
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+        "python_version": str(order.profile.python),
+        "python_full_version": f"{order.profile.python}.0",
+        "implementation_version": f"{order.profile.python}.0",
+    }
+
+
+def _via(askers: tuple[NormalizedName, ...]) -> list[str]:
+    return [f"via {', '.join(askers)}"] if askers else []
+
+
+def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> LockedPackage:
+    if package.archive is not None:
+        return _direct_files.locked(package, package.archive, order.pins, (order.platform, order.profile), reasons)
+    wheels = {_filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
+    best = wheel_choice.best_wheel(wheels, order.platform, order.profile)
+    if best is not None:
+        artifact = wheels[best]
+        kind = f"wheel {'-'.join(best.removesuffix('.whl').split('-')[-3:])}"
+    elif package.sdist is not None and package.name in order.rules.source_builds:
+        artifact, kind = package.sdist, "sdist"  # type: ignore[assignment]
+    else:
+        raise PolicyError(
+            f"{package.name} {package.version} has no file that fits {order.platform.name}",
+            where=f"{order.app.name} × {order.profile.name}",
+            remedy="pin another version with a patch, or allow the build with a [[build]] table",
+        )
+    url = artifact.url or ""
+    recorded = {wheel.url for index in order.indexes for wheel in index.wheels}
+    recorded |= {sdist.url for index in order.indexes for sdist in index.sdists}
+    if "sha256" not in artifact.hashes or package.version is None:
+        raise PolicyError(f"the index gives no sha256 for {_filename(url)}", where=order.app.name)
+    return LockedPackage(
+        name=package.name,
+        version=package.version,
+        url=url if url in recorded else "",
+        sha256=Sha256(artifact.hashes["sha256"]),
+        why=" · ".join([*reasons, kind]),
+    )
+
+
+def _filename(url: str) -> str:
+    return unquote(url.rpartition("/")[2])
+
+
+def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
+    """Say for each distribution where in upstream's files or in ours it is asked for or bounded."""
+    places: dict[NormalizedName, list[str]] = {}
+    for path, data in order.requirements.items():
+        source = decode(path, data)
+        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
+            if isinstance(line, RequirementLine):
+                name = canonicalize_name(line.requirement.name)
+                by = order.patched_by.get(name)
+                place = f"{path}:{line.line}" + (f" (patch {', '.join(by)})" if by else "")
+                places.setdefault(name, []).append(place)
+    for rule in (*order.rules.constraints, *order.rules.overrides):
+        origin = rule.origin
+        place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
+        if (file := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):
+            place = f"shared {file.stem}:{origin.line}"
+        places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
+    return places
+
+
+def _idle_exclusions(order: ResolutionInputs, folder: Path, ask: resolver_cache.Ask) -> tuple[str, ...]:
+    """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
+    own = order.app.origin.file
+    wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
+    if not wanted:
+        return ()
+    (folder / "excludes.txt").write_text("", encoding="utf-8")
+    try:
+        everything = ask(resolver_cache.UNEXCLUDED, folder).pylock
+    except UnsatisfiableError:
+        return ()
+    idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))
+    return tuple(f"nobody asks for {name}, which is excluded; remove that" for name in idle)
+
+
+def _idle_exceptions(order: ResolutionInputs, answer: Pylock) -> tuple[str, ...]:
+    """Name the app's own exceptions from the cut-off that let nothing newer in, one clause each."""
+    if not order.as_of:
+        return ()
+    cut_off = datetime.datetime.fromisoformat(order.as_of)
+    youngest = {
+        package.name: max((wheel.upload_time for wheel in package.wheels or () if wheel.upload_time), default=None)
+        for package in answer.packages
+    }
+    return tuple(
+        f"the exception from the cut-off for {rule.name} lets nothing newer in; remove it"
+        for rule in order.app.rules.of(order.profile.name).newer
+        if rule.origin.file == order.app.origin.file
+        and (rule.name not in youngest or ((time := youngest[rule.name]) is not None and time <= cut_off))
+    )

@@ -1,0 +1,112 @@
+"""What uv is given for a lock: requirement files, rules and recorded indexes, written into an empty folder."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.locks import _direct_files, resolver_cache, wheel_choice
+from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
+from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import requirement_sources
+
+if TYPE_CHECKING:
+    from patchlock.locks.resolution_inputs import ResolutionInputs
+
+
+def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
+    """Write everything that uv is given into a folder, and name it relative to that folder."""
+    for path, data in (requirement_sources.for_resolver(*item) for item in order.requirements.items()):
+        target = folder / "upstream" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = decode(path, data)
+        # uv does not join lines inside a requirement, pip does.
+        joined = data if isinstance(source, Undecodable) else re.sub(r"\\(\r\n|\r|\n)", " ", source.text).encode()
+        target.write_bytes(joined)
+    rules = order.rules
+    given: dict[str, list[str]] = {
+        "constraints.txt": [str(rule.requirement) for rule in rules.constraints],
+        "overrides.txt": [str(rule.requirement) for rule in rules.overrides],
+        "excludes.txt": [rule.name for rule in rules.exclusions],
+    }
+    for file, lines in given.items():
+        (folder / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    fitting = {index.name: _fitting(index, order) for index in order.indexes}
+    for index, files in fitting.items():
+        _write_index(folder / "indexes" / index, files)
+    (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
+    arguments = [
+        *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
+        *("--constraints", "constraints.txt", "--overrides", "overrides.txt", "--excludes", "excludes.txt"),
+        *("--config-file", "uv.toml"),
+        *("--python-version", str(order.profile.python), "--python-platform", order.platform.uv),
+        *("--only-binary", ":all:"),
+        *(option for name in rules.source_builds for option in ("--no-binary", name)),
+    ]
+    (folder / resolver_cache.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
+    return tuple(arguments)
+
+
+def _fitting(index: RecordedIndex, order: ResolutionInputs) -> tuple[RecordedWheel | RecordedSdist, ...]:
+    wheels = (w for w in index.wheels if wheel_choice.best_wheel([w.filename], order.platform, order.profile))
+    return (*wheels, *(sdist for sdist in index.sdists if sdist.name in order.rules.source_builds))
+
+
+def _write_index(folder: Path, files: tuple[RecordedWheel | RecordedSdist, ...]) -> None:
+    """Write a PEP 503 index whose links lead to the vendor, so that uv locks the real address without asking it."""
+    for name in {file.name for file in files}:
+        rows = "".join(
+            f'<a href="{html.escape(file.url)}#sha256={file.sha256}"{_time(file)}>{html.escape(file.filename)}</a>'
+            "<br>\n"
+            for file in files
+            if file.name == name
+        )
+        (folder / name).mkdir(parents=True)
+        (folder / name / "index.html").write_text(f"<!DOCTYPE html>\n{rows}", encoding="utf-8")
+
+
+def _time(file: RecordedWheel | RecordedSdist) -> str:
+    return f' data-upload-time="{file.uploaded}"' if isinstance(file, RecordedWheel) and file.uploaded else ""
+
+
+def _config(
+    order: ResolutionInputs, fitting: Mapping[str, tuple[RecordedWheel | RecordedSdist, ...]], folder: Path
+) -> str:
+    lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
+    # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
+    untimed = {file.name: "" for files in fitting.values() for file in files if not _time(file)}
+    cut_offs = dict(order.cut_offs) | untimed
+    if order.as_of and cut_offs:
+        pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
+        lines.append(f"exclude-newer-package = {{ {pairs} }}")
+    for index, files in fitting.items():
+        if files:
+            url = (folder / "indexes" / index).as_uri()
+            lines += ["", "[[index]]", f"name = {json.dumps(index)}", f"url = {json.dumps(url)}"]
+    metadata: dict[tuple[NormalizedName, Version], RecordedWheel] = {}
+    for wheel in (one for files in fitting.values() for one in files if isinstance(one, RecordedWheel)):
+        fullest = metadata.setdefault((wheel.name, wheel.version), wheel)
+        if len(str(wheel.requires)) > len(str(fullest.requires)):  # the one that kept its specifiers
+            metadata[wheel.name, wheel.version] = wheel
+    known = {key: wheel.requires for key, wheel in metadata.items()}
+    known |= {(rule.name, rule.version): rule.requires for rule in order.rules.metadata}
+    for (name, version), requires in sorted(known.items()):
+        lines += _direct_files.metadata_table(name, version, requires)
+    # Of other versions that may be built nothing is known; uv must not find out, see
+    # `locks._direct_files.require_stated`.
+    unpinned = set(order.rules.source_builds) - {pin.name for pin in order.pins}
+    for name in sorted(unpinned):
+        lines += _direct_files.metadata_table(name, None, ())
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: str | bool | list[str]) -> str:
+    """Write a value as TOML, which is as JSON for these."""
+    return json.dumps(value)

@@ -1,0 +1,228 @@
+"""Judge what the resolver answered by the rules of the catalogue, before a lock is made of it; reads what they need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import unquote
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock.core import uv
+from patchlock.distributions import policy
+from patchlock.distributions.policy.declared import Kind
+from patchlock.distributions.policy.fitting import gone, only_sdists
+from patchlock.model.app import App
+from patchlock.model.errors import PolicyError
+from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
+from patchlock.model.lock_rules import Constraint
+from patchlock.model.lockfile import LockedPackage
+from patchlock.model.policy import IndexFile
+from patchlock.model.profile import Profile
+from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import requirement_sources
+from patchlock.patches.requirement_files import RequirementLine
+
+if TYPE_CHECKING:
+    from packaging.pylock import Pylock
+
+    from patchlock.distributions import wheel_facts
+    from patchlock.locks.resolution_inputs import ResolutionInputs
+
+_NO_WHEELS = re.compile(r"Wheels are required for `([^`=<>]+)|\b([A-Za-z0-9._-]+)\S* ha(?:s|ve) no usable wheels")
+"""Whom uv, up to 0.13.8, says that of."""
+_NO_WHEELS_OF = re.compile(r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) ha(?:s|ve) no usable wheels")
+"""The same, with the versions of which it is said."""
+
+
+class Pair(Protocol):
+    """An app on a platform of a profile."""
+
+    @property
+    def app(self) -> App: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def platform(self) -> Platform: ...
+
+
+def get_ready(order: ResolutionInputs) -> None:
+    """Import and read what judging needs; there is time for it while uv resolves."""
+    from packaging import pylock  # noqa: F401 - and what speaks HTTP: `lock --check` has no use for it
+
+    from patchlock.distributions import index_client, wheel_facts  # noqa: F401
+
+    order.catalogue.rules()
+
+
+def enforce_policy(
+    order: ResolutionInputs, packages: tuple[LockedPackage, ...], answer: Pylock, idle: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Refuse a lock that breaks a rule; otherwise tell what was taken back or could not be read, one clause each.
+
+    Args:
+        order: what was asked.
+        packages: the lock.
+        answer: what uv answered, with the addresses of all files.
+        idle: rules of the app that the resolver shows to do nothing, a clause each.
+
+    Raises:
+        PolicyError: rules are broken; names all of them.
+    """
+    from patchlock.distributions import wheel_facts
+
+    facts = wheel_facts.gather(
+        packages,
+        _artifacts(answer, packages),
+        cache=order.cache,
+        online=uv.is_online(),
+        pinned=_pinned(order),
+    )
+    own = order.app.rules.of(order.profile.name)
+    bounds: tuple[tuple[Kind, tuple[Constraint, ...]], ...] = (
+        ("constraint", own.constraints),
+        ("override", own.overrides),
+    )
+    asked = {canonicalize_name(requirement.name) for requirement in _requirements(order)}
+    found = policy.violations(
+        packages,
+        facts,
+        order.catalogue.rules(),
+        platform=order.platform,
+        python=order.profile.python,
+        arch=order.profile.arch,
+        tables=[
+            policy.Declared(kind=kind, name=canonicalize_name(rule.requirement.name), origin=rule.origin)
+            for kind, rules in bounds
+            for rule in rules
+        ],
+        required=asked.union(facts.required),
+        exceptions=order.rules.exceptions,
+        judged={order.app.origin.file},
+    )
+    clauses = (*map(str, found), *idle)
+    if clauses:
+        where = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
+        raise PolicyError("; ".join(clauses), where=where)
+    return policy.notices(packages, facts)
+
+
+def policy_violations(
+    request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path | None
+) -> tuple[str, ...]:
+    """Judge a lock as it stands, without any network: by the tables, and by what is known of its files on this machine.
+
+    What an app's bounds and exceptions do shows when a lock is made, and is not judged here.
+
+    Args:
+        request: whose lock it is.
+        packages: the lock.
+        rules: the tables of the catalogue.
+        cache: folder for what was read of wheels; None judges by the tables alone, everywhere the same.
+
+    Returns:
+        one sentence for each broken rule.
+    """
+    packages = tuple(package.upstream for package in packages)
+    facts = policy.Facts()
+    if cache is not None:
+        from patchlock.distributions import wheel_facts
+
+        facts = wheel_facts.gather(packages, {}, cache=cache, online=False)
+    found = policy.violations(
+        packages,
+        facts,
+        rules,
+        platform=request.platform,
+        python=request.profile.python,
+        arch=request.profile.arch,
+        exceptions=(*request.profile.rules.exceptions, *request.app.rules.of(request.profile.name).exceptions),
+    )
+    return tuple(map(str, found))
+
+
+def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha256, wheel_facts.Place]:
+    """Say where each file of a lock lies; those of recorded indexes are not asked for."""
+    from patchlock.distributions import wheel_facts
+
+    recorded = {package.sha256 for package in packages if package.url}
+    found = {}
+    for package in answer.packages:
+        for artifact in (*(package.wheels or ()), *((package.sdist,) if package.sdist else ())):
+            sha256, url = Sha256(artifact.hashes.get("sha256", "")), artifact.url or ""
+            found[sha256] = wheel_facts.Place(
+                filename=unquote(url.rpartition("/")[2]), url=url, is_asked=sha256 not in recorded
+            )
+    return found
+
+
+def _pinned(order: ResolutionInputs) -> set[NormalizedName]:
+    """Name what upstream pins to one version: only such a version can be a yanked one (PEP 592)."""
+    return {
+        canonicalize_name(requirement.name)
+        for requirement in _requirements(order)
+        if any(specifier.operator in {"==", "==="} for specifier in requirement.specifier)
+    }
+
+
+def _requirements(order: ResolutionInputs) -> list[Requirement]:
+    return [
+        line.requirement
+        for path, data in order.requirements.items()
+        if not isinstance(source := decode(path, data), Undecodable)
+        for line in requirement_sources.lines(source)
+        if isinstance(line, RequirementLine)
+    ]
+
+
+def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
+    """Say what has no wheels, or none any more, one clause each: uv does not tell that from a conflict.
+
+    Args:
+        order: one that uv found no packages for.
+        words: uv's.
+
+    Raises:
+        NetworkError: what should be the index is none, so that nothing can be said of wheels.
+    """
+    from patchlock.distributions import index_client
+
+    index_client.require_pages(words)
+    wanted, offered = _doubtful(order, words)
+    return (
+        *gone(wanted, offered),
+        *(
+            f"{name} {version} has no wheel, only its sdist; allow its build with a [[build]] table, or take another "
+            "version"
+            for name, version in only_sdists(wanted, offered)
+        ),
+    )
+
+
+def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name what the index has as sdists alone, and the newest version of each; arguments as `missing_wheels`.
+
+    Of what other distributions ask for, it is as uv says it: in these versions.
+    """
+    wanted, offered = _doubtful(order, words)
+    ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
+    return only_sdists((*wanted, *ranges.values()), offered)
+
+
+def _doubtful(
+    order: ResolutionInputs, words: str
+) -> tuple[list[Requirement], dict[NormalizedName, tuple[IndexFile, ...]]]:
+    """Ask the index for all that is pinned, or that uv misses wheels of, and that may not be built."""
+    from patchlock.distributions import index_client
+
+    if not index_client.is_asked(online=uv.is_online()):
+        return [], {}
+    recorded = {wheel.name for index in order.indexes for wheel in index.wheels}  # their wheels lie elsewhere
+    builds = recorded.union(order.rules.source_builds)
+    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in builds]
+    missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
+    return wanted, index_client.read_all((_pinned(order) | missed) - builds)

@@ -1,0 +1,105 @@
+"""Ask the machine's index, in one question, where every file of a lock lies; uv asks, and downloads nothing."""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from packaging.utils import NormalizedName
+
+from patchlock.core import uv
+from patchlock.locks.exports.pylock import Located
+from patchlock.model.errors import DownloadError, UnsatisfiableError
+from patchlock.model.fits import Platform
+from patchlock.model.lockfile import Lock
+
+if TYPE_CHECKING:
+    from packaging.pylock import PackageSdist, PackageWheel, Pylock
+
+
+def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mapping[NormalizedName, Located]:
+    """Find the address of the one file of each distribution, by its sha256.
+
+    Files that carry an address in the lock keep it; all others are asked of the machine's default index, all at once.
+
+    Args:
+        lock: the lock.
+        platform: the one it is for.
+        installing: whether the files are fetched now, so that further indexes of the machine are welcome, as to uv.
+
+    Raises:
+        DownloadError: the index has not, or no longer, the files that the lock names; names all of them.
+        NetworkError: the index does not answer, or with something that is no page of an index.
+    """
+    places = {
+        package.name: Located(filename=unquote(package.url.rpartition("/")[2]), url=package.url)
+        for package in lock.packages
+        if package.url
+    }
+    asked = [package for package in lock.packages if not package.url]
+    offered = _offered(lock, platform, installing=installing) if asked else {}
+    missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in offered]
+    if missing:
+        raise _gone(missing)
+    return places | {package.name: offered[package.sha256] for package in asked}
+
+
+def _offered(lock: Lock, platform: Platform, *, installing: bool) -> dict[str, Located]:
+    """Ask for every file of every pinned version that fits the platform, by sha256."""
+    from packaging.pylock import Pylock
+
+    pins = [package for package in lock.packages if not package.url]
+    with tempfile.TemporaryDirectory(prefix="patchlock-addresses-") as name:
+        folder = Path(name)
+        (folder / "pins.txt").write_text("".join(f"{p.name}=={p.version}\n" for p in pins), encoding="utf-8")
+        sdists = [option for p in pins if p.why.endswith("sdist") for option in ("--no-binary", p.name)]
+        try:
+            uv.run(
+                *("pip", "compile", "pins.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *sdists),
+                *("--python-version", lock.provenance.python, "--python-platform", platform.uv),
+                *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
+                cwd=folder,
+                installing=installing,
+            )
+        except UnsatisfiableError as error:
+            from patchlock.distributions import index_client
+
+            index_client.require_pages(" ".join(error.evidence))
+            raise _gone(error.evidence) from error
+        answer = Pylock.from_dict(tomllib.loads((folder / "pylock.toml").read_text(encoding="utf-8")))
+        return dict(_files(answer, folder))
+
+
+def _gone(missing: list[str] | tuple[str, ...]) -> DownloadError:
+    return DownloadError(
+        "the package index does not have files of the lock: they were deleted or replaced, or it is another index",
+        where="the package index",
+        remedy="regenerate the lock with `patchlock lock`, or name the index that has them with UV_DEFAULT_INDEX",
+        evidence=missing,
+    )
+
+
+def _files(answer: Pylock, folder: Path) -> Iterator[tuple[str, Located]]:
+    for package in answer.packages:
+        files: list[PackageWheel | PackageSdist] = [
+            *(package.wheels or ()),
+            *([package.sdist] if package.sdist else []),
+        ]
+        for file in files:
+            # An index that is a folder of this machine gives paths.
+            url = file.url or ((folder / file.path).resolve().as_uri() if file.path else "")
+            if url and "sha256" in file.hashes:
+                filename = file.name or unquote(url.rpartition("/")[2])
+                yield (
+                    file.hashes["sha256"],
+                    Located(filename=filename, url=url, size=file.size, upload_time=_utc(file.upload_time)),
+                )
+
+
+def _utc(time: datetime.datetime | None) -> datetime.datetime | None:
+    return time.astimezone(datetime.UTC) if time else None

@@ -1,0 +1,95 @@
+"""Which newer versions of a locked distribution there are, and what keeps each out, by asking uv; changes no file."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.locks.conflicts import _provenance, _search
+from patchlock.locks.conflicts._trials import ResolverSession, anywhere
+from patchlock.locks.conflicts.explanation import Conflict, conflict_of
+from patchlock.locks.conflicts.model import CUT_OFF, Member, Question, Requester, Solved, Unsolved, atoms
+from patchlock.locks.resolution_inputs import ResolutionInputs
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Newer:
+    """Which newer versions of a locked distribution there are, and what keeps each out."""
+
+    fits: Version | None
+    """The newest that this machine could install, as of the cut-off; None where there is none."""
+    would_resolve: bool
+    """Whether the whole order has a solution with a newer one."""
+    conflict: Conflict | None
+    """What keeps `fits` out; without the wish for a newer one itself."""
+    younger: Version | None
+    """The newest that this machine could install without the cut-off, where that is another."""
+    elsewhere: Version | None
+    """A still newer one that has wheels for other machines only."""
+    asked: int
+
+
+def newer(
+    order: ResolutionInputs,
+    raw: Files,
+    name: NormalizedName,
+    version: Version,
+    *,
+    seconds: float = 60,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Newer:
+    """Find out why an order has no newer version of a distribution, by asking for one.
+
+    Args:
+        order: the order that was locked.
+        raw: its requirement files before the patches.
+        name: the distribution.
+        version: as it is locked.
+        seconds: after which no more is asked.
+        tell: called with what goes on.
+    """
+    wish = Member(
+        requirement=Requirement(f"{name}>{version.public}"),
+        asker=Requester(kind="upstream", name="", file="", line=0),
+        path=PurePosixPath(),
+        is_constraint=False,
+    )
+    members = (*_provenance.members(order.app, order.profile, raw, order.requirements), wish)
+    every = atoms(members, has_cut_off=bool(order.as_of))
+    alone = frozenset(atom for atom in every if atom.member == len(members) - 1)
+    asking = ResolverSession(
+        order=order,
+        members=members,
+        deadline=time.monotonic() + seconds,
+        tell=lambda asked: tell(f"{asked} questions to uv"),
+    )
+    cut_off = every & {CUT_OFF}
+    whole, fitting, ageless = asking.ask(
+        [Question(atoms=every), Question(atoms=alone | cut_off), Question(atoms=alone)]
+    )
+    fits = fitting.versions.get(name) if isinstance(fitting, Solved) else None
+    younger = ageless.versions.get(name) if isinstance(ageless, Solved) and ageless != fitting else None
+    conflict = None
+    if fits is not None and isinstance(whole, Unsolved):
+        core = _search.minimal(members, every, whole, asking)
+        others = tuple(atom for atom in core.atoms if atom not in alone)
+        conflict = conflict_of(dataclasses.replace(core, atoms=others), members, asking, alone)
+    newest = max((one for one in (version, fits, younger) if one is not None), default=version)
+    elsewhere = anywhere(name, newest, as_of=order.as_of, config=asking.config or "")
+    return Newer(
+        fits=fits,
+        would_resolve=isinstance(whole, Solved),
+        conflict=conflict,
+        younger=younger if younger != fits else None,
+        elsewhere=elsewhere,
+        asked=asking.asked,
+    )

@@ -1,0 +1,112 @@
+"""Tell of every requirement and bound who wrote it, and where: upstream, a patch, the app or the profile; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from packaging.requirements import Requirement
+
+from patchlock.locks.conflicts.model import Member, Requester
+from patchlock.model.app import App
+from patchlock.model.lock_rules import Constraint
+from patchlock.model.patch import Patch
+from patchlock.model.profile import Profile
+from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import engine, requirement_sources
+from patchlock.patches.requirement_files import OptionLine, RequirementLine
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+def members(app: App, profile: Profile, raw: Files, patched: Files) -> tuple[Member, ...]:
+    """List all that is asked for and all that bounds it, files first.
+
+    Args:
+        app: its patches are replayed one by one, to see which of them wrote a line.
+        profile: for which they are meant.
+        raw: the requirement files as upstream has them.
+        patched: all requirement files that are read, after the patches, in that order.
+    """
+    writers = _writers(engine.for_profile(app.patches, profile.name), raw)
+    bounding = _constraint_files(app, patched)
+    found = []
+    for path in patched:
+        left = dict(_lines(raw.get(path, b""), path))
+        for number, requirement in _lines(patched[path], path):
+            line = next((n for n, one in left.items() if str(one) == str(requirement)), None)
+            asker = writers.get((path, str(requirement)))
+            if line is not None:
+                del left[line]
+                asker = Requester(kind="upstream", name="", file=str(path), line=line)
+            elif asker is None:  # by a patch that edits text
+                asker = Requester(kind="patch", name="", file=str(path), line=number)
+            found.append(Member(requirement=requirement, asker=asker, path=path, is_constraint=path in bounding))
+    return (*found, *_constraints(app, profile))
+
+
+def _constraints(app: App, profile: Profile) -> Iterator[Member]:
+    def member(rule: Constraint, asker: Requester) -> Member:
+        return Member(requirement=rule.requirement, asker=asker, path=None, is_constraint=True)
+
+    for rule in profile.rules.constraints:
+        yield member(rule, Requester(kind="profile", name=profile.name, file=rule.origin.file, line=rule.origin.line))
+    for rule in app.rules.of(profile.name).constraints:
+        yield member(rule, Requester(kind="app", name=app.name, file=rule.origin.file, line=rule.origin.line))
+
+
+def _writers(patches: Iterable[Patch], raw: Files) -> Mapping[tuple[PurePosixPath, str], Requester]:
+    """Replay the patches, and say which wrote each requirement that upstream does not have."""
+    found: dict[tuple[PurePosixPath, str], Requester] = {}
+    current = dict(raw)
+    for patch in patches:
+        for change in engine.apply([patch], current).changes:
+            if change.path not in raw:
+                continue
+            before = {str(requirement) for _, requirement in _lines(current[change.path], change.path)}
+            for _, requirement in _lines(change.after, change.path):
+                if str(requirement) not in before:
+                    origin = patch.origin
+                    found[change.path, str(requirement)] = Requester(
+                        kind="patch", name=patch.id, file=origin.file, line=origin.line
+                    )
+            current[change.path] = change.after
+    return found
+
+
+def _lines(data: bytes, path: PurePosixPath) -> Iterator[tuple[int, Requirement]]:
+    source = decode(path, data)
+    for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
+        if isinstance(line, RequirementLine):
+            yield line.line, line.requirement
+
+
+def _constraint_files(app: App, files: Files) -> frozenset[PurePosixPath]:
+    """Name the files that are only reached with `-c`."""
+    wanted: set[PurePosixPath] = set()
+    waiting = list(app.requirement_files)
+    while waiting:
+        path = waiting.pop()
+        source = decode(path, files.get(path, b""))
+        if path in wanted or isinstance(source, Undecodable):
+            continue
+        wanted.add(path)
+        options = [
+            option
+            for line in requirement_sources.lines(source)
+            if isinstance(line, OptionLine)
+            for option in line.options
+        ]
+        waiting += [_plain(path.parent / value) for name, value in options if name == "--requirement"]
+    return frozenset(files) - wanted
+
+
+def _plain(path: PurePosixPath) -> PurePosixPath:
+    """Take `x/..` out of a path."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == ".." and parts:
+            parts.pop()
+        elif part != ".":
+            parts.append(part)
+    return PurePosixPath(*parts)

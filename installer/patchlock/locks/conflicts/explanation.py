@@ -1,0 +1,256 @@
+"""Explain why an order cannot be resolved, and find edits that resolve it, each tried with uv; changes no file."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.utils import NormalizedName
+from packaging.version import Version
+
+from patchlock.locks import wheel_choice
+from patchlock.locks._rules import only_built
+from patchlock.locks.conflicts import _provenance, _search, edits
+from patchlock.locks.conflicts._search import Core, Correction
+from patchlock.locks.conflicts._trials import ResolverSession, pins, solved
+from patchlock.locks.conflicts._versions import is_together, nearest, pinned
+from patchlock.locks.conflicts.edits import Remedy
+from patchlock.locks.conflicts.model import CUT_OFF, Atoms, Edit, Member, Question, Solved, Unsolved, atoms
+from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
+from patchlock.model.lock_rules import LockRules
+from patchlock.patches import engine
+
+Files = Mapping[PurePosixPath, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """One of the things that cannot be together."""
+
+    member: Member | None
+    """None: the cut-off."""
+    also: tuple[Member, ...]
+    """Lines of other files, or of the same, that ask for the same."""
+    is_any_version: bool
+    """No version of it fits, whatever the bound."""
+    otherwise: str
+    """What the resolver takes without its bound, and who asks for that; "" where it has none."""
+    recorded: str
+    """Which versions the recorded index of that name has for this machine; "" where the name is in none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conflict:
+    """Things of which each is needed for the conflict."""
+
+    culprits: tuple[Culprit, ...]
+    words: tuple[str, ...]
+    """uv's own, about these alone."""
+    is_minimal: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A set of edits with which uv has resolved the whole order."""
+
+    remedy: Remedy
+    versions: Mapping[NormalizedName, Version]
+    """All that would be locked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """All that was found out."""
+
+    conflicts: tuple[Conflict, ...]
+    """The first is of the order as it stands; each later one appears once others are mended."""
+    tried: tuple[Tried, ...]
+    """Fewest edits first."""
+    builds: tuple[tuple[NormalizedName, Version], ...]
+    """What is in the conflicts only for want of a wheel: its build can be allowed. With the version that was found."""
+    asked: int
+    """How many questions uv has answered."""
+    seconds: float
+    is_complete: bool
+    """False: the time was over before the search was."""
+
+
+def explain(
+    order: ResolutionInputs,
+    raw: Files,
+    *,
+    seconds: float = 120,
+    most: int = 3,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Explanation | None:
+    """Find out what cannot be together in an order, and the smallest sets of edits that resolve it.
+
+    Args:
+        order: one that `locks._resolve.resolve` found unsatisfiable.
+        raw: its requirement files before the patches.
+        seconds: after which no more is asked.
+        most: how many sets of edits are wanted.
+        tell: called with what goes on.
+
+    Returns:
+        None where the parts of the order do not show the conflict: it has a solution, or uv does not answer.
+    """
+    started = time.monotonic()
+    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    every = atoms(members, has_cut_off=bool(order.as_of))
+    asking = ResolverSession(
+        order=order,
+        members=members,
+        deadline=started + seconds,
+        tell=lambda asked: tell(f"looking for what cannot be together: {asked} questions to uv"),
+    )
+    (first,) = asking.ask([Question(atoms=every)])
+    if not isinstance(first, Unsolved):
+        return None
+    found = _search.search(members, every, first, asking, most)
+    conflicts = tuple(conflict_of(core, members, asking) for core in found.cores)
+    tried: list[tuple[int, int, Tried]] = []
+    for correction in found.corrections:
+        nearer = nearest(members, every, correction, asking)
+        verified = nearer and _verified(order, raw, members, nearer, found.cores, asking)
+        if verified:
+            cost = sum(edit.cost for edit in correction.edits)
+            tried.append((cost, _lowered(verified), verified))
+    tried.sort(key=lambda one: one[:2])
+    words = "\n".join(line for core in found.cores for line in core.words)
+    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
+    return Explanation(
+        conflicts=conflicts,
+        tried=tuple(one for _, _, one in tried),
+        builds=tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words),
+        asked=asking.asked,
+        seconds=time.monotonic() - started,
+        is_complete=not asking.is_spent(),
+    )
+
+
+def conflict_of(
+    core: Core, members: Sequence[Member], asking: ResolverSession, beside: Atoms = frozenset()
+) -> Conflict:
+    """Say for each part of a core what it asks for; the answers are known, since the core is minimal."""
+    culprits = []
+    for index in sorted({atom.member for atom in core.atoms}, key=lambda index: (index < 0, index)):
+        of_member = [atom for atom in core.atoms if atom.member == index]
+        bound = next((atom for atom in of_member if atom.part == "bound"), None)
+        otherwise = ""
+        if bound is not None:
+            (answer,) = asking.ask([Question(atoms=(frozenset(core.atoms) | beside) - {bound})])
+            otherwise = _taken(members[index].name, answer) if isinstance(answer, Solved) else ""
+        member = None if index < 0 else members[index]
+        culprits.append(
+            Culprit(
+                member=member,
+                also=tuple(m for m in members if member and m != member and m.requirement == member.requirement),
+                is_any_version=index >= 0 and bound is None,
+                otherwise=otherwise,
+                recorded=_recorded(member.name, asking.order) if member else "",
+            )
+        )
+    return Conflict(culprits=tuple(culprits), words=core.words, is_minimal=core.is_minimal)
+
+
+def _recorded(name: NormalizedName, order: ResolutionInputs) -> str:
+    for index in order.indexes:
+        wheels = [wheel for wheel in index.wheels if wheel.name == name]
+        if wheels:
+            fits = {w.version for w in wheels if wheel_choice.best_wheel([w.filename], order.platform, order.profile)}
+            return f"{index.name} has {', '.join(map(str, sorted(fits))) or 'none for this machine'}"
+    return ""
+
+
+def _taken(name: NormalizedName, answer: Solved) -> str:
+    if name not in answer.versions:
+        return ""
+    askers_of = answer.via.get(name, ())
+    return str(answer.versions[name]) + (f", for {', '.join(askers_of)}" if askers_of else "")
+
+
+def _verified(
+    order: ResolutionInputs,
+    raw: Files,
+    members: Sequence[Member],
+    correction: Correction,
+    cores: Sequence[Core],
+    asking: ResolverSession,
+) -> Tried | None:
+    """Write a correction as patches, apply these to upstream's files, and resolve the whole order with uv."""
+    reasons = {edit: _reason(edit, members, cores, order) for edit in correction.edits}
+    remedy = edits.remedy(members, correction, order.app.patches, reasons)
+    wanted = engine.for_profile(order.app.patches, order.profile.name)
+    files = edits.applied(wanted, remedy, raw, order.requirements)
+    if files is None:
+        return None
+    answer = resolves(order, remedy, files, config=asking.config or "")
+    if answer is None or not is_together(answer.versions):
+        return None
+    return Tried(remedy=remedy, versions=answer.versions)
+
+
+def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tried]) -> tuple[int, ...]:
+    """Say which sets of edits, found for another platform or profile, resolve this order too.
+
+    Returns:
+        their positions.
+    """
+    wanted = engine.for_profile(order.app.patches, order.profile.name)
+    found = []
+    for number, one in enumerate(tried):
+        files = edits.applied(wanted, one.remedy, raw, order.requirements)
+        if files is not None and resolves(order, one.remedy, files) is not None:
+            found.append(number)
+    return tuple(found)
+
+
+def resolves(order: ResolutionInputs, remedy: Remedy, files: Files, *, config: str = "") -> Solved | None:
+    """Resolve an order with other requirement files, and without the constraints or the cut-off that a remedy names."""
+    gone = {str(change.member.requirement) for change in remedy.changes if change.member and change.member.path is None}
+    mended = dataclasses.replace(
+        order,
+        app=dataclasses.replace(order.app, rules=_without(order.app.rules, gone)),
+        profile=dataclasses.replace(order.profile, rules=_without(order.profile.rules, gone)),
+        as_of="" if any(change.member is None for change in remedy.changes) else order.as_of,
+        requirements=files,
+    )
+    try:
+        return solved(pins(mended, config=config, timeout=60))
+    except (UnsatisfiableError, CommandFailedError, NetworkError):
+        return None
+
+
+def _lowered(tried: Tried) -> int:
+    """Count the pins that go below upstream's: where two sets are as small, the one that raises more is shown first."""
+    pins = [(c.member.name, pinned(c.member.requirement.specifier)) for c in tried.remedy.changes if c.member]
+    return sum(pin is not None and name in tried.versions and tried.versions[name] < pin for name, pin in pins)
+
+
+def _without(rules: LockRules, gone: set[str]) -> LockRules:
+    kept = tuple(one for one in rules.constraints if str(one.requirement) not in gone)
+    return dataclasses.replace(rules, constraints=kept)
+
+
+def _reason(edit: Edit, members: Sequence[Member], cores: Sequence[Core], order: ResolutionInputs) -> str:
+    """Say which conflict an edit mends, as the `why` of a patch."""
+    core = next((core for core in cores if set(edit.takes) & set(core.atoms)), None)
+    if core is None:
+        return ""
+    indexes = sorted({atom.member for atom in core.atoms if atom.member >= 0})
+    names = []
+    for index in indexes:
+        requirement = members[index].requirement
+        has_bound = any(atom.member == index and atom.part == "bound" for atom in core.atoms)
+        names.append(str(requirement) if has_bound else requirement.name)
+    where = f"Python {order.profile.python} on {order.platform.name}"
+    if CUT_OFF in core.atoms:
+        where += f" with files until {order.as_of[:10]}"
+    if len(names) == 1:
+        return f"{names[0]} cannot be installed for {where}"
+    return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together for {where}"

@@ -1,0 +1,348 @@
+"""What is asked for, and all that can be known about it before anything is touched; writes nothing but the cache."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from patchlock.catalogue import codemods, optional_patches
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model import build_constraints, lockfile
+from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.digests import sha256
+from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError
+from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
+from patchlock.model.installation import Installation
+from patchlock.model.lock_rules import LockRules
+from patchlock.model.lockfile import Lock
+from patchlock.model.patch import Patched
+from patchlock.model.profile import Profile
+from patchlock.model.recorded_index import RecordedIndex
+from patchlock.patches import engine, outcomes, requirements_for_locks, targets
+from patchlock.worktree import upstream_cache
+
+if TYPE_CHECKING:
+    from patchlock.hardware.stored_choice import StoredChoice
+    from patchlock.locks.resolution_inputs import ResolutionInputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One app on one profile, with all that the user chose."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    catalogue: Catalogue
+    home: Path
+    cache: Path
+    source: str | None = None
+    """Another place to take upstream from, a path or a URL."""
+    revision: str | None = None
+    """Another commit than the catalogue's."""
+    reinstall: bool = False
+    archives: tuple[Path, ...] = ()
+    """Archives of overlays that the user has; each stands for the one that the profile calls so."""
+    accept_changed: tuple[str, ...] = ()
+    """Archives of overlays that may have other bytes than at their first use."""
+    chosen: tuple[str, ...] = ()
+    """Names of optional patches, sorted."""
+    kept: StoredChoice | None = None
+    """What was chosen for it of the machine's devices now; None where nobody has looked: an earlier one is kept."""
+
+    @property
+    def installation(self) -> Installation:
+        """The folder of this app on this profile."""
+        return Installation(folder=self.home / f"{self.app.name}@{self.profile.name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upstream:
+    """Upstream's files as the wanted commit has them, patched."""
+
+    snapshot: upstream_cache.Snapshot
+    requirements: dict[PurePosixPath, bytes]
+    """The patched requirement files and all that they include."""
+    raw: dict[PurePosixPath, bytes]
+    """The same files before patching."""
+    patched: Patched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What the patches are applied to."""
+
+    contents: dict[PurePosixPath, bytes]
+    """All files that the patches may touch, before patching, by path from the app's folder."""
+    seen: dict[PurePosixPath, bytes]
+    """Files as the patches' author saw them that are not there any more; see `patches.engine.apply`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpstreamRequirements:
+    """What upstream asks for: all that a lock needs of it."""
+
+    snapshot: upstream_cache.Snapshot
+    requirements: Mapping[PurePosixPath, bytes]
+    """The patched requirement files and all that they include, by path from the app's folder."""
+    raw: Mapping[PurePosixPath, bytes]
+    """The same files before patching."""
+    patched_by: Mapping[NormalizedName, tuple[str, ...]]
+    """Distribution → patches that edited its requirement."""
+
+
+def upstream_requirements(request: Request, upstream: Upstream) -> UpstreamRequirements:
+    """Take from upstream's files what a lock needs."""
+    return UpstreamRequirements(
+        snapshot=upstream.snapshot,
+        requirements=upstream.requirements,
+        raw=upstream.raw,
+        patched_by=outcomes.patched_by(request.app.patches, upstream.patched),
+    )
+
+
+def fetch(request: Request) -> upstream_cache.Snapshot:
+    """Fetch the wanted commit of upstream, if need be.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+    """
+    return upstream_cache.fetch(
+        request.app,
+        catalogue=request.catalogue.root,
+        cache=request.cache,
+        source=request.source,
+        revision=request.revision,
+    )
+
+
+def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = None) -> Upstream:
+    """Apply the patches to the files of the wanted commit in memory.
+
+    Args:
+        request: the pair.
+        fetched: the commit, where `fetch` was called already.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+        RequirementsError: a requirement file cannot be read.
+        CatalogueError: an optional patch changes a requirement file.
+    """
+    app = request.app
+    snapshot = fetched or fetch(request)
+    wanted = engine.for_profile(app.patches, request.profile.name, request.chosen)
+    given = sources(request, snapshot)
+    patched = engine.apply(wanted, given.contents, given.seen)
+    after = given.contents | {change.path: change.after for change in patched.changes}
+    included = requirements_for_locks.included(app.requirement_files, after)
+    optional_patches.require_same_lock(wanted, patched.outcomes, included)
+    return Upstream(
+        snapshot=snapshot,
+        requirements={path: after[path] for path in included},
+        raw={path: given.contents[path] for path in included if path in given.contents},
+        patched=patched,
+    )
+
+
+def sources(request: Request, snapshot: upstream_cache.Snapshot) -> Sources:
+    """Read the files of a commit that the patches, or a lock, want to see.
+
+    Raises:
+        UpstreamError: a file cannot be had.
+    """
+    app = request.app
+    wanted = engine.for_profile(app.patches, request.profile.name, request.chosen)
+    listed = upstream_cache.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    texts = {path for path in listed if path.suffix in {".txt", ".in"}}
+    paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
+    gone = {path for patch in wanted for path in targets.missing(patch, listed)}
+    return Sources(
+        contents=upstream_cache.read(snapshot, sorted(paths), optional=sorted(texts)),
+        seen=upstream_cache.read_known(snapshot, app.upstream.commit, gone),
+    )
+
+
+def read_lock(request: Request) -> tuple[Lock, bytes]:
+    """Read the lock of a pair, and its bytes.
+
+    Raises:
+        LockMissingError: there is none.
+        LockFormatError: it is none of ours.
+    """
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    name = path.relative_to(request.catalogue.root).as_posix()
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise LockMissingError(
+            f"there is no lock for {request.app.name} on {request.profile.name} on {request.platform.name}",
+            where=name,
+            remedy=f"make it on a connected machine: `{_lock_command(request)}`",
+        ) from error
+    lock = lockfile.parse(data.decode("utf-8", errors="replace"), name)
+    made_for = (lock.provenance.app, lock.provenance.profile, lock.provenance.platform)
+    if made_for != (request.app.name, request.profile.name, request.platform.name):
+        raise LockFormatError(
+            f"it is the lock of {' on '.join(made_for)}", where=name, remedy=f"run `{_lock_command(request)}`"
+        )
+    return lock, data
+
+
+def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
+    """Read the lock of a pair as `read_lock` does, for those who install what it names.
+
+    Raises:
+        LockMissingError: there is none.
+        LockFormatError: it is none of ours, or was changed after it was made.
+    """
+    lock, data = read_lock(request)
+    root = request.catalogue.root
+    name = request.catalogue.lock_path(request.app, request.profile, request.platform).relative_to(root).as_posix()
+    remedy = f"make it again with `{_lock_command(request)}`"
+    if (root / ".git").exists():
+        remedy += f", or take the change back with `git -C {shlex.quote(str(root))} checkout -- {name}`"
+    lockfile.require_sealed(lock, name, remedy)
+    return lock, data
+
+
+def build_objections(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Say why the file that pins what builds a lock's sdists is not the one that the lock names; empty if it is."""
+    path = request.catalogue.build_path(request.catalogue.lock_path(request.app, request.profile, request.platform))
+    data = path.read_bytes() if path.is_file() else None
+    name = path.relative_to(request.catalogue.root).as_posix()
+    return build_constraints.objections(lock.provenance.build_constraints, data, name)
+
+
+def _lock_command(request: Request) -> str:
+    return f"patchlock lock {request.app.name} --profile {request.profile.name}"
+
+
+def lock_inputs(request: Request, raw: Mapping[PurePosixPath, bytes] | None) -> dict[str, Sha256]:
+    """Digest the files that a lock depends on.
+
+    Args:
+        request: the pair.
+        raw: upstream's requirement files before patching; None: only what can be read without a network.
+    """
+    root = request.catalogue.root
+    app, profile = request.app, request.profile
+    files = [app.origin.file, *(one.origin.file for one in app.shared), profile.origin.file]
+    files += [f"profiles/indexes/{name}.toml" for name in profile.indexes]
+    inputs = {file: sha256((root / file).read_bytes()) for file in files}
+    codes = codemods.texts(app.patches)
+    inputs |= {f"patches/{app.name}/{file}": sha256(code.encode()) for file, code in codes.items()}
+    for rule in rules_of(request).distributions:
+        inputs |= _distribution_inputs(request.catalogue, rule.name)
+    if raw is not None:
+        inputs |= {f"upstream:{path}": sha256(data) for path, data in raw.items()}
+    elif isinstance(app.upstream, EmbeddedUpstream):
+        folder = root / app.upstream.folder / app.directory
+        for path in app.requirement_files:
+            with contextlib.suppress(FileNotFoundError):
+                inputs[f"upstream:{path}"] = sha256((folder / path).read_bytes())
+    return inputs
+
+
+def _distribution_inputs(catalogue: Catalogue, name: NormalizedName) -> dict[str, Sha256]:
+    """Digest the files that say how a distribution is patched."""
+    distribution = catalogue.distribution(name)
+    folder = distribution.cases.parent
+    files = [distribution.origin.file, str(distribution.cases)]
+    files += [str(folder / file) for file in codemods.texts(distribution.patches)]
+    return {file: sha256((catalogue.root / file).read_bytes()) for file in files}
+
+
+def patched_objections(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Say which distributions a lock does not have as the catalogue wants them now, patched or not; empty if none."""
+    wanted = {rule.name for rule in rules_of(request).distributions}
+    known = {PurePosixPath(file).parent.name for file in lock.provenance.inputs if file.endswith("/patch.toml")}
+    added = sorted(wanted & {package.name for package in lock.packages} - known)
+    gone = sorted(package.name for package in lock.packages if package.original and package.name not in wanted)
+    return (
+        *(f"{name} is to be patched, and was not when the lock was made" for name in added),
+        *(f"{name} is patched in it, and the catalogue does not ask for that any more" for name in gone),
+    )
+
+
+def rules_of(request: Request) -> LockRules:
+    """Join the rules of the profile and of the app."""
+    return (request.profile.rules + request.app.rules.of(request.profile.name)).on(request.platform.name)
+
+
+def indexes_of(request: Request) -> tuple[RecordedIndex, ...]:
+    """Read the recorded indexes of the profile, without what it takes from PyPI all the same."""
+    return tuple(
+        dataclasses.replace(index, wheels=tuple(w for w in index.wheels if w.name not in request.profile.from_pypi))
+        for index in map(request.catalogue.index, request.profile.indexes)
+    )
+
+
+def collect_inputs(
+    request: Request, wanted: UpstreamRequirements, as_of: str, newer: Mapping[NormalizedName, str] | None = None
+) -> ResolutionInputs:
+    """Gather what a lock is resolved from.
+
+    Args:
+        request: the pair.
+        wanted: what upstream asks for.
+        as_of: see `locks._resolve.Order`.
+        newer: distributions that may be younger, until when; see `locks._resolve.Order`.
+    """
+    from patchlock.locks.resolution_inputs import ResolutionInputs
+
+    return ResolutionInputs(
+        app=request.app,
+        profile=request.profile,
+        platform=request.platform,
+        indexes=indexes_of(request),
+        commit=wanted.snapshot.commit,
+        as_of=as_of,
+        newer=newer or {},
+        patched_by=wanted.patched_by,
+        requirements=wanted.requirements,
+        inputs=lock_inputs(request, wanted.raw),
+        catalogue=request.catalogue,
+        cache=request.cache,
+    )
+
+
+def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
+    """Compare the files that a lock was made from with those of now, and if any differs, what uv would be asked now.
+
+    Raises:
+        LockStaleError: uv would be asked something else; says every reason.
+    """
+    made = lock.provenance
+    objections = build_objections(request, lock) + patched_objections(request, lock)
+    reasons = objections or lockfile.staleness_reasons(
+        lock,
+        commit=upstream.snapshot.commit,
+        python=str(request.profile.python),
+        inputs=lock_inputs(request, upstream.raw),
+    )
+    if not reasons:
+        return
+    from patchlock.locks import _resolve
+
+    if (
+        not objections
+        and _resolve.question(collect_inputs(request, upstream_requirements(request, upstream), made.as_of, made.newer))
+        == made.resolver_input
+    ):
+        return
+    why = "; ".join(reasons)
+    raise LockStaleError(
+        f"the lock of {request.app.name} on {request.profile.name} is stale: {why}",
+        where=request.catalogue.lock_path(request.app, request.profile, request.platform)
+        .relative_to(request.catalogue.root)
+        .as_posix(),
+        remedy=f"run `{_lock_command(request)}`",
+    )

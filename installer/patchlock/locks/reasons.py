@@ -1,0 +1,92 @@
+"""Why a distribution is in a lock, read from the comments of the lock's own lines; pure, asks nobody."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.model.lockfile import Lock, LockedPackage
+
+_MOST = 8
+"""Chains that are told; torch and numpy have hundreds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reason:
+    """What the comment of one line says."""
+
+    asked: tuple[str, ...]
+    """Requirement files with lines, and the patches that wrote them."""
+    bounds: tuple[str, ...]
+    """Lines of the profile's and the app's file."""
+    via: tuple[NormalizedName, ...]
+    """Distributions that ask for it."""
+    file: str
+    """Which kind of file was chosen: `wheel cp311-cp311-win_amd64`, `sdist`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """One way from a requirement down to a distribution."""
+
+    asked: str
+    """Where the first one is asked for."""
+    names: tuple[NormalizedName, ...]
+    """From the one that is asked for to the distribution itself."""
+
+
+def reason(package: LockedPackage, app: str, profile: str) -> Reason:
+    """Read a line's comment.
+
+    Args:
+        package: the line.
+        app: whose file `app:12` means.
+        profile: whose file `profile cpu:12` means.
+    """
+    asked: list[str] = []
+    bounds: list[str] = []
+    via: tuple[NormalizedName, ...] = ()
+    file = ""
+    for part in filter(None, package.why.split(" · ")):
+        kind, _, rest = part.partition(" ")
+        if kind == "via":
+            via = tuple(map(canonicalize_name, rest.split(", ")))
+        elif part == "sdist" or kind == "wheel":
+            file = part
+        elif part.startswith("app:"):
+            bounds.append(f"patches/{app}/app.toml:{part.removeprefix('app:')}")
+        elif part.startswith(f"profile {profile}:"):
+            bounds.append(f"profiles/{rest.replace(':', '.toml:')}")
+        elif kind == "shared":
+            bounds.append(f"patches/shared/{rest.replace(':', '.toml:')}")
+        else:
+            asked.append(part)
+    return Reason(asked=tuple(asked), bounds=tuple(bounds), via=via, file=file)
+
+
+def of_lock(lock: Lock) -> Mapping[NormalizedName, Reason]:
+    """Read the comments of all lines."""
+    p = lock.provenance
+    return {package.name: reason(package, p.app, p.profile) for package in lock.packages}
+
+
+def chains(reasons: Mapping[NormalizedName, Reason], name: NormalizedName) -> tuple[Chain, ...]:
+    """Give the shortest way from each direct requirement down to a distribution, shortest first; at most eight."""
+    waiting: deque[tuple[NormalizedName, ...]] = deque([(name,)])
+    seen = {name}
+    made = []
+    while waiting:
+        names = waiting.popleft()
+        top = reasons.get(names[0])
+        if top is None:
+            continue
+        if top.asked:
+            made.append(Chain(asked=", ".join(top.asked), names=names))
+        for asker in top.via:
+            if asker not in seen:
+                seen.add(asker)
+                waiting.append((asker, *names))
+    return tuple(made[:_MOST])

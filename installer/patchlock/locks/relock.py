@@ -1,0 +1,262 @@
+"""Make the lock of one pair anew: which cut-off holds, what is resolved, and the file, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.catalogue.pairs import require_possible
+from patchlock.catalogue.reader import Catalogue
+from patchlock.distributions.policy import Rules
+from patchlock.locks import _resolve as locks_resolve
+from patchlock.locks import _rules as locks_rules
+from patchlock.locks import lock_request as locks_request
+from patchlock.locks import patched_cache
+from patchlock.locks.lock_request import Request
+from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolver_cache import ResolverPrefetch
+from patchlock.model import lockfile
+from patchlock.model.errors import (
+    LockFormatError,
+    LockMissingError,
+    MetadataMissingError,
+    RecordChangedError,
+    RefusedError,
+    UsageError,
+)
+from patchlock.model.identities import CommitId
+from patchlock.model.lockfile import Lock
+from patchlock.patches import requirements_for_locks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The cut-off stays as the lock has it; that of upstream's commit, where upstream has moved or there is no lock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Until:
+    """One cut-off for all distributions."""
+
+    time: str
+    """RFC 3339 in UTC; `commit` for the date of upstream's commit, whose day the authors had in mind; "" for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgraded:
+    """Some distributions may be as new as now, the others stay."""
+
+    names: tuple[NormalizedName, ...]
+    now: str
+    """RFC 3339 in UTC."""
+
+
+CutOff = Kept | Until | Upgraded
+
+
+def now() -> str:
+    """Tell the time as a cut-off: RFC 3339 in UTC, whole seconds."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def resolve(request: Request, cut_off: CutOff, ahead: ResolverPrefetch | None = None) -> Lock:
+    """Resolve the lock of a pair; writes nothing but caches.
+
+    Args:
+        request: the pair.
+        cut_off: until when files may have been uploaded.
+        ahead: see `locks._resolve.resolve`.
+
+    Raises:
+        RefusedError: the catalogue says that the pair cannot be.
+        PatchError: a patch cannot do what it says.
+        UsageError: a distribution that is to be upgraded is not in the lock.
+        UnsatisfiableError: no set of packages satisfies it.
+        PolicyError: the answer breaks a rule of ours.
+        MetadataMissingError: what an sdist requires is not written down; carries what to write.
+        NetworkError: an index, or upstream, does not answer.
+    """
+    wanted = collect_inputs(request, cut_off)[0]
+    try:
+        lock = locks_resolve.resolve(wanted, ahead)
+    except MetadataMissingError as error:
+        from patchlock.locks import sdist_declarations  # it speaks HTTP, of which `lock --check` has no use
+
+        raise sdist_declarations.proposed(wanted, error.sdists, request.cache) from error
+    chosen = {package.name: package.sha256 for package in lock.packages}
+    # An override stands in the place of what upstream asks for, and so of its hashes.
+    for rule in wanted.rules.overrides:
+        chosen.pop(canonicalize_name(rule.requirement.name), None)
+    requirements_for_locks.require_hashes(wanted.requirements, chosen, locks_resolve.markers(wanted))
+    if not wanted.rules.distributions:
+        return lock
+    from patchlock.locks import patched_distributions  # as above
+
+    return patched_distributions.substitute_wheels(wanted, lock)
+
+
+def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs, Mapping[PurePosixPath, bytes]]:
+    """Gather what the lock of a pair is resolved from, and the requirement files before the patches.
+
+    Raises:
+        PatchlockError: as `resolve`, but for what only uv can say.
+    """
+    require_possible(request.app, request.profile, request.platform)
+    asked = locks_request.upstream_requirements(request, patched_cache.read(request))
+    as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
+    return locks_request.collect_inputs(request, asked, as_of, newer), asked.raw
+
+
+def current(request: Request) -> Lock | None:
+    """Read the lock that there is; None where there is none, or none that this version can read."""
+    with contextlib.suppress(LockMissingError, LockFormatError):
+        return locks_request.read_lock(request)[0]
+    return None
+
+
+def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()) -> tuple[str, ...]:
+    """Make sure that no wheel has other bytes than the records, or the lock that there is, have under its name.
+
+    Bytes that the lock that there is has already were accepted once.
+
+    Args:
+        request: the pair.
+        lock: as it would be written.
+        accept: names of wheels whose bytes may be others.
+
+    Returns:
+        What was accepted, one clause each.
+
+    Raises:
+        RecordChangedError: there is one that is not accepted.
+    """
+    from patchlock.distributions import recorded_index
+
+    before = current(request)
+    made = [package.upstream for package in lock.packages]
+    known = [package.upstream for package in before.packages] if before else []
+    held = {(package.name, package.sha256) for package in known} if before and before.is_intact else set()
+    indexes = [request.catalogue.index(name) for name in request.profile.indexes]
+    found = (
+        *recorded_index.contradictions((p for p in made if (p.name, p.sha256) not in held), indexes),
+        *recorded_index.replaced(known, made),
+    )
+    refused = [one for one in found if not one.is_named(accept)]
+    if refused:
+        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        raise RecordChangedError(
+            f"{refused[0]}{more}; the lock was left as it is",
+            where=path.relative_to(request.catalogue.root).as_posix(),
+            remedy="find out from its publisher why it changed before anybody installs it; then "
+            f"`patchlock lock {request.app.name} --profile {request.profile.name} --accept-changed "
+            f"{refused[0].filename}`, once for each",
+            evidence=tuple(map(str, refused)),
+        )
+    return tuple(map(str, found))
+
+
+def _bounds(
+    lock: Lock | None, commit: CommitId, date: str, cut_off: CutOff
+) -> tuple[str, Mapping[NormalizedName, str]]:
+    """Say until when files may have been uploaded: in general, and for distributions that were upgraded since."""
+    match cut_off:
+        case Until(time=time):
+            return (date if time == "commit" else time), {}
+        case Upgraded(names=names, now=time) if lock is not None and lock.provenance.commit == commit:
+            if missing := sorted(set(names) - {package.name for package in lock.packages}):
+                raise UsageError(f"{', '.join(missing)} is not in the lock", remedy="see `patchlock why`")
+            return lock.provenance.as_of, dict(lock.provenance.newer) | dict.fromkeys(names, time)
+        case Upgraded(names=names, now=time):
+            return date, dict.fromkeys(names, time)
+        case Kept() if lock is not None and lock.provenance.commit == commit:
+            return lock.provenance.as_of, lock.provenance.newer
+        case Kept():
+            return date, {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockStatus:
+    """How a lock stands."""
+
+    state: Literal["fresh", "stale", "missing", "refused", "failed"]
+    reasons: tuple[str, ...] = ()
+    code: str = ""
+    """Of the error, where there is one."""
+
+
+def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> LockStatus:
+    """Say how the lock of a pair stands, without any network: whether it is fresh, and whether it keeps the rules.
+
+    Args:
+        request: the pair.
+        rules: the catalogue's.
+        cache: see `locks._rules.broken`.
+    """
+    try:
+        require_possible(request.app, request.profile, request.platform)
+        lock, _ = locks_request.read_lock(request)
+    except RefusedError as error:
+        if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
+            reason = f"it belongs to no pair, remove it: {error.what}"
+            return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
+        return LockStatus(state="refused", reasons=(error.what,), code=error.code)
+    except LockMissingError as error:
+        return LockStatus(state="missing", reasons=(error.what,), code=error.code)
+    except LockFormatError as error:
+        return LockStatus(state="failed", reasons=(error.what,), code=error.code)
+    reasons = lockfile.staleness_reasons(
+        lock,
+        commit=request.app.upstream.commit,
+        python=str(request.profile.python),
+        inputs=locks_request.lock_inputs(request, None),
+    )
+    reasons += locks_request.build_objections(request, lock)
+    if reasons:
+        return LockStatus(state="stale", reasons=reasons)
+    if broken := locks_rules.policy_violations(request, lock.packages, rules, cache):
+        return LockStatus(state="failed", reasons=broken, code="policy")
+    return LockStatus(state="fresh")
+
+
+def orphaned_lockfiles(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:
+    """Name the lockfiles, relative to the catalogue, that belong to none of all its pairs; sorted."""
+    locks = {catalogue.lock_path(request.app, request.profile, request.platform) for request in requests}
+    wanted = locks | {catalogue.build_path(lock) for lock in locks}
+    found = (catalogue.root / "lockfiles").glob("*/**/*.txt")
+    return tuple(sorted(path.relative_to(catalogue.root).as_posix() for path in found if path not in wanted))
+
+
+def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "unchanged"]]:
+    """Put a lock and the file that pins its builds in their places, each whole or not at all.
+
+    Files with the same bytes are left alone. The lock goes last and names the sha256 of the other file: if patchlock is
+    killed between the two, the old lock says that it is stale.
+    """
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    beside = request.catalogue.build_path(path)
+    changed = _put(beside, lock.build) if lock.build else False
+    changed |= _put(path, lockfile.render(lock))
+    if not lock.build:
+        beside.unlink(missing_ok=True)
+    return path, "written" if changed else "unchanged"
+
+
+def _put(path: Path, text: str) -> bool:
+    data = text.encode()
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        beside.write_bytes(data)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return True

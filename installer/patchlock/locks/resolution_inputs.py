@@ -1,0 +1,65 @@
+"""What a lock is resolved from; a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from packaging.utils import NormalizedName
+
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import App
+from patchlock.model.fits import Platform
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.lock_rules import LockRules
+from patchlock.model.profile import Profile
+from patchlock.model.recipes import InTree, fits
+from patchlock.model.recorded_index import RecordedIndex
+from patchlock.patches import requirements_for_locks
+from patchlock.patches.requirements_for_locks import Pin
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolutionInputs:
+    """All that a lock is made from."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    indexes: tuple[RecordedIndex, ...]
+    commit: CommitId
+    as_of: str
+    """Files uploaded later are not considered: an RFC 3339 time in UTC, or "" for no bound."""
+    newer: Mapping[NormalizedName, str]
+    """Distribution → its own cut-off, beyond the catalogue's exceptions."""
+    patched_by: Mapping[NormalizedName, tuple[str, ...]]
+    """Distribution → patches that edited its requirement."""
+    requirements: Mapping[PurePosixPath, bytes]
+    """The patched requirement files and every file that they include, by path from the app's folder."""
+    inputs: Mapping[str, Sha256]
+    """What is written into the lock for `lock --check`."""
+    catalogue: Catalogue
+    """Where the tables of what fits together stand."""
+    cache: Path
+    """Folder for what was read of wheels."""
+
+    @property
+    def rules(self) -> LockRules:
+        """The profile's rules and the app's."""
+        return (self.profile.rules + self.app.rules.of(self.profile.name)).on(self.platform.name)
+
+    @property
+    def in_tree(self) -> tuple[InTree, ...]:
+        """What is built in the app's own tree."""
+        return tuple(one for one in self.app.in_tree if fits(one, self.profile.name, self.platform.name))
+
+    @property
+    def cut_offs(self) -> Mapping[NormalizedName, str]:
+        """Distribution → its own cut-off; "" for no bound."""
+        return {rule.name: rule.until for rule in self.rules.newer} | dict(self.newer)
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """Requirements that name their one file by address and sha256."""
+        return requirements_for_locks.pins(self.requirements)

@@ -1,0 +1,91 @@
+"""Write down what sdists require, from their static files, so that nobody has to run their code to learn it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from packaging.version import Version
+
+from patchlock.distributions import file_locations, sdist_metadata, sdists
+from patchlock.distributions.sdist_metadata import SdistMetadata
+from patchlock.locks import _resolve
+from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model.errors import MetadataMissingError, PatchlockError
+from patchlock.model.lock_rules import LockRules, Metadata
+from patchlock.model.sdist import Sdist
+
+_ROUNDS = 10
+"""An sdist may require another, and so on; deeper than this is a mistake."""
+
+
+def read_metadata(sdist: Sdist, cache: Path) -> SdistMetadata:
+    """Fetch an sdist, if need be, and read what it says about itself; runs none of it.
+
+    Raises:
+        HashMismatchError: the server gave other bytes.
+        NetworkError: the server does not answer.
+        DownloadError: it does not have the file.
+        SdistError: the file is no sdist.
+    """
+    return sdist_metadata.read(sdists.static_files(sdists.fetch(sdist, cache)))
+
+
+def proposed(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) -> MetadataMissingError:
+    """Say what to write into an app's file, for all sdists that a lock would take, also those that sdists ask for.
+
+    Args:
+        order: what was to be locked.
+        unstated: the sdists that the resolver met first.
+        cache: patchlock's, where sdists are kept.
+
+    Raises:
+        PatchlockError: as `read_metadata`.
+    """
+    found: dict[Sdist, SdistMetadata] = {}
+    new = unstated
+    for _ in range(_ROUNDS):
+        for sdist in new:
+            known = dataclasses.replace(sdist, url=file_locations.with_password(sdist.url))
+            found[sdist] = read_metadata(known, cache)
+        new = tuple(sdist for sdist in _next(_with(order, found)) if sdist not in found)
+        if not new:
+            break
+    named = ", ".join(str(sdist) for sdist in found)
+    tables = "\n\n".join(sdist_metadata.as_table(sdist, found[sdist]) for sdist in found)
+    return MetadataMissingError(
+        f"{named} {'says' if len(found) == 1 else 'say'} only by running setup.py or a build backend what is required",
+        where=order.app.origin.file,
+        remedy="write it down there once, as read from the static files; look it through first:",
+        evidence=tables.splitlines(),
+    )
+
+
+def _next(order: ResolutionInputs) -> tuple[Sdist, ...]:
+    """Ask again with what is known; whatever else is wrong is for the next `patchlock lock` to say."""
+    try:
+        _resolve.resolve(order)
+    except MetadataMissingError as error:
+        return error.sdists
+    except PatchlockError:
+        pass
+    return ()
+
+
+def _with(order: ResolutionInputs, found: dict[Sdist, SdistMetadata]) -> ResolutionInputs:
+    """Add to an order what was found."""
+    metadata = tuple(
+        Metadata(
+            name=sdist.name,
+            version=sdist.version or Version(statement.version or "0"),
+            requires=statement.requires,
+            build=statement.build,
+            why="",
+            source="",
+            profiles=(),
+            origin=order.app.origin,
+        )
+        for sdist, statement in found.items()
+    )
+    rules = order.app.rules + LockRules(metadata=metadata)
+    return dataclasses.replace(order, app=dataclasses.replace(order.app, rules=rules))

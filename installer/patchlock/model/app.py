@@ -1,0 +1,125 @@
+"""An app: an upstream application that is patched, as its file says; values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from packaging.specifiers import SpecifierSet
+
+from patchlock.model.checks import Check
+from patchlock.model.identities import CommitId
+from patchlock.model.lock_rules import LockRules
+from patchlock.model.needs import Need
+from patchlock.model.origins import Origin
+from patchlock.model.patch import Patch
+from patchlock.model.recipes import InTree, Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedUpstream:
+    """A miniature upstream that lives in the catalogue and becomes a git clone at install."""
+
+    folder: PurePosixPath
+    """From the catalogue's root."""
+    commit: CommitId
+    """Of the clone that is made from the folder."""
+    date: str
+    """When that commit says it was made: RFC 3339, UTC; also the default cut-off of locks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GitUpstream:
+    """A public repository."""
+
+    url: str
+    commit: CommitId
+
+
+Upstream = EmbeddedUpstream | GitUpstream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listens:
+    """Where a launched app can be reached, and what lets it be reached from outside its container."""
+
+    port: int
+    """TCP."""
+    environment: Mapping[str, str]
+    """Variables that let it listen on all addresses."""
+    arguments: tuple[str, ...]
+    """Words after the command that do so; neither of the two where it does so anyway."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How the app is started, from its folder in the clone."""
+
+    command: tuple[str, ...]
+    """The first word is looked up in the environment first."""
+    environment: Mapping[str, str]
+    """Defaults; a variable that the user has set wins."""
+    says: str
+    """What a person does next, or ""."""
+    beside: Mapping[str, str]
+    """Variable → another app of the catalogue that this one starts, see `patchlock.environments.companion_apps`."""
+    listens: Listens | None = None
+    """None: it serves nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedPair:
+    """A pair that cannot be, and why."""
+
+    profile: str
+    platforms: tuple[str, ...]
+    """Empty: all platforms of the profile."""
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedSet:
+    """Patches and rules against one common disease, for any app that names the set."""
+
+    name: str
+    title: str
+    source: str
+    patches: tuple[Patch, ...]
+    """Their ids begin with the set's name."""
+    rules: LockRules
+    is_expected: bool = False
+    """An app says that the set must find something there."""
+    origin: Origin
+
+
+@dataclass(frozen=True, kw_only=True)
+class App:
+    """An upstream application that we patch."""
+
+    name: str
+    title: str
+    license: str
+    source: str
+    upstream: Upstream
+    branch: str
+    directory: PurePosixPath
+    """The app's folder in the clone, `.` for the root."""
+    requirement_files: tuple[PurePosixPath, ...]
+    """From the app's folder."""
+    python: SpecifierSet
+    """Python versions that the app's code and pins allow."""
+    rules: LockRules
+    recipes: tuple[Recipe, ...] = ()
+    in_tree: tuple[InTree, ...] = ()
+    patches: tuple[Patch, ...]
+    """Those of the shared sets go first."""
+    shared: tuple[SharedSet, ...] = ()
+    """As the app takes them; `patches` and `rules` hold what is in them."""
+    launch: Launch
+    checks: tuple[Check, ...]
+    refusals: tuple[RefusedPair, ...]
+    needs: tuple[Need, ...] = ()
+    """What the app needs of a machine beyond Python packages."""
+    origin: Origin

@@ -1,0 +1,69 @@
+"""What computes on a kind of machine, and what each is asked to prove; closed tables, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+TORCH_KERNELS = (
+    *("mm-f32", "mm-f16", "mm-bf16", "linear", "bmm", "stft", "istft", "rfft", "conv1d", "conv-transpose1d"),
+    *("sdpa", "lstm", "topk", "multinomial", "cumsum-i64", "pow-f64", "lstsq"),
+)
+"""Of `children/compute.py`, the most telling first: where that one hangs or crashes, the others are not tried."""
+ONNX_KERNELS = ("ort-matmul", "ort-conv", "ort-conv-transpose")
+"""Of `verify/children/onnx_session.py`."""
+KERNELS = (*TORCH_KERNELS, *ONNX_KERNELS)
+TORCH = canonicalize_name("torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackEnd:
+    """What computes."""
+
+    device: str
+    """As torch calls the kind: `cpu`, `cuda` (also for ROCm and ZLUDA), `privateuseone` (DirectML)."""
+    built_for: str
+    """What torch has to be built for, a key of `BUILDS`; "" where any torch will do."""
+    first_seconds: int
+    """How long the first kernel may take: contexts are made then, and some back ends compile for minutes."""
+    seconds: int
+    """How long each other kernel may take."""
+
+
+BUILDS: Mapping[str, str] = {"cuda": "CUDA", "hip": "ROCm", "directml": "DirectML (torch-directml)"}
+"""What `verify/children/compute.py` says that a torch is built for → its name."""
+
+BACK_ENDS: Mapping[str, BackEnd] = {
+    "cpu": BackEnd(device="cpu", built_for="", first_seconds=120, seconds=60),
+    # PTX for a newer card is compiled at first use.
+    "cuda": BackEnd(device="cuda", built_for="cuda", first_seconds=300, seconds=120),
+    # MIOpen searches at the first convolution: https://github.com/ROCm/TheRock/issues/2591
+    "rocm": BackEnd(device="cuda", built_for="hip", first_seconds=300, seconds=180),
+    # Each kernel is compiled at its first use, some for minutes: https://github.com/patientx/ComfyUI-Zluda#readme
+    "zluda": BackEnd(device="cuda", built_for="cuda", first_seconds=900, seconds=300),
+    "directml": BackEnd(device="privateuseone", built_for="directml", first_seconds=120, seconds=60),
+}
+
+_PROVIDERS: Mapping[NormalizedName, str] = {
+    canonicalize_name("onnxruntime"): "CPUExecutionProvider",
+    canonicalize_name("onnxruntime-gpu"): "CUDAExecutionProvider",
+    canonicalize_name("onnxruntime-directml"): "DmlExecutionProvider",
+    canonicalize_name("onnxruntime-windowsml"): "DmlExecutionProvider",
+    canonicalize_name("onnxruntime-rocm"): "ROCMExecutionProvider",
+    canonicalize_name("onnxruntime-migraphx"): "MIGraphXExecutionProvider",
+    canonicalize_name("onnxruntime-openvino"): "OpenVINOExecutionProvider",
+}
+"""What a distribution of ONNX Runtime is installed for. Source: https://onnxruntime.ai/docs/install/"""
+
+
+def providers(names: Collection[NormalizedName], back_end: str) -> tuple[str, ...]:
+    """Name the execution providers that must compute, for what a lock installs; none where it has no ONNX Runtime.
+
+    On a machine without an accelerator that is the CPU's, whichever distribution there is.
+    """
+    found = {provider for name, provider in _PROVIDERS.items() if name in names}
+    if found and back_end == "cpu":
+        return ("CPUExecutionProvider",)
+    return tuple(sorted(found))

@@ -1,0 +1,418 @@
+"""The errors that patchlock can meet: each has a stable code, a place and a way out; nothing is caught here."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from patchlock.model.needs import Finding
+    from patchlock.model.sdist import Sdist
+
+EXIT_FAILURE = 1
+"""Exit code: the world, the catalogue or the user's input does not allow it; also a `--check` that found drift."""
+EXIT_USAGE_OR_BUG = 2
+"""Exit code: the command line is wrong, or patchlock itself is."""
+EXIT_INTERRUPTED = 130
+"""Exit code: the user pressed Ctrl-C."""
+
+
+class PatchlockError(Exception):
+    """An expected failure, told in three parts.
+
+    Attributes:
+        what: what failed, a clause without a full stop.
+        where: the place (file and line and key; patch, path and commit; command and exit code), or "" where the clause
+            already names it.
+        remedy: what to do now, as a command or an instruction, or "".
+        evidence: lines that show it, such as the last ones of a program; printed below the sentence.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = EXIT_FAILURE
+
+    def __init__(self, what: str, *, where: str = "", remedy: str = "", evidence: Iterable[str] = ()) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        self.evidence = tuple(evidence)
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        lines = "".join(f"\n  {line}" for line in self.evidence)
+        return f"{self.what}{place}{remedy}{lines}"
+
+
+class UsageError(PatchlockError):
+    """The command line asks for something that does not exist."""
+
+    code = "usage"
+    exit_code = EXIT_USAGE_OR_BUG
+
+
+class UnknownAppError(PatchlockError):
+    """No app of that name is in the catalogue."""
+
+    code = "unknown-app"
+
+
+class UnknownProfileError(PatchlockError):
+    """No profile of that name is in the catalogue."""
+
+    code = "unknown-profile"
+
+
+class NoProfileFitsError(PatchlockError):
+    """No profile of the catalogue fits this machine, or two fit equally well."""
+
+    code = "no-profile-fits"
+
+
+class UncertainChoiceError(PatchlockError):
+    """A profile fits, but a better one may have been missed by a hair; a person must decide."""
+
+    code = "uncertain-choice"
+
+
+class RefusedError(PatchlockError):
+    """The catalogue says, with its reason, that this app cannot run on this profile or platform."""
+
+    code = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One mistake in a file that somebody wrote.
+
+    Attributes:
+        file: the file as the user knows it.
+        line: 1-based line, or 0 where no line can be named.
+        key: the dotted key (`patch[2].op`), or "".
+        what: what is wrong, a clause without a full stop.
+        remedy: what to write instead, or "".
+    """
+
+    file: str
+    line: int
+    key: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        line = f":{self.line}" if self.line else ""
+        key = f" {self.key}:" if self.key else ""
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.file}{line}:{key} {self.what}{remedy}"
+
+
+class CatalogueError(PatchlockError):
+    """Files of the catalogue are wrong; carries every mistake that was found, in file order."""
+
+    code = "catalogue"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        super().__init__(
+            f"the catalogue has {count} mistake{'s' if count != 1 else ''}", evidence=map(str, self.problems)
+        )
+
+
+class RequirementsError(PatchlockError):
+    """A requirement file of upstream cannot be read."""
+
+    code = "requirements"
+
+
+class UpstreamError(PatchlockError):
+    """Upstream cannot be reached, or does not hold the commit."""
+
+    code = "upstream"
+
+
+class PatchError(PatchlockError):
+    """A patch cannot do what it says: ambiguous, impossible, or its `ensure` does not hold."""
+
+    code = "patch"
+
+
+class SourceConflictError(PatchlockError):
+    """The user's edits and ours touch the same lines; nothing was written."""
+
+    code = "source-conflict"
+
+
+class UnsafePathError(PatchlockError):
+    """A path of a repository or of a patch leaves the tree that it belongs to; nothing was written there."""
+
+    code = "unsafe-path"
+
+
+class NotPatchedError(PatchlockError):
+    """No patches are applied to this folder."""
+
+    code = "not-patched"
+
+
+class HookTakenError(PatchlockError):
+    """A git hook of somebody else's stands where ours would; it was not touched."""
+
+    code = "hook-taken"
+
+
+class LockMissingError(PatchlockError):
+    """There is no lockfile for this app, profile and platform."""
+
+    code = "lock-missing"
+
+
+class LockStaleError(PatchlockError):
+    """What a lock was made from has changed since."""
+
+    code = "lock-stale"
+
+
+class LockFormatError(PatchlockError):
+    """A lockfile is not one that patchlock wrote, or its lines were changed after it was made."""
+
+    code = "lock-format"
+
+
+class UnsatisfiableError(PatchlockError):
+    """The resolver found no set of packages."""
+
+    code = "unsatisfiable"
+
+
+class PolicyError(PatchlockError):
+    """The resolver's answer breaks a rule of ours; no lock was written."""
+
+    code = "policy"
+
+
+class HashMismatchError(PatchlockError):
+    """Bytes differ from the sha256 that was promised; nothing was installed."""
+
+    code = "hash-mismatch"
+
+
+class NetworkError(PatchlockError):
+    """An index or a host does not answer."""
+
+    code = "network"
+
+
+class DiskFullError(PatchlockError):
+    """There is not enough room."""
+
+    code = "disk-full"
+
+
+class FileAccessError(PatchlockError):
+    """A file or folder of this machine cannot be read or written."""
+
+    code = "file-access"
+
+
+class ProgramMissingError(PatchlockError):
+    """A program that is needed is not installed."""
+
+    code = "program-missing"
+
+
+class CommandFailedError(PatchlockError):
+    """A program ended with a failure that has no better name."""
+
+    code = "command-failed"
+
+
+class BusyError(PatchlockError):
+    """Another patchlock works on the same installation or folder."""
+
+    code = "busy"
+
+
+class NotInstalledError(PatchlockError):
+    """The app is not installed, or has no earlier generation."""
+
+    code = "not-installed"
+
+
+class VerifyError(PatchlockError):
+    """A check of the environment did not pass."""
+
+    code = "verify"
+
+
+class WheelError(PatchlockError):
+    """A file is not a wheel, or one that no installer should be given."""
+
+    code = "wheel"
+
+
+class DownloadError(PatchlockError):
+    """A server answers, but does not give the file."""
+
+    code = "download"
+
+
+class UnknownDistributionError(PatchlockError):
+    """The catalogue has no patch for that distribution, or none for that version."""
+
+    code = "unknown-distribution"
+
+
+class IndexAnswerError(PatchlockError):
+    """An index answers with something that no index should say."""
+
+    code = "index-answer"
+
+
+class RecordChangedError(PatchlockError):
+    """A file of a recorded index has other bytes now under the same name."""
+
+    code = "record-changed"
+
+
+class MetadataMissingError(PatchlockError):
+    """What an sdist requires would only be told by running its code, and is not written down."""
+
+    code = "metadata-missing"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str = "",
+        remedy: str = "",
+        evidence: Iterable[str] = (),
+        sdists: tuple[Sdist, ...] = (),
+    ) -> None:
+        super().__init__(what, where=where, remedy=remedy, evidence=evidence)
+        self.sdists = sdists
+
+
+class SdistError(PatchlockError):
+    """A file is not an sdist, or its build backend does not answer."""
+
+    code = "sdist"
+
+
+class ArchiveError(PatchlockError):
+    """An archive cannot be read, or holds what must not be unpacked; nothing of it was written."""
+
+    code = "archive"
+
+
+class OverlayError(PatchlockError):
+    """Libraries that are loaded before an app's own cannot be put there, or cannot work on this machine."""
+
+    code = "overlay"
+
+
+class NotReadyError(PatchlockError):
+    """The machine lacks what an install needs; carries everything that it lacks."""
+
+    code = "not-ready"
+
+    def __init__(self, what: str, *, remedy: str, evidence: Iterable[str], findings: tuple[Finding, ...]) -> None:
+        super().__init__(what, remedy=remedy, evidence=evidence)
+        self.findings = findings
+
+
+class SourceDamagedError(PatchlockError):
+    """The clone of an installation is damaged; nothing was changed in it."""
+
+    code = "source-damaged"
+
+
+class BuildError(PatchlockError):
+    """A source build failed, or made something else than was asked for."""
+
+    code = "build"
+
+
+class DriftError(PatchlockError):
+    """What was only looked at would change; nothing was written."""
+
+    code = "drift"
+
+
+class LocksError(PatchlockError):
+    """Locks that were asked about are not as they should be, each for its own reason."""
+
+    code = "locks"
+
+
+class CheckError(PatchlockError):
+    """What the catalogue promises does not hold."""
+
+    code = "check"
+
+
+class TroubleError(PatchlockError):
+    """The machine, or what is installed for an app, has a known trouble for certain."""
+
+    code = "trouble"
+
+
+class EditsMeetError(PatchlockError):
+    """The user's edits and the patches touch the same lines; both stand in the files, between markers."""
+
+    code = "edits-meet"
+
+
+class GitFirstError(PatchlockError):
+    """Git has to do something first that patchlock does not do; nothing was changed."""
+
+    code = "git-first"
+
+
+class BugError(PatchlockError):
+    """Patchlock itself is wrong; carries where the details were written."""
+
+    code = "bug"
+    exit_code = EXIT_USAGE_OR_BUG
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Name the known word nearest to a mistyped one, as a remedy.
+
+    Returns:
+        `did you mean "x"?`, or a list of all known words where none is near, or "" where none is known.
+    """
+    words = sorted(known)
+    return similar(name, words, cutoff=0.5) or (f"known: {', '.join(words)}" if words else "")
+
+
+def similar(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+    """Name the known word that a mistyped one resembles, as a remedy, out of so many that a list of them is no help.
+
+    Returns:
+        `did you mean "x"?`, or "" where none is near.
+    """
+    import difflib
+
+    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
+    return f'did you mean "{close[0]}"?' if close else ""
+
+
+def from_os(error: OSError) -> PatchlockError:
+    """Turn a refusal of the operating system into a sentence."""
+    place = str(error.filename or "")
+    if error.errno in {errno.ENOSPC, errno.EDQUOT} or getattr(error, "winerror", None) == 112:
+        return DiskFullError(
+            "the disk is full while patchlock was writing",
+            where=place,
+            remedy="free some room and run the same command again",
+        )
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return FileAccessError(
+        f"a file cannot be read or written: {reason}",
+        where=place,
+        remedy="correct its permissions or choose other folders with PATCHLOCK_HOME and PATCHLOCK_CACHE_DIR",
+    )

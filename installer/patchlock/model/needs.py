@@ -1,0 +1,108 @@
+"""What an app or a profile needs of a machine beyond Python packages, and how that is found; pure values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.specifiers import SpecifierSet
+
+from patchlock.model.package_managers import Way
+
+Kind = Literal["program", "library", "file", "driver", "variable", "rule"]
+
+KINDS: Mapping[str, str] = {
+    "program": "a name on PATH, or the path of a program",
+    "library": "the name of a shared library as the loader knows it, or its path",
+    "file": "a path of a file, a device or a folder, or a glob of them",
+    "driver": "a driver that we know how to ask: see DRIVERS",
+    "variable": "the name of an environment variable that must be set",
+    "rule": "a rule of ours about folders and Python: see RULES",
+}
+"""Kind of what a machine may have → what `find` names."""
+DRIVERS = ("nvidia", "amdgpu")
+"""`nvidia` has the version of its kernel module; `amdgpu` that of the kernel, unless a newer module was put in."""
+RULES = ("ascii-paths", "no-store-python", "unscanned-folder")
+"""ASCII alone in the folders of an install; no Python of the Microsoft Store; no virus scanner that removes a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """Something that a machine may have or lack."""
+
+    name: str
+    kind: Kind
+    title: str
+    """As a person calls it, in a sentence."""
+    source: str
+    """Its home page, named where no command that installs it is known."""
+    find: Mapping[str, tuple[str, ...]]
+    """Operating system, or `any` → names, of which one is enough; see `KINDS`."""
+    writable: bool
+    """Whether a file must be writable too, as devices must."""
+    arguments: tuple[str, ...]
+    """With which a program says its version; empty where nobody asks."""
+    pattern: str
+    """Of that answer; its first group is the version."""
+    packages: Mapping[str, tuple[str, ...]]
+    """Package manager, or id of a distribution → packages; none: it has none. See `package_managers`."""
+    commands: Mapping[str, str]
+    """Operating system, or id of a distribution → the whole command, where no package does it."""
+
+    def sought(self, os: str) -> tuple[str, ...]:
+        """Name what is looked for on an operating system; empty where it does not exist there."""
+        return self.find.get(os, self.find.get("any", ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """One thing that an app or a profile needs of a machine."""
+
+    name: str
+    """Of a `Resource`."""
+    why: str
+    """What it is needed for, a clause."""
+    source: str
+    versions: SpecifierSet
+    required: bool
+    """False: it is only asked for when a part of the app is used, so an install tells and goes on."""
+    platforms: tuple[str, ...]
+    """Empty: all."""
+    profiles: tuple[str, ...]
+    """Empty: all."""
+
+
+def needs_for(needs: Iterable[Need], profile: str, platform: str) -> tuple[Need, ...]:
+    """Keep what is meant for a pair, required ones first; of one resource one, with all that bounds its version."""
+    found: dict[str, Need] = {}
+    fitting = [
+        need
+        for need in needs
+        if (not need.platforms or platform in need.platforms) and (not need.profiles or profile in need.profiles)
+    ]
+    for need in sorted(fitting, key=lambda need: not need.required):
+        first = found.get(need.name, need)
+        found[need.name] = dataclasses.replace(first, versions=first.versions & need.versions)
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    name: str
+    """Of what it is about: `git`, `python`, `paths`, or a resource."""
+    what: str
+    """A clause."""
+    remedy: str
+    """What to do now."""
+    stops: bool
+    """False: the install goes on and tells."""
+    way: Way | None = None
+    """How what is missing is installed, where that is known."""
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what

@@ -1,0 +1,159 @@
+"""A patch, what it does to a file, and what became of it; values."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal, Protocol
+
+from patchlock.model.checks import SmokeImport
+from patchlock.model.origins import Origin
+from patchlock.model.text_files import Edit, SourceText
+
+
+class OutcomeKind(enum.Enum):
+    """What became of one patch in one file. Silence is not an outcome."""
+
+    NEEDED = "needed"
+    ALREADY_OURS = "already ours"
+    FIXED_UPSTREAM = "fixed upstream"
+    PARTLY_FIXED = "partly fixed"
+    GONE = "gone"
+    MOVED = "moved"
+    NEW_SITES = "new sites"
+    AMBIGUOUS = "ambiguous"
+    REQUIRED_AT_IMPORT = "required at import"
+    UNPARSABLE = "unparsable upstream"
+    BROKEN = "broken upstream"
+    """No Python can run the file, so that it is left as it is; the patch goes on with the others."""
+    DRIFTED = "drifted by the user"
+
+
+BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE})
+"""Outcomes with which a patch is not applied, so that nothing may be installed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """One place in a file."""
+
+    line: int
+    """1-based."""
+    text: str
+    """The line or expression as it stands there, for a message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A place that an op found and will not touch."""
+
+    line: int
+    kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.BROKEN]
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Located:
+    """What an op found in one file."""
+
+    edits: tuple[Edit, ...] = ()
+    """Not overlapping, in any order."""
+    sites: tuple[Site, ...] = ()
+    """Places that need the patch; one or more edits each."""
+    settled: tuple[Site, ...] = ()
+    """Places that are already as the patch wants them."""
+    refusals: tuple[Refusal, ...] = ()
+
+
+class Op(Protocol):
+    """The work of one kind of patch. An op is a frozen dataclass; its fields are the keys of the patch's table."""
+
+    def locate(self, source: SourceText) -> Located:
+        """Find where a file needs the patch, and how to edit it. Pure; never raises for what upstream wrote."""
+        ...
+
+
+class Ensure(Protocol):
+    """What must hold in a patched file; shares no code with the ops."""
+
+    def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Say what does not hold, one clause each; an empty tuple is a pass."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expect:
+    """How many places the author of a patch saw; 0 means "any number"."""
+
+    sites: int = 0
+    exact: bool = False
+    """Another number than `sites` is ambiguous, not merely reported as new sites."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patch:
+    """One declared change with an id and a why; its `op` does the work."""
+
+    id: str
+    why: str
+    source: str
+    """URL or document that shows the trouble."""
+    paths: tuple[str, ...]
+    """Globs over POSIX paths from the app's folder (`**` crosses folders)."""
+    literal: tuple[str, ...]
+    """A file without any of these (ASCII, any encoding) is never parsed; empty: every file of `paths` is."""
+    profiles: tuple[str, ...]
+    """Only for these profiles; empty: for all."""
+    op_name: str
+    op: Op
+    ensures: tuple[Ensure, ...]
+    expect: Expect
+    after: tuple[str, ...]
+    """Ids of patches of the same app that go first."""
+    origin: Origin
+    executed: tuple[SmokeImport, ...] = ()
+    """What must hold when the patched code runs; see `patches.outcomes.executed`."""
+    optional: str = ""
+    """Only where a person chooses this name; "": always. Several patches may share one."""
+    gives: str = ""
+    """What is to be had by choosing it, and what it costs; a clause, "" where another patch of that name says it."""
+    helps: tuple[str, ...] = ()
+    """Compute kernels whose failure recommends it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one patch in one file, or in the whole app where no file is named."""
+
+    patch: str
+    op: str
+    kind: OutcomeKind
+    path: PurePosixPath | None
+    sites: tuple[Site, ...]
+    detail: str
+    """A clause for a person; "" where the kind says it all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """One file before and after all patches."""
+
+    path: PurePosixPath
+    before: bytes | None
+    """`None` where the patches make the file."""
+    after: bytes
+    is_executable: bool = False
+    """Of a file that the patches make; others stay as they are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patched:
+    """The result of all patches over all sources."""
+
+    changes: tuple[FileChange, ...]
+    """Sorted by path; only files whose bytes differ."""
+    outcomes: tuple[Outcome, ...]
+    """In the order of the patches, then by path; at least one for each patch."""
+    failures: tuple[str, ...] = ()
+    """`<patch>: <path>: <what does not hold>`, for each `ensure` that failed; such a patch was left out."""

@@ -1,0 +1,118 @@
+"""What a known trouble is: the signs that it shows on a machine, and what cures it; frozen values.
+
+Source: the shape of the catalogue in AMD's rocm-cli (https://github.com/ROCm/rocm-cli, f57c95f2),
+`crates/rocm-core/src/diagnose.rs`; its scores are three words here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from packaging.utils import NormalizedName
+
+from patchlock.model.devices import KnownDevice, UnknownDevice
+from patchlock.model.hosts import Recording
+from patchlock.model.policy import Family
+
+Confidence = Literal["possible", "likely", "certain"]
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+"""From weak to strong."""
+Shell = Literal["sh", "powershell"]
+SHELLS: tuple[Shell, ...] = get_args(Shell)
+NEEDS: Mapping[str, str] = {
+    "sudo": "rights of root",
+    "administrator": "a terminal that was opened as administrator",
+    "reboot": "the machine restarted afterwards",
+    "new login": "logging out and in again",
+    "new terminal": "a new terminal afterwards",
+    "new container": "the container made anew",
+    "a person": "somebody who clicks through a window",
+}
+"""What a remedy can ask for → what that means."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """All that signs are looked for in."""
+
+    recording: Recording
+    said: str
+    """The lines that programs printed, as one text."""
+    devices: tuple[KnownDevice | UnknownDevice, ...]
+    families: tuple[Family, ...] = ()
+    """Which versions of binary distributions fit together."""
+
+    def version(self, name: NormalizedName) -> str:
+        """Give the version of a distribution of the environment; "" where it is not there."""
+        return self.recording.packages.get(name, "")
+
+
+Test = Callable[[Observations], str | None]
+"""Says what was seen, in words; "" where it holds and is no evidence by itself; None where it does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """Tests that must hold together."""
+
+    tests: tuple[Test, ...] = ()
+
+    def seen(self, facts: Observations) -> tuple[str, ...] | None:
+        """Say what was seen of it, in words; None where it does not hold."""
+        found = []
+        for test in self.tests:
+            if (words := test(facts)) is None:
+                return None
+            found.append(words)
+        return tuple(words for words in found if words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """One thing that speaks for a trouble."""
+
+    confidence: Confidence
+    """How much, alone."""
+    is_said: bool
+    """Whether it is words that a program printed."""
+    condition: Condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remedy:
+    """What to do, and how to see that it helped."""
+
+    do: str
+    """A sentence."""
+    where: Condition
+    """On which machines."""
+    shell: Shell
+    commands: tuple[str, ...]
+    """To paste, in this order; `{app}` and `{python}` stand for the app and for its environment's Python."""
+    needs: tuple[str, ...]
+    """Of `NEEDS`."""
+    proof: str
+    """A command that only reads, and shows that the trouble is gone."""
+    proof_shell: Shell
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """One entry of the catalogue."""
+
+    name: str
+    title: str
+    """What is wrong, a clause."""
+    why: str
+    """What happens and why, in a few sentences."""
+    sources: tuple[str, ...]
+    """URLs."""
+    where: Condition
+    """Must hold, else no sign counts."""
+    unless: tuple[Condition, ...]
+    """Where one of them holds, it is not this."""
+    signs: tuple[Sign, ...]
+    """One is enough."""
+    remedies: tuple[Remedy, ...]

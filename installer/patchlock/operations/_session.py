@@ -1,0 +1,41 @@
+"""Work on an installation: alone, after what a killed predecessor left is cleared, and with words on how far it is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from patchlock.core import file_lock
+from patchlock.environments import generations
+from patchlock.model.installation import Installation
+from patchlock.model.progress import Progress
+from patchlock.worktree import clone, upstream_cache
+
+
+@contextlib.contextmanager
+def hold_installation(installation: Installation, progress: Progress, *, needs_source: bool = True) -> Iterator[int]:
+    """Hold the installation, and clean up what a killed predecessor left.
+
+    Args:
+        installation: which one.
+        progress: told when another patchlock has to end first.
+        needs_source: git will work in the source, so that it must be whole.
+    """
+
+    def waiting() -> None:
+        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
+
+    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+        clear(installation)
+        if installation.source.exists() and needs_source:
+            clone.require_whole(installation.source, installation.app)
+        generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
+        yield held
+        installation.journal.unlink(missing_ok=True)
+
+
+def clear(installation: Installation) -> None:
+    """Remove what a killed predecessor left in an installation whose lock is held; nothing of the user's."""
+    generations.clear(installation)
+    if installation.journal.exists() and (installation.source / ".git").is_dir():
+        upstream_cache.clear(installation.source / ".git", since=installation.journal.stat().st_mtime)

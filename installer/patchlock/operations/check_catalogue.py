@@ -1,0 +1,186 @@
+"""Say whether the catalogue holds for an app: its commit, its patches on that commit and on their cases, its locks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.catalogue import fact_sources, optional_patches
+from patchlock.catalogue.pairs import require_possible
+from patchlock.distributions.policy import Rules
+from patchlock.locks import relock
+from patchlock.locks.lock_request import Request, lock_inputs, read_upstream
+from patchlock.model import lockfile
+from patchlock.model.app import App, SharedSet
+from patchlock.model.errors import PatchlockError
+from patchlock.model.lockfile import Lock, LockedPackage
+from patchlock.model.patch import Outcome, OutcomeKind
+from patchlock.model.recipes import Recipe
+from patchlock.operations import patch_test
+from patchlock.operations.patch_test import PatchTestRequest
+from patchlock.patches import engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogueFinding:
+    """One thing that was looked at."""
+
+    what: str
+    """For a person: `cases`, `cpu at 3f2a91c`, `lockfiles/demo/cpu.linux-x86_64.txt`."""
+    says: str
+    problems: tuple[str, ...] = ()
+    """Clauses; empty where it holds."""
+
+
+def sources(root: Path) -> CatalogueFinding:
+    """Look whether a reader can open the sources of all facts.
+
+    Args:
+        root: the catalogue.
+    """
+    patches = (path for path in (root / "patches").glob("**/*.toml") if not _EXAMPLES & set(path.parts))
+    files = sorted([*(root / "profiles").glob("**/*.toml"), *patches])
+    problems = [
+        str(one)
+        for path in files
+        for one in fact_sources.unsourced(
+            path.relative_to(root).as_posix(), path.read_text("utf-8"), lambda place: (root / place).is_file()
+        )
+    ]
+    return CatalogueFinding(what="sources", says=f"of the facts in {len(files)} files", problems=tuple(problems))
+
+
+_EXAMPLES = {"cases", "upstream"}
+"""Folders of an app whose files are others', or as others write them."""
+
+
+def cases(app: App, wanted: PatchTestRequest) -> CatalogueFinding:
+    """Try the patches on the pairs beside them."""
+    try:
+        tried = patch_test.run_patch_tests(app, wanted)
+    except PatchlockError as error:
+        return CatalogueFinding(what="cases", says="", problems=(str(error),))
+    problems = [f"{case.patch}/{case.name}: {problem}" for case in tried.cases for problem in case.problems]
+    unexplained = [f"{patch}: its why or source is still to be written" for patch in tried.unexplained]
+    with_case = len(app.patches) - len(tried.without_case)
+    return CatalogueFinding(
+        what="cases",
+        says=f"{len(tried.cases)} cases, for {with_case} of {len(app.patches)} patches",
+        problems=(*problems, *tried.together, *unexplained),
+    )
+
+
+def patches(request: Request) -> CatalogueFinding:
+    """Apply the patches of a profile to upstream's commit, without and with all that can be chosen."""
+    app = request.app
+    what = f"{request.profile.name} at {app.upstream.commit[:12]}"
+    options = tuple(option.name for option in optional_patches.of_profile(app, request.profile.name))
+    try:
+        for chosen in ((), options) if options else ((),):
+            upstream = read_upstream(dataclasses.replace(request, chosen=chosen))
+            engine.require_complete(upstream.patched, f"{app.name} at {upstream.snapshot.commit[:12]}")
+    except PatchlockError as error:
+        return CatalogueFinding(what=what, says="", problems=(str(error),))
+    outcomes = upstream.patched.outcomes
+    idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
+    own = {patch.id for patch in app.patches if patch.origin.file == app.origin.file}
+    sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
+    says = f"{len({outcome.patch for outcome in outcomes})} patches, {len(upstream.patched.changes)} files"
+    return CatalogueFinding(
+        what=what,
+        says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
+        problems=(
+            *(f"{patch} finds nothing to patch" for patch in sorted(idle & own)),
+            *(f"{one.name} finds nothing to patch, which {app.origin} expects" for one in sets if one.is_expected),
+        ),
+    )
+
+
+def _asked(one: SharedSet, outcomes: Iterable[Outcome]) -> set[str]:
+    """Name the patches of a shared set that were meant for the profile."""
+    return {patch.id for patch in one.patches} & {outcome.patch for outcome in outcomes}
+
+
+def lock(request: Request, policy: Rules) -> CatalogueFinding:
+    """Judge the lock of a pair, without any network."""
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    standing = relock.lock_status(request, policy, request.cache)
+    holds = standing.state in {"fresh", "refused"}
+    return CatalogueFinding(
+        what=path.relative_to(request.catalogue.root).as_posix(),
+        says=standing.state + (f": {'; '.join(standing.reasons)}" if standing.state == "refused" else ""),
+        problems=() if holds else standing.reasons,
+    )
+
+
+def rules(requests: Sequence[Request]) -> CatalogueFinding:
+    """Name the tables of an app that let something be built, or say what it requires, and that no lock has a use for.
+
+    A table for one platform or profile is looked for in these locks alone; in none while one is missing or stale.
+
+    Args:
+        requests: all pairs of the app.
+    """
+    app = requests[0].app
+    builds = [one for one in app.rules.builds if one.origin.file == app.origin.file]
+    stated = [one for one in app.rules.metadata if one.origin.file == app.origin.file]
+    locks = {(r.profile.name, r.platform.name): _of_today(r) for r in requests if is_possible(r)}
+    problems: list[str] = []
+    for build in builds:
+        packages = _packages(locks, build.profiles, build.platforms)
+        built = {one.name for one in packages or () if one.why.endswith("sdist")}
+        idle = sorted(set(build.names) - built) if packages is not None else []
+        problems += [f"[[build]] of {name} ({build.origin}): no lock has it as an sdist; remove it" for name in idle]
+    for one in stated:
+        packages = _packages(locks, one.profiles, ())
+        if packages is not None and (one.name, one.version) not in {(p.name, p.version) for p in packages}:
+            problems.append(f"[[metadata]] of {one.name} {one.version} ({one.origin}): no lock has that; remove it")
+    for recipe in app.recipes:
+        packages = _packages(locks, recipe.profiles, recipe.platforms)
+        if packages is not None and not any(_is_built(one, recipe) for one in packages):
+            problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has it as an sdist; remove it")
+    return CatalogueFinding(
+        what="rules", says=f"{len(builds)} [[build]], {len(stated)} [[metadata]]", problems=tuple(problems)
+    )
+
+
+def _is_built(package: LockedPackage, recipe: Recipe) -> bool:
+    is_named = package.name == recipe.name and recipe.versions.contains(package.version, prereleases=True)
+    return is_named and package.why.endswith("sdist")
+
+
+def _of_today(request: Request) -> Lock | None:
+    """Read a lock; None where there is none that was made from the files as they are."""
+    lock = relock.current(request)
+    if lock is None:
+        return None
+    inputs = lock_inputs(request, None)
+    python = str(request.profile.python)
+    return (
+        None
+        if lockfile.staleness_reasons(lock, commit=request.app.upstream.commit, python=python, inputs=inputs)
+        else lock
+    )
+
+
+def _packages(
+    locks: Mapping[tuple[str, str], Lock | None], profiles: tuple[str, ...], platforms: tuple[str, ...]
+) -> list[LockedPackage] | None:
+    """List the packages of all locks of some profiles and platforms, empty: of all; None where one is missing."""
+    chosen = [
+        lock
+        for (profile, platform), lock in locks.items()
+        if (not profiles or profile in profiles) and (not platforms or platform in platforms)
+    ]
+    return None if None in chosen else [package for lock in chosen if lock for package in lock.packages]
+
+
+def is_possible(request: Request) -> bool:
+    """Say whether the catalogue has the pair at all."""
+    try:
+        require_possible(request.app, request.profile, request.platform)
+    except PatchlockError:
+        return False
+    return True

@@ -1,0 +1,380 @@
+"""The transaction: source, environment, checks, receipt, switch. Killed anywhere, the old generation still stands."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.catalogue.pairs import require_possible
+from patchlock.core import disk_space
+from patchlock.core.disk_space import SpaceRequirement
+from patchlock.environments import fill, generations, overlays, preloads, venv
+from patchlock.environments.builds import in_tree, in_tree_files
+from patchlock.environments.generations import CheckRecord, Receipt
+from patchlock.hardware import stored_choice
+from patchlock.locks import patched_cache
+from patchlock.locks.lock_request import Request, Upstream, fetch, read_sealed_lock, require_fresh
+from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
+from patchlock.model.digests import generation_id, sha256
+from patchlock.model.errors import PatchlockError, SourceConflictError, UsageError
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.installation import Installation
+from patchlock.model.lockfile import Lock
+from patchlock.model.patch import Outcome
+from patchlock.model.progress import Progress
+from patchlock.operations import _install_concurrency, _session, readiness
+from patchlock.operations.install_plan import inputs_digest
+from patchlock.patches import outcomes as patches_outcomes
+from patchlock.verify import checks, proof
+from patchlock.worktree import clone, move, trees, upstream_cache
+
+_LEAST_ROOM = 200_000_000
+"""Bytes that must be free before anything is touched, besides what `core.disk_space` always spares: a clone, and an
+environment of small packages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallResult:
+    """What an install did."""
+
+    receipt: Receipt
+    outcomes: tuple[Outcome, ...]
+    merged: tuple[str, ...]
+    """Files where the user's edits were kept by merging."""
+    seconds: float
+    notes: tuple[str, ...]
+    """What the machine lacks that did not stop the install."""
+    computed: int
+    """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
+
+
+def install(
+    request: Request, progress: Progress, *, leave_conflicts: bool = False, ignore_needs: bool = False
+) -> InstallResult:
+    """Install an app, or finish or update an install; see `install_plan.up_to_date` for when there is nothing to do.
+
+    Args:
+        request: what to install.
+        progress: told what goes on.
+        leave_conflicts: where the user's edits and ours meet, leave both between markers instead of writing nothing.
+        ignore_needs: only tell what the app and the profile need and this machine lacks.
+
+    Raises:
+        LockFormatError: the lock was changed after it was made; nothing was touched.
+        NotReadyError: the machine lacks something; nothing was touched.
+        SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
+        PatchlockError: one of its other kinds; the generation in use is as it was.
+    """
+    started = time.monotonic()
+    require_possible(request.app, request.profile, request.platform)
+    with progress.stage("preflight"):
+        _preflight(request)
+        overlays.require_possible(request)
+        lock, data = read_sealed_lock(request)
+        ready = readiness.require(request, lock, ignore_needs=ignore_needs)
+        progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
+    with _session.hold_installation(request.installation, progress) as held:
+        if request.kept is not None:
+            stored_choice.write(request.installation.folder, request.kept)
+        with progress.stage("source"):
+            job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
+            counted = patches_outcomes.counted(job.upstream.patched.outcomes)
+            progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
+            for text in patches_outcomes.broken_file_notes(job.upstream.patched.outcomes):
+                progress.note(text)
+        receipt, merged, computed = _bring_up(job, progress)
+    return InstallResult(
+        receipt=receipt,
+        outcomes=job.upstream.patched.outcomes,
+        merged=tuple(str(path) for path in merged),
+        seconds=time.monotonic() - started,
+        notes=ready.notes,
+        computed=computed,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """An install that knows all it needs and has not touched the working tree yet."""
+
+    request: Request
+    upstream: Upstream
+    lock: Lock
+    lock_digest: Sha256
+    applied: CommitId
+    ref: str
+    """Of the patched commit, in our cache."""
+    inputs: Sha256
+    name: str
+    """Of the generation; its environment was made, and is empty, where it is not complete."""
+    cached: Path | None
+    """Uv's cache, where it was asked for."""
+    held: int
+    """Descriptor of the installation's lock."""
+    leave_conflicts: bool
+
+
+def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
+    snapshot, digest, inputs = fetch(request), sha256(data), inputs_digest(request, data)
+    name = _name(request, generation_id(digest, snapshot.commit, inputs))
+    folder = generations.generation(request.installation, name)
+    empty = folder if generations.read_receipt(folder) is None else None
+    with _install_concurrency.create_in_background(empty, python, held) as created:
+        upstream = patched_cache.read(request, snapshot)
+        require_fresh(request, lock, upstream)
+        ref, applied = _commit(request, upstream)
+        cached = created()
+    return _Job(
+        request=request,
+        upstream=upstream,
+        lock=lock,
+        lock_digest=digest,
+        applied=applied,
+        ref=ref,
+        inputs=inputs,
+        name=name,
+        cached=cached,
+        held=held,
+        leave_conflicts=leave_conflicts,
+    )
+
+
+def _commit(request: Request, upstream: Upstream) -> tuple[str, CommitId]:
+    """Commit the patched files in our cache; gives the ref, and the commit."""
+    ref = f"refs/patchlock/{request.profile.name}"
+    message = patches_outcomes.commit_message(request.app, request.profile, upstream.patched.outcomes)
+    snapshot = upstream.snapshot
+    files = {snapshot.directory / change.path: change.after for change in upstream.patched.changes}
+    scripts = [snapshot.directory / change.path for change in upstream.patched.changes if change.is_executable]
+    with upstream_cache.held(snapshot.repository):
+        applied = trees.commit_files(
+            snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
+        )
+    return ref, applied
+
+
+def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPath, ...], int]:
+    """Build the generation, move the working tree, prove that it works, and only then switch.
+
+    Returns:
+        The receipt, the files where edits were merged, and how many kernels work.
+    """
+    request, installation = job.request, job.request.installation
+    before = generations.current(installation)
+    folder = generations.generation(installation, job.name)
+    receipt = generations.read_receipt(folder)
+    filled = None
+    cloning = _install_concurrency.clone_in_background(
+        installation.source, request.app, job.upstream.snapshot, job.ref, job.held
+    )
+    with progress.stage("environment"), cloning as cloned:
+        progress.say(f"{len(job.lock.packages)} packages")
+        if receipt is None:
+            filled = fill.fill(request, job.lock, folder, progress, job.held, cached=job.cached)
+            overlays.install_overlays(request, folder, progress.say, progress.note)
+        progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
+    with progress.stage("patch"):
+        moved = _move_source(job, cloned)
+        kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
+        kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
+        progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
+    try:
+        proved = _proven(job, folder, filled, progress)
+        receipt = _receipt(job, proved.results, receipt)
+        generations.write_receipt(folder, receipt)
+    except BaseException:
+        if before is not None:  # the old environment gets the source that it was made for
+            with trees.hold(clone.tree_of(installation.source)):
+                move.move(clone.tree_of(installation.source), before.applied, is_way_back=True)
+            in_tree_files.apply_generation(installation, generations.generation(installation, before.id))
+        raise
+    clone.protect_generation(installation.source, job.name, job.applied)
+    generations.switch(installation, job.name)
+    return receipt, moved.merged, proved.computed
+
+
+def _proven(job: _Job, folder: Path, filled: fill.FilledEnvironment | None, progress: Progress) -> proof.ProofResult:
+    """Build in the tree and run all checks; what uv laid down is looked at before any of its code runs."""
+    with _install_concurrency.create_ledger_in_background(filled) as spoilt:
+
+        def ready() -> None:
+            if spoilt():
+                raise _SpoiltError
+
+        try:
+            return _checked(job, folder, progress, ready)
+        except (PatchlockError, _SpoiltError):
+            if not spoilt():
+                raise
+    if filled is not None:
+        with progress.stage("environment"):
+            filled.mend(spoilt())
+            overlays.install_overlays(job.request, folder, progress.say, progress.note)
+            progress.say(f"{len(job.lock.packages)} packages, {len(spoilt())} of them unpacked afresh")
+    return _checked(job, folder, progress, lambda: None)
+
+
+class _SpoiltError(Exception):
+    """Uv's cache gave other bytes than the wheels have."""
+
+
+def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], None]) -> proof.ProofResult:
+    _build_in_tree(job, folder, progress)
+    # Also where the generation was complete already: the source may have moved, or the user have changed it.
+    with progress.stage("verify"):
+        needed = patches_outcomes.smoke_checks(job.request.app.patches, job.upstream.patched.outcomes)
+        proved = prove(job.request, job.lock, folder, progress, needed, ready, is_short=True)
+        checks.require_passed(proved.results, job.request.app.name)
+        progress.say(f"{len(proved.results)} checks passed{proved.caveat}")
+    return proved
+
+
+def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
+    """Build what the app keeps in its own tree, and take out what an earlier generation had there."""
+    wanted = in_tree.in_tree_builds(job.request)
+    stage = progress.stage("build") if wanted else contextlib.nullcontext()
+    with stage:
+        tell = progress.say if wanted else lambda _text: None
+        kept = in_tree.build_extensions(job.request, job.lock, folder, job.applied, tell=tell, held=job.held)
+        if wanted:
+            progress.say(", ".join(f"{one.id} in {one.folder}" for one in wanted))
+    if kept:
+        progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
+
+
+def _move_source(job: _Job, cloned: Future[None] | None) -> move.Moved:
+    source = job.request.installation.source
+    if cloned is not None:
+        cloned.result()
+        clone.publish(source)
+        return move.Moved(written=tuple(change.path for change in job.upstream.patched.changes))
+    tree = clone.tree_of(source)
+    with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(clone.INCOMING)):
+        clone.prepare(source, job.upstream.snapshot, job.ref, job.held)
+        moved = move.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
+    if moved.conflicts:
+        app = job.request.app.name
+        raise SourceConflictError(
+            f"your edits and ours meet in {', '.join(map(str, moved.conflicts))}: both stand there between markers",
+            where=str(source),
+            remedy=f"choose in each, then run `patchlock update {app}` again; "
+            f"`patchlock update {app} --abort` brings back what was there",
+        )
+    return moved
+
+
+def _name(request: Request, digest: str) -> str:
+    """Name the generation: by its digest, or with a number where the same one is to be built afresh."""
+    if not request.reinstall:
+        current = generations.current(request.installation)
+        if current is not None and current.id.partition("-")[0] == digest:
+            return current.id
+        return digest
+    return next_name(request.installation, digest)
+
+
+def next_name(installation: Installation, digest: str) -> str:
+    """Name a generation by its digest, with a number where there are complete ones of the same."""
+    taken = {receipt.id for receipt in generations.receipts(installation)}
+    return next(name for n in range(1, len(taken) + 2) if (name := f"{digest}-{n}" if n > 1 else digest) not in taken)
+
+
+def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
+    request, name = job.request, job.name
+    made = generations.receipts(request.installation)
+    source = request.installation.source
+    patched = patches_outcomes.patched_digests(job.upstream.patched.changes, request.app.directory)
+    return Receipt(
+        id=name,
+        app=request.app.name,
+        profile=request.profile.name,
+        platform=request.platform.name,
+        python=venv.python_version(generations.generation(request.installation, name)),
+        upstream=job.upstream.snapshot.commit,
+        applied=job.applied,
+        inputs=job.inputs,
+        lock=job.lock_digest,
+        packages=len(job.lock.packages),
+        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        sequence=before.sequence if before else 1 + max((receipt.sequence for receipt in made), default=0),
+        environment=request.profile.environment,
+        patched=patched,
+        present={file: sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()}
+        | in_tree.present(generations.generation(request.installation, name), source),
+        checks=tuple(CheckRecord(id=r.id, level=r.level, detail=r.detail) for r in results),
+        overlays=preloads.archives(generations.generation(request.installation, name)),
+        shared=tuple(one.name for one in request.app.shared),
+        chosen=request.chosen,
+    )
+
+
+def _preflight(request: Request) -> None:
+    home = str(request.home)
+    if (os.name == "posix" and os.pathsep in home) or home.encode(errors="replace").decode() != home:
+        raise UsageError(
+            "an environment cannot work in a folder whose name has a colon, or bytes that are no UTF-8",
+            where=home,
+            remedy="choose another one with PATCHLOCK_HOME",
+        )
+    rest = SpaceRequirement(
+        what="sources and small files", folder=request.home, size=_LEAST_ROOM, variable="PATCHLOCK_HOME"
+    )
+    disk_space.require([rest])
+
+
+def check_context(request: Request, folder: Path) -> checks.CheckContext:
+    """Say where the app runs: its environment, its folder, its variables."""
+    app = request.app
+    return checks.CheckContext(
+        environment=folder,
+        folder=request.installation.source / app.directory,
+        variables=venv.launch_variables(
+            folder,
+            request.profile.environment,
+            stored_choice.variables(request.installation.folder)
+            | dict(app.launch.environment)
+            | generations.variables(request.home, request.profile.name, app.launch.beside, os=request.platform.os),
+        ),
+    )
+
+
+def prove(
+    request: Request,
+    lock: Lock,
+    folder: Path,
+    progress: Progress,
+    executed: Iterable[SmokeImportCheck],
+    ready: Callable[[], None] = lambda: None,
+    *,
+    is_short: bool = False,
+) -> proof.ProofResult:
+    """Prove what a generation does: it is what was installed, it loads, its device computes, the app's own checks pass.
+
+    Args:
+        request: the pair.
+        lock: of the generation.
+        folder: the generation.
+        progress: told what runs.
+        executed: ensures of patches that are executed.
+        ready: called before any code of its distributions is run, but for what Python itself starts with.
+        is_short: see `verify.proof.Wanted`.
+    """
+    where, tell, profile = check_context(request, folder), progress.say, request.profile
+    every = (*profile.checks, *executed, *request.app.checks)
+    sessions = [check for check in every if isinstance(check, OnnxSessionCheck)]
+    known = request.catalogue.expectations(profile.back_end)
+    tell("packages")
+    stands = checks.check_environment(lock, where)
+    ready()
+    loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
+    wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
+    proved = proof.prove(wanted, where, tell)
+    own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
+    return dataclasses.replace(proved, results=(*stands, *loads, *proved.results, *own))

@@ -1,0 +1,74 @@
+"""What an install will do, worked out before anything is touched; writes nothing but the cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from patchlock.catalogue.pairs import require_possible
+from patchlock.environments import freshness, generations
+from patchlock.environments.generations import Receipt
+from patchlock.locks.lock_request import Request, read_sealed_lock, read_upstream, require_fresh
+from patchlock.model.app import App
+from patchlock.model.fits import Platform
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.lockfile import Lock
+from patchlock.model.patch import Patched
+from patchlock.model.profile import Profile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that an install needs to know before it touches anything."""
+
+    app: App
+    profile: Profile
+    platform: Platform
+    commit: CommitId
+    patched: Patched
+    lock: Lock
+    inputs: Sha256
+    """Digest of all that the generation would be made from."""
+
+
+def plan(request: Request) -> Plan:
+    """Work out what an install would do; writes nothing but the cache.
+
+    Raises:
+        RefusedError: the catalogue says that the pair cannot be.
+        LockMissingError: there is no lock.
+        LockFormatError: the lock was changed after it was made.
+        LockStaleError: the lock was made from something else.
+        PatchError: a patch cannot do what it says.
+    """
+    require_possible(request.app, request.profile, request.platform)
+    lock, data = read_sealed_lock(request)
+    upstream = read_upstream(request)
+    require_fresh(request, lock, upstream)
+    return Plan(
+        app=request.app,
+        profile=request.profile,
+        platform=request.platform,
+        commit=upstream.snapshot.commit,
+        patched=upstream.patched,
+        lock=lock,
+        inputs=inputs_digest(request, data),
+    )
+
+
+def inputs_digest(request: Request, lock: bytes) -> Sha256:
+    """Digest all that a generation is made from; equal inputs need no second install."""
+    app = request.app
+    shared = [one.name for one in app.shared]
+    root, profile = request.catalogue.root, request.profile.name
+    return Sha256(freshness.digest(root, app.name, profile, lock, request.revision or "", shared, request.chosen))
+
+
+def up_to_date(request: Request) -> Receipt | None:
+    """Give the receipt of the generation in use, if that is exactly what is asked for: no git, no uv, no network."""
+    if request.reinstall or request.revision is not None:
+        return None
+    found = freshness.up_to_date_generation(
+        request.installation.folder, request.catalogue.root, request.app.name, request.profile.name
+    )
+    receipt = generations.read_receipt(generations.generation(request.installation, found)) if found else None
+    return receipt if receipt is not None and receipt.chosen == request.chosen else None

@@ -1,0 +1,264 @@
+"""Going back, cleaning up and removing: what works on generations that are already there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.core import atomic_files, disk_space, file_lock
+from patchlock.core.disk_space import FreedSpace
+from patchlock.distributions import wheelhouse
+from patchlock.environments import cache_pruning, generations, venv
+from patchlock.environments.builds import in_tree_files
+from patchlock.environments.generations import Receipt
+from patchlock.hardware import stored_choice
+from patchlock.locks.lock_request import Request
+from patchlock.model import launchers
+from patchlock.model.errors import BusyError, NotInstalledError, SourceConflictError
+from patchlock.model.installation import Installation
+from patchlock.model.progress import Progress
+from patchlock.operations import _session
+from patchlock.worktree import clone, move, trees
+
+
+def rollback(request: Request, progress: Progress) -> Receipt:
+    """Go back to the generation made before the one in use, environment and source together.
+
+    Raises:
+        NotInstalledError: there is no earlier one.
+        SourceConflictError: the user's edits stand in the way; nothing was changed.
+    """
+    installation = request.installation
+    _earlier(request)
+    require_resolved(request)
+    with _session.hold_installation(installation, progress):
+        earlier = _earlier(request)  # another patchlock may have switched meanwhile
+        tree = clone.tree_of(installation.source)
+        with trees.hold(tree):
+            move.move(tree, earlier.applied)
+        in_tree_files.apply_generation(installation, generations.generation(installation, earlier.id))
+        generations.switch(installation, earlier.id)
+    return earlier
+
+
+def _earlier(request: Request) -> Receipt:
+    installation = request.installation
+    now = generations.require_current(installation, request.app.name)
+    earlier = [r for r in generations.receipts(installation) if r.sequence < now.sequence]
+    if not earlier:
+        raise NotInstalledError(
+            f"{request.app.name} has no earlier generation",
+            where=str(installation.folder),
+            remedy="nothing was changed",
+        )
+    return earlier[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PruneResult:
+    """What was removed, or would be."""
+
+    generations: tuple[tuple[Receipt, FreedSpace], ...]
+    downloads: tuple[tuple[str, FreedSpace], ...]
+    """Name of each file that no generation of this home needs."""
+    others: tuple[tuple[str, FreedSpace], ...]
+    """Builds and archives of overlays that no generation of this home needs; what each is."""
+
+
+def prune(request: Request, progress: Progress, *, dry_run: bool) -> PruneResult:
+    """Remove every generation but the one in use, and of the cache what no generation of this home needs then."""
+    installation = request.installation
+    generations.require_current(installation, request.app.name)
+    if dry_run:
+        return _superfluous(request, progress)
+    with _session.hold_installation(installation, progress):
+        pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
+        used = {name for name in generations.names(installation) if _is_used(installation, name)}
+        now = generations.require_current(installation, request.app.name)
+        for name in generations.names(installation):
+            if name != now.id and name not in used:
+                folder = generations.generation(installation, name)
+                (folder / generations.RECEIPT).unlink(missing_ok=True)
+                atomic_files.remove_tree(folder)
+        clone.unprotect_others(installation.source, generations.names(installation))
+    needed = cache_pruning.needed(request.home)
+    wheelhouse.remove(wheelhouse.unneeded(request.cache, needed))
+    cache_pruning.remove(cache_pruning.unused_folders(request.cache, needed))
+    return pruned
+
+
+def _superfluous(request: Request, progress: Progress) -> PruneResult:
+    """Name what `prune` removes, and how much room that frees."""
+    installation = request.installation
+    now = generations.require_current(installation, request.app.name)
+    others = [receipt for receipt in generations.receipts(installation) if receipt.id != now.id]
+    for receipt in others:
+        if _is_used(installation, receipt.id):
+            progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
+    others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
+    folders = [generations.generation(installation, receipt.id) for receipt in others]
+    needed = cache_pruning.needed(request.home, without=folders)
+    downloads = wheelhouse.unneeded(request.cache, needed)
+    kept = cache_pruning.unused_folders(request.cache, needed)
+    rooms = iter(disk_space.measure([*folders, *(one.folder for one in downloads), *(one.folder for one in kept)]))
+    return PruneResult(
+        generations=tuple((receipt, next(rooms)) for receipt in others),
+        downloads=tuple((one.filename, next(rooms)) for one in downloads),
+        others=tuple((one.what, next(rooms)) for one in kept),
+    )
+
+
+def _is_used(installation: Installation, name: str) -> bool:
+    return venv.is_in_use(generations.generation(installation, name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UninstallResult:
+    """What an uninstall leaves."""
+
+    files: tuple[tuple[str, int], ...]
+    """Of the user, by path from the clone's root, and their bytes; a folder that git ignores is one."""
+    commits: tuple[str, ...]
+    """Of the user, a line each."""
+    downloads: int
+    """Bytes of the cache that no generation of this home needs."""
+
+
+def uninstall(request: Request, progress: Progress, *, purge: bool) -> UninstallResult:
+    """Remove an installation; the user's files in the working tree stay unless told otherwise.
+
+    Args:
+        request: which one.
+        progress: told what goes on.
+        purge: remove the user's files too, and of the cache what no generation of this home needs then.
+
+    Raises:
+        NotInstalledError: there is nothing to remove.
+    """
+    installation = request.installation
+    source = installation.source
+    if not installation.folder.exists():
+        generations.require_current(installation, request.app.name)
+    with _session.hold_installation(installation, progress, needs_source=not purge):
+        _require_idle(installation)
+        if source.exists():
+            in_tree_files.apply_generation(installation, None)
+        files, commits = _users(source) if source.exists() and not purge else ((), ())
+        mine = bool(files or commits)
+        installation.pointer.unlink(missing_ok=True)
+        for name in launchers.names(request.app.name, request.profile.name):
+            (installation.folder / name).unlink(missing_ok=True)
+        installation.report.unlink(missing_ok=True)
+        (installation.folder / stored_choice.FILE).unlink(missing_ok=True)
+        atomic_files.remove_tree(installation.environments)
+        if not mine:
+            if source.exists():  # at once, so that no half of it is ever taken for the user's
+                source.replace(generations.partial(installation))
+            atomic_files.remove_tree(generations.partial(installation))
+            installation.journal.unlink(missing_ok=True)
+            if os.name == "posix":  # Windows does not remove a file that is open
+                atomic_files.remove_tree(installation.folder)
+    if not mine and os.name != "posix":
+        atomic_files.remove_tree(installation.folder)
+    needed = cache_pruning.needed(request.home)
+    downloads = wheelhouse.unneeded(request.cache, needed)
+    others = cache_pruning.unused_folders(request.cache, needed)
+    if purge:
+        wheelhouse.remove(downloads)
+        cache_pruning.remove(others)
+        return UninstallResult(files=files, commits=commits, downloads=0)
+    size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
+    return UninstallResult(files=files, commits=commits, downloads=size)
+
+
+def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    files = tuple((str(path), _bytes(source / path)) for path in clone.users_files(source))
+    return files, clone.users_commits(source)
+
+
+def _bytes(path: Path) -> int:
+    found = (path, *path.rglob("*")) if path.is_dir() and not path.is_symlink() else (path,)
+    return sum(one.lstat().st_size for one in found if one.is_symlink() or one.is_file())
+
+
+def _require_idle(installation: Installation) -> None:
+    if any(venv.is_in_use(folder) for folder in installation.environments.glob("*")):
+        installation.journal.unlink()
+        raise BusyError(
+            f"{installation.app} is running", where=str(installation.folder), remedy="end it and run this again"
+        )
+
+
+def recover(request: Request, progress: Progress) -> None:
+    """Finish or undo what a killed install began, so that environment and source belong together again.
+
+    Costs a look at two files where nothing was begun.
+
+    Raises:
+        NotInstalledError: the source is gone.
+        BusyError: an install is running just now.
+        SourceConflictError: an update waits for its conflicts to be resolved.
+    """
+    installation = request.installation
+    if not installation.source.exists() and installation.pointer.exists():
+        raise NotInstalledError(
+            f"the source of {request.app.name} is gone",
+            where=str(installation.source),
+            remedy=f"run `patchlock install {request.app.name}`",
+        )
+    if not all(path.exists() for path in (installation.journal, installation.source, installation.pointer)):
+        return
+    require_resolved(request)
+    with file_lock.hold(installation.lock, wait=0):
+        _session.clear(installation)
+        now = generations.current(installation)
+        if now is None:
+            return
+        pending = clone.pending_target(installation.source)
+        wanted = pending or move.applied(clone.tree_of(installation.source))
+        chosen = now
+        if pending is not None or wanted != now.applied:
+            progress.note("an install was cut off; finishing or undoing it")
+            complete = [r for r in generations.receipts(installation) if r.applied == wanted]
+            chosen = complete[0] if complete else now
+            with trees.hold(clone.tree_of(installation.source)):
+                move.move(clone.tree_of(installation.source), chosen.applied, is_way_back=True)
+            generations.switch(installation, chosen.id)
+        in_tree_files.apply_generation(installation, generations.generation(installation, chosen.id))
+        installation.journal.unlink(missing_ok=True)
+
+
+def require_resolved(request: Request) -> None:
+    """Stop where an update left conflicts that nobody has finished yet.
+
+    Raises:
+        SourceConflictError: says how to finish or to go back.
+        SourceDamagedError: git cannot work there.
+    """
+    clone.require_whole(request.installation.source, request.app.name)
+    left = move.conflicted(clone.tree_of(request.installation.source))
+    if left is not None:
+        app = request.app.name
+        where = ", ".join(map(str, left)) if left else "none any more"
+        raise SourceConflictError(
+            f"an update of {app} waits for its conflicts to be resolved (still open: {where})",
+            where=str(request.installation.source),
+            remedy=f"finish it with `patchlock update {app}`, or go back with `patchlock update {app} --abort`",
+        )
+
+
+def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
+    """Go back to the source as it was before an update that met conflicts.
+
+    Returns:
+        The files that were brought back; none where no update left conflicts.
+
+    Raises:
+        NotInstalledError: the app is not installed.
+    """
+    generations.require_current(request.installation, request.app.name)
+    with _session.hold_installation(request.installation, progress):
+        tree = clone.tree_of(request.installation.source)
+        with trees.hold(tree):
+            return tuple(map(str, move.abort(tree)))

@@ -1,0 +1,157 @@
+"""Try an app's patches: on their cases, on its upstream as far as that is at hand, and on upstream's history."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.catalogue import optional_patches, patch_cases
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.errors import UsageError, nearest
+from patchlock.model.patch import Patch
+from patchlock.patches import engine, trials
+from patchlock.patches.trials import Survival
+from patchlock.worktree import histories, upstream_cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchTestRequest:
+    """What a maintainer asked for."""
+
+    catalogue: Catalogue
+    cache: Path
+    profile: str | None = None
+    patch: str | None = None
+    source: str | None = None
+    """Where upstream is taken from, a path or a URL."""
+    revision: str | None = None
+    """Where the history ends; HEAD of the source where there is one."""
+    since: str | None = None
+    every: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedCase:
+    """One case and what is wrong with it."""
+
+    patch: str
+    name: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchTestResult:
+    """All that was found out about the patches of an app."""
+
+    app: str
+    cases: tuple[TriedCase, ...]
+    without_case: tuple[str, ...]
+    unexplained: tuple[str, ...]
+    """Patches whose `why` or `source` is still to be written."""
+    tree: str
+    """On what the patches were tried together, for a person."""
+    together: tuple[str, ...]
+    """What is wrong with them together."""
+    survival: tuple[Survival, ...] = ()
+    commits: int = 0
+    states: int = 0
+
+    @property
+    def good_cases(self) -> int:
+        """Count the cases that came out as written."""
+        return sum(not case.problems for case in self.cases)
+
+    @property
+    def is_good(self) -> bool:
+        """No case failed, and nothing was silent."""
+        return self.good_cases == len(self.cases) and not self.together and not any(s.silent for s in self.survival)
+
+
+def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
+    """Try the patches of an app.
+
+    Raises:
+        UsageError: it has no such patch.
+        CatalogueError: a case has a mistake.
+        UpstreamError: upstream cannot be had.
+    """
+    if wanted.profile is not None:
+        wanted.catalogue.profile(wanted.profile)  # so that a wrong name is told
+    patches = _chosen(app, wanted)
+    by_id = {patch.id: patch for patch in patches}
+    read = [case for case in patch_cases.read(wanted.catalogue.root, app) if case.patch in by_id]
+    shared = {patch.id for one in app.shared for patch in one.patches}  # their cases know nothing of this app's patches
+    together = [
+        f"{case.patch}/{case.name}: {problem}"
+        for case in read
+        if case.patch not in shared
+        for group in _groups(patches, wanted)
+        for problem in trials.problems_together(group, case.before)
+    ]
+    tried = PatchTestResult(
+        app=app.name,
+        cases=tuple(
+            TriedCase(patch=case.patch, name=case.name, problems=trials.problems_of_case(by_id[case.patch], case))
+            for case in read
+        ),
+        without_case=tuple(patch.id for patch in patches if patch.id not in {case.patch for case in read}),
+        unexplained=tuple(p.id for p in patches if p.why.startswith("TODO") or p.source.startswith("TODO")),
+        tree="upstream was not asked for",
+        together=tuple(dict.fromkeys(together)),
+    )
+    if wanted.source is None and wanted.since is None and not isinstance(app.upstream, EmbeddedUpstream):
+        return tried
+    return _on_upstream(app, wanted, patches, tried)
+
+
+def _on_upstream(
+    app: App, wanted: PatchTestRequest, patches: tuple[Patch, ...], tried: PatchTestResult
+) -> PatchTestResult:
+    snapshot = _snapshot(app, wanted)
+    contents = histories.contents(snapshot, patches)
+    problems = [
+        problem
+        for group in _groups(patches, wanted)
+        for problem in trials.problems_together(trials.memoize_ops(group), contents)
+    ]
+    tried = dataclasses.replace(
+        tried,
+        tree=f"together on commit {snapshot.commit[:12]}",
+        together=tuple(dict.fromkeys([*tried.together, *problems])),
+    )
+    if wanted.since is None:
+        return tried
+    commits = histories.commits(snapshot, wanted.since, every=wanted.every)
+    survival, states = histories.survival(snapshot, patches, commits, app.upstream.commit)
+    return dataclasses.replace(tried, survival=survival, commits=len(commits), states=states)
+
+
+def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
+    """Take upstream from a clone on this machine as it is, or bring it into the cache."""
+    is_open = wanted.since is not None or wanted.source is not None
+    revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
+    local = histories.in_place(wanted.source, revision or "HEAD", app.directory) if wanted.source else None
+    return local or upstream_cache.fetch(
+        app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
+    )
+
+
+def _chosen(app: App, wanted: PatchTestRequest) -> tuple[Patch, ...]:
+    options = optional_patches.names(app.patches)
+    patches = app.patches if wanted.profile is None else engine.for_profile(app.patches, wanted.profile, options)
+    if wanted.patch is None:
+        return patches
+    ids = [patch.id for patch in patches]
+    if wanted.patch not in ids:
+        raise UsageError(f'{app.name} has no patch "{wanted.patch}"', remedy=nearest(wanted.patch, ids))
+    return tuple(patch for patch in patches if patch.id == wanted.patch)
+
+
+def _groups(patches: tuple[Patch, ...], wanted: PatchTestRequest) -> list[tuple[Patch, ...]]:
+    """Give the patches as they are ever applied together: those of each profile, without the optional and with all."""
+    names = [wanted.profile] if wanted.profile is not None else list(wanted.catalogue.profile_names())
+    choices = ((), optional_patches.names(patches))
+    groups = [engine.for_profile(patches, name, chosen) for name in names for chosen in choices]
+    return [group for group in dict.fromkeys(groups) if group]

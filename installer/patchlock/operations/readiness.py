@@ -1,0 +1,158 @@
+"""Gather what an install depends on and judge it, before anything is touched; writes nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.core import uv
+from patchlock.hardware import interpreters, preflight, resource_detection
+from patchlock.hardware import system as hardware_system
+from patchlock.hardware.preflight import Facts, Interpreter, PythonDownload
+from patchlock.locks.lock_request import Request
+from patchlock.model import needs
+from patchlock.model.errors import NotReadyError
+from patchlock.model.lockfile import Lock
+from patchlock.model.needs import Finding
+
+_LONGEST = 134
+"""Characters of the longest path in site-packages where no wheel of the lock is known yet.
+
+Source: the tables of contents of the wheels of four apps' locks for Windows (98, 229, 135 and 150); it is one of onnx
+1.22.0's tests. Without onnx it is transformers 4.47.1 with 126."""
+_PARTIAL = "environments/123456789012-10/Lib/site-packages/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readiness:
+    """What was found, and what the environment is made with."""
+
+    findings: tuple[Finding, ...]
+    commands: tuple[str, ...]
+    """That install everything that an install would stop at; empty where no command is known."""
+    later: tuple[str, ...]
+    """The same for what it would only tell."""
+    python: str
+    """What uv is asked for: the path of the interpreter that was judged, or a request."""
+    says: str
+    """About Python, for a person."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what does not stop an install, with the commands that mend several of them at the end."""
+        notes = [finding for finding in self.findings if not finding.stops]
+        several = self.later if sum(finding.way is not None for finding in notes) > 1 else ()
+        return (*map(str, notes), *([f"all at once: {' && '.join(several)}"] if several else []))
+
+    @property
+    def stops(self) -> tuple[Finding, ...]:
+        """Name what an install would stop at."""
+        return tuple(finding for finding in self.findings if finding.stops)
+
+
+NOTHING = Readiness(findings=(), commands=(), later=(), python="", says="")
+"""Where nobody can look: the machine is only pretended."""
+
+
+def assess(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
+    """Find out whether this machine is ready for an install.
+
+    Args:
+        request: the pair.
+        lock: of the pair.
+        ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
+
+    Raises:
+        CatalogueError: a file of `profiles/needs/` has mistakes.
+    """
+    profile, platform = request.profile, request.platform
+    wanted = needs.needs_for((*profile.needs, *request.app.needs), profile.name, platform.name)
+    resources = {need.name: request.catalogue.resource(need.name) for need in wanted}
+    asked = interpreters.request(profile.python, platform)
+    system = hardware_system.system()
+    uv.find()  # before there are threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        python = pool.submit(hardware_system.python, asked)  # uv takes as long for that as all the rest
+        facts = Facts(
+            system=system,
+            user=hardware_system.user(),
+            git=_git(),
+            folders=(
+                hardware_system.folder(request.home, "PATCHLOCK_HOME"),
+                hardware_system.folder(request.cache, "PATCHLOCK_CACHE_DIR"),
+            ),
+            is_source_of_another=hardware_system.is_of_another(request.installation.source),
+            has_long_paths=hardware_system.has_long_paths(),
+            longest_path=longest_path(request, lock) if os.name == "nt" else 0,
+            seen={
+                need.name: resource_detection.detect(
+                    resources[need.name], system.os, ask_version=bool(str(need.versions))
+                )
+                for need in wanted
+            },
+            python=python.result(),
+        )
+    findings = preflight.judge(facts, wanted, resources, python=profile.python)
+    if ignore_needs:
+        findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in resources) for f in findings)
+    return Readiness(
+        findings=findings,
+        commands=preflight.install_commands((f for f in findings if f.stops), system),
+        later=preflight.install_commands((f for f in findings if not f.stops), system),
+        python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
+        says=_python(request, facts),
+    )
+
+
+def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
+    """Do as `look`, and stop where the machine is not ready.
+
+    Raises:
+        NotReadyError: carries everything that is missing.
+    """
+    readiness = assess(request, lock, ignore_needs=ignore_needs)
+    if readiness.stops:
+        raise not_ready(request, readiness)
+    return readiness
+
+
+def not_ready(request: Request, readiness: Readiness) -> NotReadyError:
+    """Say all that is missing in one error."""
+    pair, stops = f"{request.app.name} on {request.profile.name}", readiness.stops
+    lines = [str(finding) for finding in stops]
+    if len(stops) > 1 and readiness.commands:
+        lines.append(f"all at once: {' && '.join(readiness.commands)}")
+    needed = any(request.catalogue.has_resource(finding.name) for finding in stops)
+    return NotReadyError(
+        f"this machine is not ready for {pair}; nothing was touched",
+        remedy="mend what follows and run the same command again"
+        + (", or with --ignore-needs if you know better" if needed else ""),
+        evidence=lines,
+        findings=stops,
+    )
+
+
+def _git() -> preflight.DetectedResource:
+    return resource_detection.detect(preflight.GIT, hardware_system.system().os, ask_version=True)
+
+
+def _python(request: Request, facts: Facts) -> str:
+    match facts.python:
+        case Interpreter(path=path):
+            return f"Python {request.profile.python} of {path}"
+        case PythonDownload(version=version, host=host, folder=folder):
+            return f"Python {version} will be fetched from {host} to {folder}"
+        case _:
+            return ""
+
+
+def longest_path(request: Request, lock: Lock) -> int:
+    """Count the characters of the longest path that the environment will have, by the wheels that are known."""
+    from patchlock.distributions import wheel_facts  # what speaks HTTP is imported late
+
+    folder = request.cache / wheel_facts.FOLDER
+    known = max((wheel_facts.longest_path(folder, package.sha256) for package in lock.packages), default=0)
+    return len(str(request.installation.folder / Path(_PARTIAL))) + 1 + max(known, _LONGEST)

@@ -1,0 +1,145 @@
+"""What each function of `torch.cuda` does where there is no CUDA, and what takes its place; edits nothing.
+
+Measured on PyTorch 2.1.2: a CUDA build without a driver (`RuntimeError`), and the same without the names that a build
+without CUDA lacks (`AssertionError`); compared with the source of the CPU build of 2.10.0.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from patchlock.patches.ops._device.guards import dotted, last_name
+
+HARMLESS = frozenset(
+    [
+        "is_available",
+        "device_count",
+        "is_initialized",
+        "empty_cache",
+        "manual_seed",
+        "manual_seed_all",
+        "seed",
+        "seed_all",
+        "memory_allocated",
+        "max_memory_allocated",
+        "memory_reserved",
+        "max_memory_reserved",
+        "memory_cached",
+        "max_memory_cached",
+        "memory_stats",
+        "memory_stats_as_nested_dict",
+        "memory_snapshot",
+        "get_arch_list",
+        "get_gencode_flags",
+        "get_allocator_backend",
+        "get_rng_state_all",
+        "set_rng_state",
+        "set_rng_state_all",
+        "set_stream",
+        "device_of",
+        "list_gpu_processes",
+        "memory.empty_cache",
+        "memory.memory_allocated",
+        "memory.max_memory_allocated",
+        "memory.memory_reserved",
+        "random.manual_seed",
+        "random.manual_seed_all",
+        "nccl.version",
+        "is_jiterator_supported",
+        "_is_compiled",
+    ]
+)
+"""They answer, wait for CUDA to be started, or do nothing."""
+
+WITHOUT_VALUE = frozenset(
+    [
+        "set_device",
+        "synchronize",
+        "init",
+        "ipc_collect",
+        "set_per_process_memory_fraction",
+        "set_sync_debug_mode",
+        "_sleep",
+        "_lazy_init",
+        "reset_peak_memory_stats",
+        "reset_accumulated_memory_stats",
+        "reset_max_memory_allocated",
+        "reset_max_memory_cached",
+        "memory.reset_peak_memory_stats",
+        "nvtx.range_push",
+        "nvtx.range_pop",
+        "nvtx.mark",
+        "profiler.start",
+        "profiler.stop",
+    ]
+)
+"""They fail, and nobody needs what they return. `nvtx` fails only in a build without CUDA."""
+
+WITH_VALUE: Mapping[str, str] = {
+    "get_device_capability": "(0, 0)",
+    "is_bf16_supported": "False",
+    "is_tf32_supported": "False",
+    "is_current_stream_capturing": "False",
+    "device": "{cuda}.device(-1)",
+}
+"""They fail; this is what they would say of no device. `torch.cuda.device(-1)` changes nothing. Since 2.7,
+`is_bf16_supported` no longer fails."""
+
+TENSORS = frozenset(
+    f"{name}Tensor" for name in ["Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool"]
+)
+"""Legacy tensor types; `torch.cuda.FloatTensor(…)` fails, `torch.FloatTensor` is its twin on the CPU."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What the imports of a file call PyTorch."""
+
+    modules: frozenset[str]
+    """Names of `torch` itself."""
+    functions: Mapping[str, str]
+    """Name → what it is in `torch.cuda`, for names that were imported from there."""
+
+
+def names_of(nodes: Iterable[ast.AST]) -> Names:
+    """Read the imports among all nodes of a file."""
+    modules = {"torch"}
+    functions: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            modules |= {alias.asname for alias in node.names if alias.name == "torch" and alias.asname}
+        elif isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").startswith("torch.cuda"):
+            before = (node.module or "").removeprefix("torch.cuda").removeprefix(".")
+            for alias in node.names:
+                functions[alias.asname or alias.name] = f"{before}.{alias.name}" if before else alias.name
+    return Names(modules=frozenset(modules), functions=functions)
+
+
+def function_of(names: Names, node: ast.expr) -> str:
+    """Name the function or class of `torch.cuda` that `torch.cuda.a.b` is (`a.b`); "" for anything else."""
+    head, _, rest = dotted(node).partition(".cuda.")
+    if rest and last_part(head) in names.modules:
+        return rest
+    return names.functions.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def cuda_of(node: ast.expr) -> str:
+    """Give the code of `torch.cuda` in `torch.cuda.a.b`; `torch.cuda` where a name was imported from there."""
+    head, cuda, _ = dotted(node).partition(".cuda.")
+    return f"{head}.cuda" if cuda else "torch.cuda"
+
+
+def last_part(name: str) -> str:
+    """Give `c` of `a.b.c`."""
+    return name.rpartition(".")[2]
+
+
+def is_method(names: Names, node: ast.AST) -> bool:
+    """Tell whether a node is `x.cuda(…)`, the method of tensors and modules."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr="cuda")):
+            return last_name(value) not in names.modules
+        case _:
+            return False

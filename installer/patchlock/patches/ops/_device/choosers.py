@@ -1,0 +1,71 @@
+"""Recognise code that takes CUDA where it is there and else the CPU; edits nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from patchlock.patches.ops._device.guards import KINDS, Guards, kind_of, last_name
+from patchlock.patches.ops._device.strings import is_device
+from patchlock.patches.ops._device.walk import Spot
+from patchlock.patches.ops.syntax import same
+
+
+def leaf_of(guards: Guards, node: ast.IfExp) -> ast.expr | None:
+    """Give the CPU that `CUDA if it is there else CPU` ends with; `None` where an expression is no such choice."""
+    if not guards.rules_out(node.test, True) or not guards.asks(node.test):
+        return None
+    is_named = any(word in last_name(node.body).lower() for word in ("cuda", "device", "gpu"))
+    if not (is_named or is_device(node.body) or kind_of(node.body) == "cuda" or is_device(_argument(node.body))):
+        return None
+    leaf = node.orelse
+    while isinstance(leaf, ast.IfExp):
+        leaf = leaf.orelse
+    is_cpu = kind_of(leaf) == "cpu" or is_misspelt(leaf) or (isinstance(leaf, ast.Constant) and leaf.value == "CPU")
+    return leaf if is_cpu else None
+
+
+def is_misspelt(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Tell whether a node is `torch.device("CPU")`, which PyTorch refuses."""
+    match node:
+        case ast.Call(func=function, args=[ast.Constant(value=str() as text)]) if last_name(function) == "device":
+            return text not in KINDS and text.lower() in {"cpu", "cuda"}
+        case _:
+            return False
+
+
+def cpu_fallbacks(guards: Guards, spot: Spot, node: ast.If) -> Iterator[ast.expr]:
+    """Give the texts `"cpu"` that take effect where the test of a choosing statement finds no CUDA."""
+    if not guards.rules_out(node.test, True) or not guards.asks(node.test):
+        return
+    chosen = [statement for statement in node.body if _names_cuda(statement)]
+    last: list[ast.stmt] = [node]
+    while len(last) == 1 and isinstance(last[0], ast.If):
+        last = last[0].orelse
+    if not node.orelse:
+        siblings = getattr(spot.parent, spot.field, [])
+        at = next((index for index, sibling in enumerate(siblings) if sibling is node), 0)
+        last = siblings[max(0, at - 3) : at]
+    for statement in last:
+        value = getattr(statement, "value", None)
+        if isinstance(value, ast.expr) and kind_of(value) == "cpu" and any(_is_twin(statement, one) for one in chosen):
+            yield _argument(value)
+
+
+def _names_cuda(statement: ast.stmt) -> bool:
+    value = getattr(statement, "value", None)
+    return isinstance(value, ast.expr) and (is_device(value) or is_device(_argument(value)))
+
+
+def _is_twin(left: ast.stmt, right: ast.stmt) -> bool:
+    """Tell whether two statements give a value to the same thing."""
+    if isinstance(left, ast.Assign) and isinstance(right, ast.Assign):
+        return len(left.targets) == len(right.targets) and all(map(same, left.targets, right.targets))
+    return isinstance(left, ast.Return) and isinstance(right, ast.Return)
+
+
+def _argument(node: ast.expr) -> ast.expr:
+    """Give `"cpu"` of `torch.device("cpu")`, and any other expression itself."""
+    is_call = isinstance(node, ast.Call) and last_name(node.func) == "device" and node.args
+    return node.args[0] if is_call and isinstance(node, ast.Call) else node

@@ -1,0 +1,233 @@
+"""Which code of a file never runs on a machine without CUDA, read from its tests and early ends; edits nothing."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+_KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
+KINDS = frozenset(_KINDS.split("|"))
+"""Device types of PyTorch and its extensions, without `meta`, which is everywhere.
+
+Source: the error message of `torch.device`; the documentation of the extensions.
+"""
+
+_DEVICE = re.compile(rf"({_KINDS})(:\d+)?")
+_FLAG = re.compile(
+    r"_*((is|has|use|using|with|enable)_?(cuda|gpu)|cuda|(\w+_)?(cuda|gpu)_?(is_)?(avail|available|enabled))"
+)
+_ASKED = re.compile(
+    r"_*(is|has|detect|check|use|can_use)_(cuda|gpu)(_\w+)?|(\w+_)?(cuda|gpu)_(is_)?(available|enabled)"
+)
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_NEGATED = ast.NotEq | ast.IsNot | ast.NotIn
+_EXITS = ("exit", "quit", "_exit", "abort")
+_NO_DEVICE = re.compile(
+    r"(.*_)?(backend|platform|name|label|title|extra|suffix|prefix|key|tag|lang|language|format|message|msg|text|help"
+    r"|build|variant|kind_name|group|section|mode|desc|description|caption|placeholder|tooltip|hint|reason|comment)s?"
+)
+
+
+def last_name(node: ast.AST) -> str:
+    """Give `c` of `a.b.c`, `c` of `c`, and "" for anything else."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
+
+
+def dotted(node: ast.AST) -> str:
+    """Give `a.b.c` as text, and "" for anything else."""
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_device_name(name: str) -> bool:
+    """Tell whether what has this name may hold a device."""
+    lower = name.lower()
+    return any(word in lower for word in ("device", "cuda", "gpu")) or not _NO_DEVICE.fullmatch(lower)
+
+
+def kind_of(node: ast.AST) -> str:
+    """Give the device type that `"cuda:0"` or `torch.device("cuda")` names, and "" for anything else."""
+    match node:
+        case ast.Constant(value=str() as text):
+            found = _DEVICE.fullmatch(text)
+            return found[1] if found else ""
+        case ast.Call(func=function, args=[first, *_]) if last_name(function) == "device":
+            return kind_of(first)
+        case _:
+            return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guards:
+    """What a test says, on a machine where another device than CUDA is chosen.
+
+    Attributes:
+        kind: the type of the machine's device.
+        is_absent: CUDA is known not to be there; else it may be there, and is only not chosen.
+        flags: names that are true only where CUDA is there.
+        counts: names that hold the number of CUDA devices.
+        names: all names that the file binds by an import.
+        kept: names to which the file gives "cuda" and which keep it, as they name no device: `backend`, `mode`.
+    """
+
+    kind: str
+    is_absent: bool
+    flags: frozenset[str] = frozenset()
+    counts: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    def rules_out(self, test: ast.expr, truth: bool) -> bool:
+        """Tell whether a test cannot have this truth value on such a machine."""
+        match test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self.rules_out(operand, not truth)
+            case ast.BoolOp(op=op, values=values):
+                enough = any if isinstance(op, ast.And) is truth else all
+                return enough(self.rules_out(value, truth) for value in values)
+            case ast.NamedExpr(value=value):
+                return self.rules_out(value, truth)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._compared(left, op, right, truth)
+            case ast.Constant(value=value):
+                return bool(value) is not truth
+            case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[first]):
+                return truth and self._is_foreign(first) and not self._is_kept(value)
+            case ast.Attribute(attr="is_cuda"):
+                return truth
+            case _:
+                return truth and self.is_absent and (self.counted(test) or self._is_flag(test))
+
+    def counted(self, node: ast.expr) -> bool:
+        """Tell whether an expression is the number of CUDA devices."""
+        if isinstance(node, ast.Call):
+            return last_name(node.func) == "device_count" and "cuda" in dotted(node.func)
+        return last_name(node) in self.counts
+
+    def asks(self, test: ast.expr) -> bool:
+        """Tell whether a test asks, among other things, whether CUDA is there."""
+        return any(isinstance(n, ast.expr) and (self.counted(n) or self._is_flag(n)) for n in ast.walk(test))
+
+    def _is_flag(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):
+            name = dotted(node.func)
+            is_method = name.endswith(".is_available") and "cuda" in name.split(".")
+            return is_method or bool(_ASKED.fullmatch(last_name(node.func).lower()))
+        return last_name(node) in self.flags
+
+    def _is_foreign(self, node: ast.AST) -> bool:
+        return kind_of(node) not in {"", "cpu", self.kind}
+
+    def _is_kept(self, node: ast.expr) -> bool:
+        return last_name(node) in self.kept
+
+    def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, truth: bool) -> bool:
+        if self._is_kept(left) or self._is_kept(right):
+            return False
+        wanted = truth is not isinstance(op, _NEGATED)
+        if isinstance(op, ast.In | ast.NotIn):
+            if isinstance(right, ast.List | ast.Tuple | ast.Set) and right.elts:
+                is_ours = self.kind == "cpu" and any(kind_of(item) == "cpu" for item in right.elts)
+                return all(map(self._is_foreign, right.elts)) if wanted else is_ours
+            return wanted and self._is_foreign(left)
+        if isinstance(op, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
+            if any(self._is_foreign(side) or (self.is_absent and _is_nccl(side)) for side in (left, right)):
+                return wanted
+            if any(kind_of(side) == self.kind == "cpu" for side in (left, right)):
+                return not wanted
+        for count, other, turned in ((left, right, False), (right, left, True)):
+            match other, _COMPARISONS.get(type(op)):
+                case ast.Constant(value=int() as number), compare if compare and self.is_absent and self.counted(count):
+                    return (compare(number, 0) if turned else compare(0, number)) is not truth
+                case _:
+                    pass
+        return False
+
+
+def _is_nccl(node: ast.expr) -> bool:
+    """Tell whether an expression names NCCL, which is for CUDA alone."""
+    return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value == "nccl")
+
+
+def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
+    """Read from all assignments among the nodes of a file which of its names say whether CUDA is there.
+
+    CUDA is taken to be absent.
+    """
+    values: dict[str, list[ast.expr]] = {}
+    names: set[str] = {""}
+    imported: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Import):
+            imported.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                values.setdefault(last_name(target), []).append(node.value)
+        elif isinstance(node, ast.arguments):
+            positional = [*node.posonlyargs, *node.args]
+            defaults = zip(positional[len(positional) - len(node.defaults) :], node.defaults, strict=True)
+            for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:
+                values.setdefault(argument.arg, []).extend([] if default is None else [default])
+    flags = {name for name in names if _FLAG.fullmatch(name.lower())}
+    kept = frozenset(name for name in values if not is_device_name(name) and "cuda" in map(kind_of, values[name]))
+    first = Guards(kind=kind, is_absent=True, flags=frozenset(flags), kept=kept)
+    counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
+    flags |= {name for name in names & values.keys() if _are_flags(first, values[name])}
+    flags -= {name for name in flags & values.keys() if not all(_may_be(first, value) for value in values[name])}
+    return Guards(
+        kind=kind,
+        is_absent=True,
+        flags=frozenset(flags - {""}),
+        counts=frozenset(counts - {""}),
+        names=frozenset(imported),
+        kept=kept,
+    )
+
+
+def _are_counts(guards: Guards, values: Iterable[ast.expr]) -> bool:
+    return any(map(guards.counted, values)) and all(guards.counted(v) or _is_nothing(v) for v in values)
+
+
+def _are_flags(guards: Guards, values: Iterable[ast.expr]) -> bool:
+    said = [value for value in values if not _is_nothing(value)]
+    return bool(said) and all(guards.rules_out(value, True) for value in said)
+
+
+def _may_be(guards: Guards, value: ast.expr) -> bool:
+    """Tell whether a flag stays one although this is assigned to it."""
+    return _is_nothing(value) or guards.rules_out(value, True)
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+def ends(block: list[ast.stmt]) -> bool:
+    """Tell whether nothing after a block runs once the block has run."""
+    match block[-1] if block else None:
+        case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+            return True
+        case ast.Expr(value=ast.Call(func=function)):
+            return last_name(function) in _EXITS
+        case _:
+            return False

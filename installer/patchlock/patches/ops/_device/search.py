@@ -1,0 +1,212 @@
+"""Look at each node of a file and decide whether it is to be changed, left or refused; `device-literals` is this."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+
+from patchlock.model.patch import OutcomeKind, Refusal
+from patchlock.patches.ops._device import calls
+from patchlock.patches.ops._device import changes as device_changes
+from patchlock.patches.ops._device.changes import Change, to_single_precision
+from patchlock.patches.ops._device.choosers import cpu_fallbacks, is_misspelt, leaf_of
+from patchlock.patches.ops._device.guards import Guards, is_device_name, last_name
+from patchlock.patches.ops._device.strings import ASKS, CHOICES, UNCLEAR, is_device, use_of
+from patchlock.patches.ops._device.walk import Spot
+from patchlock.patches.ops.syntax import Module, Positioned
+
+_TYPES = {"type", "set_default_tensor_type"}
+
+
+@dataclasses.dataclass(slots=True)
+class Found:
+    """What a search came upon."""
+
+    changes: list[Change] = dataclasses.field(default_factory=list)
+    settled: list[Positioned] = dataclasses.field(default_factory=list)
+    refusals: list[Refusal] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class Search:
+    """A search through one file."""
+
+    module: Module
+    device: str
+    always: bool
+    precision: str
+    providers: tuple[str, ...]
+    guards: Guards
+    names: calls.Names
+    found: Found = dataclasses.field(default_factory=Found)
+    _done: set[int] = dataclasses.field(default_factory=set)
+    """Nodes that belong to a decision about a node around them."""
+
+    def look(self, spot: Spot) -> None:
+        """Decide about one node; nodes come parents first."""
+        node = spot.node
+        if id(node) in self._done or id(spot.parent) in self._done:
+            self._done.add(id(node))
+            return
+        if isinstance(node, ast.If):
+            self._choosing_statement(spot, node)
+        elif isinstance(node, ast.expr):
+            self._expression(spot, node)
+
+    def _expression(self, spot: Spot, node: ast.expr) -> None:
+        is_off = spot.is_unchosen if self.always else spot.is_dead
+        match node:
+            case ast.IfExp() if leaf := leaf_of(self.guards, node):
+                self._chooser(spot, node, leaf)
+            case ast.Call() if calls.is_method(self.names, node):
+                change = None if is_off else device_changes.move_to_device(self.module, node, self.device)
+                self._decide(node, change, is_settled=is_off, why="its arguments are not those of `Tensor.cuda`")
+            case ast.Call() if is_misspelt(node):
+                self._decide(node, device_changes.text(self.module, node.args[0], self.device), is_settled=is_off)
+            case ast.Call() if function := calls.function_of(self.names, node.func):
+                self._call(spot, node, function)
+            case ast.Call() if last_name(node.func) == "device" and len(node.args) + len(node.keywords) > 1:
+                self._indexed(spot, node, is_off=is_off)
+            case ast.Attribute() if calls.function_of(self.names, node) in calls.TENSORS:
+                self._tensor_type(spot, node, is_off=is_off)
+            case ast.List() | ast.Tuple() if self.providers and _has_provider(node):
+                change = device_changes.code(self.module, node, _display(node, self.providers))
+                is_settled = isinstance(spot.parent, ast.Compare)
+                self._decide(node, change, is_settled=is_settled)
+            case _ if is_device(node):
+                self._text(spot, node, is_off=is_off)
+            case _ if self.precision and not is_off and (change := to_single_precision(self.module, spot)):
+                self._decide(node, change, is_settled=False)
+            case _:
+                pass
+
+    def _text(self, spot: Spot, node: ast.expr, *, is_off: bool) -> None:
+        use = use_of(spot)
+        display = spot.parent
+        if use == CHOICES and isinstance(display, ast.List | ast.Tuple | ast.Set):
+            offers = {item.value for item in display.elts if isinstance(item, ast.Constant)}
+            is_offered = self.device in offers or id(display) in {id(change.node) for change in self.found.changes}
+            change = None if is_offered else device_changes.insert_element(self.module, display, node, self.device)
+            self._decide(node, change, is_settled=is_offered)
+        else:
+            field = spot.parent.arg if isinstance(spot.parent, ast.keyword) else ""
+            device = self.device.partition(":")[0] if (field or "").endswith("type") else self.device
+            change = None if use else device_changes.text(self.module, node, device)
+            self._decide(node, change, is_settled=is_off or use not in {ASKS, UNCLEAR}, why=use)
+
+    def _indexed(self, spot: Spot, call: ast.Call, *, is_off: bool) -> None:
+        """`torch.device("cuda", 1)`: the index goes too."""
+        kinds = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "type")]
+        if any(map(is_device, kinds)):
+            is_settled = is_off or isinstance(spot.parent, ast.Compare)
+            self._decide(call, device_changes.only_argument(self.module, call, self.device), is_settled=is_settled)
+
+    def _chooser(self, spot: Spot, node: ast.IfExp, leaf: ast.expr) -> None:
+        """`"cuda" if torch.cuda.is_available() else "cpu"`: right for the CPU, unless it is misspelt there."""
+        is_right = self.device == "cpu" and not self.always and "CPU" not in ast.unparse(leaf)
+        use = use_of(spot)
+        if is_right or spot.is_unchosen or (spot.is_dead and not self.always) or use not in {ASKS, UNCLEAR}:
+            self._decide(node, None, is_settled=True)
+        elif use == UNCLEAR:
+            self._decide(node, None, is_settled=False, why=use)
+        elif isinstance(leaf, ast.Call) and isinstance(node.body, ast.Call):
+            code = f'{self.module.segment(leaf.func)}("{self.device}")'
+            self._decide(node, device_changes.code(self.module, node, code), is_settled=False)
+        else:
+            self._decide(node, device_changes.text(self.module, node, self.device), is_settled=False)
+
+    def _choosing_statement(self, spot: Spot, node: ast.If) -> None:
+        if self.device == "cpu" or spot.is_dead:
+            return
+        for literal in cpu_fallbacks(self.guards, spot, node):
+            self._decide(literal, device_changes.text(self.module, literal, self.device), is_settled=False)
+
+    def _call(self, spot: Spot, call: ast.Call, function: str) -> None:
+        """Decide about a call of `torch.cuda`, in whose branches CUDA is there even where it is not chosen."""
+        cuda = calls.cuda_of(call.func)
+        if function.startswith("amp.") or function in calls.HARMLESS:
+            return
+        is_imported = isinstance(call.func, ast.Name) and "torch" not in self.guards.names
+        is_settled = spot.is_dead or spot.is_caught
+        change: Change | None = None
+        why = f"`{cuda}.{function}` fails without CUDA, and no edit of this call alone is right"
+        if is_imported:
+            why = f"`{function}` fails without CUDA, and `torch` is not there to ask"
+        elif function == "current_device":
+            is_settled = (spot.is_unchosen if self.always else spot.is_dead) or spot.is_caught
+            change = device_changes.text(self.module, call, self.device) if _is_device_use(spot) else None
+        elif function == "get_device_name":
+            change = device_changes.guard_call(self.module, call, cuda, f'"{self.device}"')
+        elif function in calls.WITHOUT_VALUE:
+            change = device_changes.guard_call(self.module, call, cuda, "None")
+        elif function in calls.WITH_VALUE:
+            otherwise = calls.WITH_VALUE[function].format(cuda=cuda)
+            is_settled |= otherwise == ast.unparse(call)
+            change = device_changes.guard_call(self.module, call, cuda, otherwise)
+        elif function in calls.TENSORS:
+            is_settled = spot.is_unchosen if self.always else spot.is_dead
+            name = f"{cuda.removesuffix('.cuda')}.{function}"
+            change = device_changes.replace_typed_tensor(self.module, call, name, self.device)
+        self._decide(call, change, is_settled=is_settled, why=why)
+
+    def _tensor_type(self, spot: Spot, node: ast.Attribute, *, is_off: bool) -> None:
+        """`x.type(torch.cuda.FloatTensor)`."""
+        call = spot.parent
+        if is_off or not isinstance(call, ast.Call) or last_name(call.func) not in _TYPES:
+            self._decide(node, None, is_settled=True)
+        elif self.device == "cpu":
+            cuda = calls.cuda_of(node)
+            code = f"{cuda.removesuffix('.cuda')}.{node.attr}"
+            self._decide(node, device_changes.code(self.module, node, code), is_settled=False)
+        else:
+            self._decide(node, None, is_settled=False, why=f"`{self.device}` has no tensor type of this name")
+
+    def _decide(self, node: ast.expr, change: Change | None, *, is_settled: bool, why: str = "") -> None:
+        if isinstance(node, ast.Call) and calls.is_method(self.names, node):
+            self._done |= {id(item) for item in (*node.args, *node.keywords)}
+        elif isinstance(node, ast.Call) and calls.function_of(self.names, node.func) in calls.TENSORS:
+            self._done.add(id(node.func))
+        else:
+            self._done.add(id(node))
+        if is_settled:
+            self.found.settled.append(node)
+        elif change is not None and (lost := device_changes.lost(change)):
+            why = f"`{lost}` says which card, and would no longer run"
+            self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+        elif change is not None:
+            self.found.changes.append(change)
+        else:
+            self.found.refusals.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+
+
+def _is_device_use(spot: Spot) -> bool:
+    """Tell whether the number of the current device is used as a device, for which a text will do."""
+    match spot.parent:
+        case ast.keyword(arg=name):
+            return is_device_name(name or "") and (name or "").lower() in {"device", "map_location", "device_map"}
+        case ast.Call(func=function):
+            return spot.field == "args" and last_name(function) in {"to", "device", "Generator"}
+        case ast.Assign(targets=[target]):
+            return last_name(target).endswith("device")
+        case ast.Dict(keys=keys):
+            return all(isinstance(key, ast.Constant) and key.value == "" for key in keys)
+        case ast.Return():
+            around = spot.around
+            while around and not isinstance(around.node, ast.FunctionDef | ast.AsyncFunctionDef):
+                around = around.around
+            return bool(around and getattr(around.node, "name", "").endswith("device"))
+        case _:
+            return False
+
+
+def _has_provider(display: ast.List | ast.Tuple) -> bool:
+    firsts = [item.elts[0] if isinstance(item, ast.Tuple) and item.elts else item for item in display.elts]
+    is_pair = isinstance(display, ast.Tuple) and any(isinstance(item, ast.Dict) for item in display.elts)
+    return not is_pair and any(isinstance(i, ast.Constant) and i.value == "CUDAExecutionProvider" for i in firsts)
+
+
+def _display(display: ast.List | ast.Tuple, names: tuple[str, ...]) -> str:
+    items = ", ".join(f'"{name}"' for name in names)
+    if isinstance(display, ast.List):
+        return f"[{items}]"
+    return f"({items},)" if len(names) == 1 else f"({items})"

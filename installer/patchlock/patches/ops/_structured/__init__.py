@@ -1,0 +1,1 @@
+"""Ops on TOML, JSON and YAML files."""

@@ -1,0 +1,1 @@
+"""The op `optional-import`: a file can be imported without a package."""

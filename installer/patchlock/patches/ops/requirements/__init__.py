@@ -1,0 +1,1 @@
+"""Ops on requirements, in every format that declares them."""

@@ -1,0 +1,172 @@
+"""The dependency tables of Poetry: names as keys, and its own words for versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from patchlock.model.patch import OutcomeKind, Refusal
+from patchlock.model.text_files import Edit, SourceText
+from patchlock.patches.ops._literals import Literal, quoted
+from patchlock.patches.ops._structured import enclosed, toml_tree
+from patchlock.patches.ops._structured.tree import Child, Node, line_at, whole_lines
+from patchlock.patches.ops.requirements._entries import requirement_of
+from patchlock.patches.ops.requirements.lists import Addition, RequirementList, Untouched
+from patchlock.patches.requirement_files import Span
+
+_NO_VERSION = "it has no version, or several, in this Poetry table; set-key can change it"
+_PLAIN_ONLY = "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them"
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_COMPARED = re.compile(r"(?:===|~=|==|!=|<=|>=|<|>)")
+
+
+def poetry_table(source: SourceText, name: str, table: Node, values: Mapping[str, object]) -> RequirementList:
+    """Read one table of dependencies; `python` is not a distribution."""
+    entries = tuple(
+        (index, _entry(source.text, str(key), child, child.key, values[str(key)]))
+        for index, (key, child) in enumerate(table.children.items())
+        if key != "python" and child.key is not None
+    )
+    return RequirementList(name=name, entries=entries, layout=PoetryLayout(source=source, table=table))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoetryEntry:
+    """A key and its constraint."""
+
+    line: int
+    text: str
+    name: NormalizedName
+    requirement: Requirement | None
+    key: Span
+    version: Literal | None
+    """The string with the constraint; None: the table has none."""
+    is_editable: bool
+
+    def with_specifier(self, specifier: SpecifierSet) -> tuple[Edit, ...] | Untouched:
+        """Write the constraint as PEP 440 does, which Poetry reads too; `*` for no bound."""
+        if self.version is None:
+            return Untouched(why=_NO_VERSION)
+        text = ",".join(sorted(str(clause) for clause in specifier)) or "*"
+        edit = self.version.edit(0, len(self.version.value), text)
+        return Untouched(why=_NO_VERSION) if edit is None else (edit,)
+
+    def renamed(self, to: Requirement) -> tuple[Edit, ...] | Untouched:
+        """Replace key and constraint."""
+        if to.extras or to.marker or to.url:
+            return Untouched(why=_PLAIN_ONLY)
+        constraint = self.with_specifier(to.specifier)
+        if isinstance(constraint, Untouched):
+            return constraint
+        return (Edit(start=self.key.start, end=self.key.end, text=_key(to.name)), *constraint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoetryLayout:
+    """A table with a header, or between braces."""
+
+    source: SourceText
+    table: Node
+
+    def without(self, chosen: Collection[int]) -> tuple[Edit, ...]:
+        """Take members out, wherever their parts stand."""
+        text = self.source.text
+        if self.table.enclosed:
+            return enclosed.without(text, self.table.spans(), chosen)
+        children = list(self.table.children.values())
+        spans = [span for index in sorted(chosen) for span in toml_tree.removed(text, children[index])]
+        return tuple(Edit(start=span.start, end=span.end, text="") for span in spans)
+
+    def appended(self, requirement: Requirement) -> Addition | Refusal:
+        """Put a member behind the last one of the table's own."""
+        text = self.source.text
+        line = line_at(text, self.table.span.start)
+        if requirement.extras or requirement.marker or requirement.url:
+            return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=_PLAIN_ONLY)
+        member = f'{_key(requirement.name)} = "{requirement.specifier or "*"}"'
+        if self.table.enclosed:
+            edit = enclosed.appended(text, self.table.span, self.table.spans(), member, self.source.newline)
+            return Addition(edit=edit, line=line, place="the end of the table")
+        if self.table.home is None:
+            return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why="the table has no header of its own")
+        lines = whole_lines(text, Span(start=self.table.home, end=self.table.home))
+        at = lines.start + len(text[lines.start : lines.end].rstrip("\r\n"))
+        edit = Edit(start=at, end=at, text=f"{self.source.newline}{member}")
+        return Addition(edit=edit, line=line_at(text, at) + 1, place="the end of the table")
+
+
+def _entry(text: str, name: str, child: Child, key: Span, value: object) -> PoetryEntry:
+    node, written = child.node, value
+    details: Mapping[str, object] = {}
+    if isinstance(value, dict):
+        details, written = value, value.get("version")
+        node = child.node.children["version"].node if "version" in value else node
+    literal = quoted(text, node.span, written) if isinstance(written, str) else None
+    specifier = constraint(written) if isinstance(written, str) else None
+    extras = details.get("extras")
+    listed = {str(extra) for extra in extras} if isinstance(extras, list) else set[str]()
+    is_place = not details.keys().isdisjoint({"git", "url", "path", "file"})
+    canonical = canonicalize_name(name)
+    requirement = None
+    if specifier is not None and not is_place:
+        requirement = requirement_of(canonical, listed, specifier)
+    lines = whole_lines(text, Span(start=key.start, end=key.start))
+    shown = " ".join(text[key.start : lines.end].partition("#")[0].split())
+    return PoetryEntry(
+        line=line_at(text, key.start),
+        text=shown,
+        name=canonical,
+        requirement=requirement,
+        key=key,
+        version=None if is_place else literal,
+        is_editable=bool(details.get("develop")),
+    )
+
+
+def constraint(text: str) -> SpecifierSet | None:
+    """Say what a constraint of Poetry allows, in the words of PEP 440; None where it cannot be said.
+
+    Source: https://python-poetry.org/docs/dependency-specification/.
+    """
+    clauses = [_clause(part.strip()) for part in text.split(",")]
+    if "|" in text or None in clauses:
+        return None
+    try:
+        return SpecifierSet(",".join(clause for clause in clauses if clause))
+    except InvalidSpecifier:
+        return None
+
+
+def _clause(text: str) -> str | None:
+    if text == "*":
+        return ""
+    if _COMPARED.match(text):
+        return text
+    try:
+        if text.startswith("^"):
+            return _until(text[1:].strip(), is_caret=True)
+        if text.startswith("~"):
+            return _until(text[1:].strip(), is_caret=False)
+    except InvalidVersion:
+        return None
+    return f"=={text.removeprefix('=').strip()}"
+
+
+def _until(text: str, *, is_caret: bool) -> str:
+    """Bound a version from above: a caret by its first part that is not 0, a tilde by its second part."""
+    release = Version(text).release
+    last = min(1, len(release) - 1)
+    if is_caret:
+        last = next((index for index, part in enumerate(release) if part), len(release) - 1)
+    above = (*release[:last], release[last] + 1)
+    return f">={text},<{'.'.join(str(part) for part in above)}"
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else f'"{name}"'

@@ -1,0 +1,119 @@
+"""What an install will do, as values: which generation, from which inputs, with which result; pure, no I/O."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from packaging.utils import NormalizedName
+
+from patchlock.model.app import App
+from patchlock.model.checks import SmokeImportCheck
+from patchlock.model.digests import sha256
+from patchlock.model.identities import Sha256
+from patchlock.model.patch import FileChange, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.profile import Profile
+from patchlock.model.text_files import Undecodable, decode
+
+APPLIED = frozenset(
+    {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, OutcomeKind.MOVED, OutcomeKind.NEW_SITES, OutcomeKind.ALREADY_OURS}
+)
+"""Outcomes with which a patch has changed a file."""
+
+
+def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
+    """Say for each distribution which patches have edited its requirement, in their order."""
+    from patchlock.patches.ops.requirements import ops  # with all their formats, which only a lock reads
+
+    applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in APPLIED}
+    found: dict[NormalizedName, tuple[str, ...]] = {}
+    for patch in patches:
+        if patch.id in applied and (name := ops.edited(patch.op)) is not None:
+            found[name] = (*found.get(name, ()), patch.id)
+    return found
+
+
+def commit_message(app: App, profile: Profile, outcomes: Iterable[Outcome]) -> str:
+    """Say in the patched commit what was done, the same way on every machine."""
+    return patched_message(app.name, profile.name, outcomes)
+
+
+def patched_message(name: str, profile: str, outcomes: Iterable[Outcome]) -> str:
+    """Say what patches did; see `commit_message`.
+
+    Args:
+        name: the app, or the file of patches.
+        profile: its name, "" for none.
+        outcomes: in order.
+    """
+    lines = [f"patchlock: {name} for {profile}" if profile else f"patchlock: {name}", ""]
+    for outcome in outcomes:
+        place = f" {outcome.path}" if outcome.path else ""
+        lines.append(f"{outcome.patch}: {outcome.kind.value}{place}")
+    return "\n".join(lines) + "\n"
+
+
+def smoke_checks(patches: Iterable[Patch], outcomes: Iterable[Outcome]) -> tuple[SmokeImportCheck, ...]:
+    """Give the executed ensures of the patches that were needed, as checks; each has an id of its own."""
+    needed = {outcome.patch for outcome in outcomes if outcome.kind in APPLIED}
+    return tuple(check for patch in patches if patch.id in needed for check in smoke_checks_of(patch))
+
+
+def smoke_checks_of(patch: Patch) -> tuple[SmokeImportCheck, ...]:
+    """Give the executed ensures of a patch as checks."""
+    return tuple(
+        SmokeImportCheck(id=f"{patch.id}/smoke-import" + (f"-{number}" if number > 1 else ""), smoke=smoke)
+        for number, smoke in enumerate(patch.executed, 1)
+    )
+
+
+def diff(changes: Iterable[FileChange], *, before: str = "upstream", after: str = "patched") -> str:
+    """Show changes as a unified diff; a file that is not UTF-8 is shown decoded, and says so."""
+    return "".join(_diff(change, before, after) for change in changes)
+
+
+def _diff(change: FileChange, before: str, after: str) -> str:
+    old, new = (decode(change.path, data) for data in (change.before or b"", change.after))
+    if isinstance(old, Undecodable) or isinstance(new, Undecodable):
+        return f"Binary files {before}/{change.path} and {after}/{change.path} differ\n"
+    lines = difflib.unified_diff(
+        _lines(old.text),
+        _lines(new.text),
+        f"{before}/{change.path}" + (f"\t({old.encoding})" if old.encoding != "utf-8" else ""),
+        f"{after}/{change.path}",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Split for display: a CRLF file is shown with LF, as it keeps its endings anyway."""
+    *lines, last = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # a form feed ends no line
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def counted(outcomes: Iterable[Outcome]) -> str:
+    """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first.
+
+    A file that is left because it is broken counts only for a patch that has no other; see `left`.
+    """
+    first: dict[str, OutcomeKind] = {}
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.kind is OutcomeKind.BROKEN):
+        first.setdefault(outcome.patch, outcome.kind)
+    kinds = [kind for kind in OutcomeKind if kind in first.values()]
+    return ", ".join(f"{list(first.values()).count(kind)} {kind.value}" for kind in kinds) or "none"
+
+
+def broken_file_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
+    """Name each file that a patch left as it is because no Python can run it, with line and reason, a sentence each."""
+    return tuple(
+        f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}"
+        for outcome in outcomes
+        if outcome.kind is OutcomeKind.BROKEN
+        for site in outcome.sites
+    )
+
+
+def patched_digests(changes: Iterable[FileChange], directory: PurePosixPath) -> dict[str, Sha256]:
+    """Digest the patched files, by path from the root of the clone."""
+    return {str(directory / change.path): sha256(change.after) for change in changes}

@@ -1,0 +1,31 @@
+"""What must hold after patching: every check that an `ensure` may name, listed by hand; shares no code with ops."""
+
+from __future__ import annotations
+
+from patchlock.model.patch import Ensure
+from patchlock.model.vocabulary import Vocabulary
+
+ENSURES: Vocabulary[Ensure] = Vocabulary(
+    __name__,
+    {
+        "_requirements": {"requirement": "HasRequirement", "no-requirement": "NoRequirement"},
+        "_structured": {"key": "HasKey", "no-key": "NoKey"},
+        "_python": {
+            "imports-without": "ImportsWithout",
+            "no-call": "NoCall",
+            "calls": "Calls",
+            "no-string": "NoString",
+        },
+        "_behaviour": {
+            "argument": "Argument",
+            "disabled": "Disabled",
+            "guarded": "Guarded",
+            "has-statement": "HasStatement",
+        },
+        "_run_time_pip": {"no-run-time-pip": "NoRunTimePip"},
+        "_device": {"without-cuda": "WithoutCuda"},
+        "_text": {"contains": "Contains", "lacks": "Lacks"},
+        "_files": {"file-is": "FileIs"},
+    },
+)
+"""Name in the catalogue → dataclass whose fields are the check's keys."""

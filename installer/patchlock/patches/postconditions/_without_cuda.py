@@ -1,0 +1,287 @@
+"""What runs of a Python file where CUDA is absent and another device is chosen, judged from its tests; runs nothing."""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_DEVICES = re.compile(r"(cuda|maia|mps|xpu|npu|hpu|mlu|musa|sdaa|xla|ipu|hip|mtia|ocl|opencl|privateuseone|cpu)(:\d+)?")
+_SAYS_CUDA = re.compile(r"(?<![a-z])(cuda|gpu)(?![a-z])")
+_QUESTION = re.compile(r"(is|has|use|using|with|enable|detect|check|can)_|avail|enabled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """An expression with the nodes around it, innermost first."""
+
+    node: ast.expr
+    parents: tuple[ast.AST, ...]
+    is_caught: bool
+
+
+def name_of(node: ast.AST) -> str:
+    """Give a dotted name as text, `?` for what is no name."""
+    if isinstance(node, ast.Attribute):
+        return f"{name_of(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+def device_in(node: ast.AST) -> str:
+    """Give the type of device that an expression says in so many words, or ""."""
+    if isinstance(node, ast.Call) and node.args and name_of(node.func).split(".")[-1] == "device":
+        return device_in(node.args[0])
+    text = node.value if isinstance(node, ast.Constant) else None
+    match = _DEVICES.fullmatch(text) if isinstance(text, str) else None
+    return match[1] if match else ""
+
+
+class Machine:
+    """A machine on which tests have an outcome: true, false, or `None` for "it depends"."""
+
+    def __init__(self, nodes: Iterable[ast.AST], kind: str, *, is_absent: bool) -> None:
+        """Read what the file assigns to the names that its tests use, from all its nodes."""
+        self.kind = kind
+        self.is_absent = is_absent
+        self.values: dict[str, list[ast.expr]] = {}
+        self._given: dict[str, set[str]] = {}
+        self._open: set[str] = set()
+        self._marked: list[int] = []
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._remember(target, value)
+                case (
+                    ast.AnnAssign(target=target, value=ast.expr() as value) | ast.NamedExpr(target=target, value=value)
+                ):
+                    self._remember(target, value)
+                case ast.arguments():
+                    named = [*node.posonlyargs, *node.args][::-1]
+                    for argument, default in zip(named, node.defaults[::-1], strict=False):
+                        self._remember(ast.Name(id=argument.arg), default)
+                    for argument, only in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+                        self._remember(ast.Name(id=argument.arg), only)
+                case _:
+                    pass
+
+    def _remember(self, target: ast.expr, value: ast.expr | None) -> None:
+        if value is not None:
+            self.values.setdefault(name_of(target).split(".")[-1], []).append(value)
+
+    def outcome(self, test: ast.expr) -> bool | None:
+        """Say how a test ends."""
+        match test:
+            case ast.Constant(value=value):
+                return bool(value)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self.outcome(operand)
+                return None if inner is None else not inner
+            case ast.BoolOp(op=op, values=values):
+                decisive = isinstance(op, ast.Or)
+                ends = [self.outcome(value) for value in values]
+                return decisive if decisive in ends else None if None in ends else not decisive
+            case ast.NamedExpr(value=value):
+                return self.outcome(value)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._comparison(left, op, right)
+            case ast.Call(func=ast.Attribute(value=value, attr="startswith"), args=[prefix]):
+                return False if self._is_other(prefix) and not self._is_given(value, {device_in(prefix)}) else None
+            case ast.Call(func=function):
+                name = name_of(function)
+                is_question = name.endswith((".cuda.is_available", ".cuda.device_count"))
+                return False if self.is_absent and (is_question or self._asks(name)) else None
+            case ast.Attribute(attr="is_cuda"):
+                return False
+            case ast.Name() | ast.Attribute():
+                return self._named(name_of(test).split(".")[-1])
+            case _:
+                return None
+
+    def _asks(self, name: str) -> bool:
+        last = name.rsplit(".", maxsplit=1)[-1].lower()
+        return bool(_SAYS_CUDA.search(last.replace("_", " ")) and _QUESTION.search(last))
+
+    def _named(self, name: str) -> bool | None:
+        if not self.is_absent or name in self._open:
+            return None
+        self._open.add(name)
+        ends = {self.outcome(value) for value in self.values.get(name, ())}
+        self._open.discard(name)
+        if ends:
+            is_known = ends == {False} and any(self._is_telling(value) for value in self.values[name])
+            is_known |= ends == {False} and (name.lower() == "cuda" or self._asks(name))
+            return False if is_known else None
+        return False if name.lower() == "cuda" or self._asks(name) else None
+
+    def _is_telling(self, value: ast.expr) -> bool:
+        return not isinstance(value, ast.Constant)
+
+    def count(self, node: ast.expr) -> bool:
+        """Tell whether an expression counts CUDA devices."""
+        if isinstance(node, ast.Call):
+            return name_of(node.func).endswith("cuda.device_count")
+        values = self.values.get(name_of(node).split(".")[-1], [])
+        counts = [isinstance(value, ast.Call) and self.count(value) for value in values]
+        return any(counts) and all(
+            c or (isinstance(v, ast.Constant) and not v.value) for c, v in zip(counts, values, strict=True)
+        )
+
+    def _is_other(self, node: ast.AST) -> bool:
+        return device_in(node) not in {"", "cpu", self.kind}
+
+    def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:
+        if self.is_absent and self.count(left) and isinstance(right, ast.Constant) and type(right.value) is int:
+            return _compared(0, op, right.value)
+        if self.is_absent and self.count(right) and isinstance(left, ast.Constant) and type(left.value) is int:
+            return _compared(left.value, op, 0)
+        said = [*right.elts] if isinstance(right, ast.List | ast.Tuple | ast.Set) else [left, right]
+        if isinstance(op, ast.In | ast.NotIn) and said == [left, right]:
+            said = [left]
+        is_nccl = any(name_of(s).endswith(".NCCL") or (isinstance(s, ast.Constant) and s.value == "nccl") for s in said)
+        devices = [device_in(item) for item in said]
+        if self._is_given(left, set(devices)) or self._is_given(right, set(devices)):
+            return None
+        equal: bool | None = None
+        if self.kind == "cpu" and "cpu" in devices:
+            equal = True
+        elif (
+            any(map(self._is_other, said)) and (said in ([left, right], [left]) or all(map(self._is_other, said)))
+        ) or (is_nccl and self.is_absent):
+            equal = False
+        is_same = isinstance(op, ast.Eq | ast.Is | ast.In)
+        if equal is None or not (is_same or isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn)):
+            return None
+        return equal is is_same
+
+    # --- what is reached ----------------------------------------------------------------------------------------------
+
+    def reached(self, body: list[ast.stmt], marked: frozenset[int]) -> tuple[Around, ...]:
+        """Give every expression that may run and touches a marked line; a block is left where it ends.
+
+        Where the file itself gives a name another device than the machine's, that it has this device is not ruled out.
+
+        Args:
+            body: the file's statements.
+            marked: 1-based lines.
+        """
+        self._marked = sorted(marked)
+        texts = {id(v): (n, device_in(v)) for n, values in self.values.items() for v in values if self._is_other(v)}
+        self._given = {}
+        while True:
+            places = tuple(self._block(body, (), is_caught=False))
+            given = [texts.pop(id(place.node)) for place in places if id(place.node) in texts]
+            if not given:
+                return places
+            for name, device in given:
+                self._given.setdefault(name, set()).add(device)
+
+    def _is_given(self, node: ast.expr, devices: set[str]) -> bool:
+        return bool(self._given.get(name_of(node).split(".")[-1], set()) & devices)
+
+    def _is_marked(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.stmt | ast.expr):
+            return True
+        first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+        at = bisect.bisect_left(self._marked, first)
+        return at < len(self._marked) and self._marked[at] <= (node.end_lineno or node.lineno)
+
+    def _block(self, body: list[ast.stmt], parents: tuple[ast.AST, ...], *, is_caught: bool) -> Iterator[Around]:
+        for statement in body:
+            if self._is_marked(statement):
+                yield from self._node(statement, parents, is_caught=is_caught)
+            if self._is_end(statement):
+                return
+
+    def _is_end(self, statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+                return True
+            case ast.Expr(value=ast.Call(func=function)):
+                return name_of(function).split(".")[-1] in {"exit", "quit", "_exit", "abort"}
+            case ast.Assert(test=test):
+                return self.outcome(test) is False
+            case ast.If(test=test, body=body, orelse=orelse):
+                outcome = self.outcome(test)
+                ends = [bool(block) and any(map(self._is_end, block)) for block in (body, orelse)]
+                return ends[0] if outcome is True else ends[1] if outcome is False else all(ends)
+            case _:
+                return False
+
+    def _node(self, node: ast.AST, parents: tuple[ast.AST, ...], *, is_caught: bool) -> Iterator[Around]:
+        if isinstance(node, ast.expr):
+            yield Around(node=node, parents=parents, is_caught=is_caught)
+        skipped = self._skipped(node)
+        inside = (node, *parents)
+        for field, value in ast.iter_fields(node):
+            if field in skipped:
+                continue
+            is_tried = isinstance(node, ast.Try) and field == "body" and any(map(_ends_all, node.handlers))
+            caught = (is_caught or is_tried) and not isinstance(
+                node, ast.FunctionDef | ast.Lambda | ast.AsyncFunctionDef
+            )
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield from self._block(value, inside, is_caught=caught)
+                continue
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST):
+                    if self._is_marked(child):
+                        yield from self._node(child, inside, is_caught=caught)
+                    if self._is_decided(node, child):
+                        break
+
+    def _is_decided(self, node: ast.AST, operand: ast.AST) -> bool:
+        """Tell whether nothing behind an operand of `and` or `or` runs."""
+        if not isinstance(node, ast.BoolOp) or not isinstance(operand, ast.expr):
+            return False
+        return self.outcome(operand) is isinstance(node.op, ast.Or)
+
+    def _skipped(self, node: ast.AST) -> set[str]:
+        """Name the fields of a node that never run."""
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                return {{True: "orelse", False: "body", None: ""}[self.outcome(test)]} - {
+                    "orelse" if isinstance(node, ast.While) else ""
+                }
+            case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[count])) if self.is_absent and self.count(
+                count
+            ):
+                return {"body"}
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                tests = [test for generator in node.generators for test in generator.ifs]
+                sources = [generator.iter for generator in node.generators]
+                is_empty = any(self._is_empty(source) for source in sources)
+                return {"elt", "key", "value"} if is_empty or False in map(self.outcome, tests) else set()
+            case _:
+                return set()
+
+    def _is_empty(self, source: ast.expr) -> bool:
+        is_range = isinstance(source, ast.Call) and name_of(source.func) == "range" and len(source.args) == 1
+        return self.is_absent and is_range and isinstance(source, ast.Call) and self.count(source.args[0])
+
+
+def _compared(left: int, op: ast.cmpop, right: int) -> bool | None:
+    match op:
+        case ast.Eq():
+            return left == right
+        case ast.NotEq():
+            return left != right
+        case ast.Lt():
+            return left < right
+        case ast.LtE():
+            return left <= right
+        case ast.Gt():
+            return left > right
+        case ast.GtE():
+            return left >= right
+        case _:
+            return None
+
+
+def _ends_all(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
+    names = {name_of(kind).split(".")[-1] for kind in kinds}
+    is_wide = not kinds or bool(names & {"Exception", "BaseException"}) or names >= {"AssertionError", "RuntimeError"}
+    return is_wide and not any(isinstance(inner, ast.Raise) for inner in ast.walk(handler))

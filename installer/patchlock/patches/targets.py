@@ -1,0 +1,140 @@
+"""Which files a patch is for: by its globs and literals, and by content where a named file has moved; pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from patchlock.model.patch import Located, Op, Patch
+from patchlock.model.text_files import SourceText, Undecodable, decode
+from patchlock.patches import _notebooks
+from patchlock.patches.ops._diffs import AddFile, UnifiedDiff
+
+Found = dict[PurePosixPath, tuple[SourceText, Located]]
+"""What an op found, by file; sorted by path."""
+
+MAKES_FILES = "add-file"
+"""The one op whose file need not be there."""
+_ALIKE = 0.5
+"""Share of lines that a renamed file keeps: git's own threshold."""
+
+
+def candidates(patches: Iterable[Patch], paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
+    """Choose the files that some patch may touch, so that only these need to be read; sorted.
+
+    A file that a patch names and that is not there may have moved: then all files of its kind are candidates.
+    """
+    present = frozenset(paths)
+    globs: set[str] = set()
+    suffixes: set[str] = set()
+    for patch in patches:
+        globs.update(patch.paths)
+        suffixes.update(path.suffix for path in missing(patch, present))
+    compiled = [_glob(glob) for glob in globs]
+    return tuple(sorted(p for p in present if p.suffix in suffixes or any(glob.fullmatch(str(p)) for glob in compiled)))
+
+
+def matching_files(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> list[PurePosixPath]:
+    """Give the files that the patch's globs match; for a patch that makes a file also that one."""
+    globs = [_glob(glob) for glob in patch.paths]
+    found = {path for path in contents if any(glob.fullmatch(str(path)) for glob in globs)}
+    if patch.op_name == MAKES_FILES:
+        found.update(map(PurePosixPath, patch.paths))
+    return sorted(found)
+
+
+def locate(
+    patch: Patch, paths: Iterable[PurePosixPath], contents: Mapping[PurePosixPath, bytes]
+) -> tuple[Found, tuple[Undecodable, ...]]:
+    """Let the op look at each file that has one of the patch's literals; the files that are no text are told."""
+    found: Found = {}
+    unreadable: list[Undecodable] = []
+    for path in paths:
+        data = contents.get(path, b"")
+        if not _mentions(data, patch.literal):
+            continue
+        source = decode(path, data)
+        if isinstance(source, Undecodable):
+            unreadable.append(source)
+        else:
+            found[path] = (source, _notebooks.locate(patch.op, source))
+    return found, tuple(unreadable)
+
+
+def missing(patch: Patch, contents: Collection[PurePosixPath]) -> tuple[PurePosixPath, ...]:
+    """Give the files that a patch with literals names without a wildcard, and that are not there."""
+    exact = [PurePosixPath(glob) for glob in patch.paths if patch.literal and not re.search(r"[*?]", glob)]
+    return tuple(path for path in exact if path not in contents)
+
+
+def find_moved_files(
+    patch: Patch, contents: Mapping[PurePosixPath, bytes], seen: Mapping[PurePosixPath, bytes]
+) -> tuple[Found, str]:
+    """Find by content where a named file went that is not there: by its name, or by its likeness to what it was.
+
+    Args:
+        patch: the patch.
+        contents: files as they are.
+        seen: missing files as the patch's author saw them, as far as they are known.
+
+    Returns:
+        The files, and why they cannot be taken for the missing ones, or "".
+    """
+    gone = missing(patch, contents) if patch.op_name != MAKES_FILES else ()
+    kinds = {path.suffix for path in gone}
+    elsewhere = [path for path in sorted(contents) if path.suffix in kinds]
+    known = set(matching_files(patch, contents)) if elsewhere else set()
+    located, _ = locate(patch, (path for path in elsewhere if path not in known), contents)
+    found = {path: where for path, where in located.items() if where[1].sites}
+    same_name = {path: where for path, where in found.items() if path.name in {one.name for one in gone}}
+    alike = {path: where for path, where in found.items() if any(_is_alike(m, seen, contents[path]) for m in gone)}
+    likely = same_name or alike
+    if likely and len({path.name for path in likely}) == len(likely) <= len(gone):
+        return likely, ""
+    if not found:
+        return {}, ""
+    listed = ", ".join(f"{path}:{where.sites[0].line}" for path, (_, where) in (likely or found).items())
+    return likely or found, f"{', '.join(map(str, gone))} is not there, and this may be what became of it: {listed}"
+
+
+def unfit_paths(op: Op | None, paths: tuple[str, ...]) -> str:
+    """Say why an op cannot work on a patch's paths, a clause, or ""."""
+    match op:
+        case AddFile() if len(paths) != 1 or re.search(r"[*?]", paths[0]):
+            return "it must be the one file that add-file makes, without a wildcard"
+        case UnifiedDiff():
+            left_out = [file for file in op.files() if file and not any(_glob(g).fullmatch(file) for g in paths)]
+            return f"{', '.join(left_out)} of the diff is not among them" if left_out else ""
+        case _:
+            return ""
+
+
+def _is_alike(gone: PurePosixPath, seen: Mapping[PurePosixPath, bytes], data: bytes) -> bool:
+    """Tell whether half of a file's lines are those of a missing one, as git does for a rename."""
+    matcher = difflib.SequenceMatcher(None, seen.get(gone, b"").splitlines(), data.splitlines(), autojunk=False)
+    return gone in seen and matcher.quick_ratio() >= _ALIKE <= matcher.ratio()
+
+
+def _mentions(data: bytes, literal: tuple[str, ...]) -> bool:
+    encodings = ("utf-8", "utf-16-le", "utf-16-be")
+    return not literal or any(text.encode(encoding) in data for text in literal for encoding in encodings)
+
+
+@lru_cache(maxsize=256)
+def _glob(glob: str) -> re.Pattern[str]:
+    """Translate a glob over POSIX paths: `*` and `?` stay within a folder, `**/` crosses any number of them."""
+    translated = ""
+    rest = glob
+    while rest:
+        if rest.startswith("**/"):
+            translated, rest = translated + "(?:[^/]+/)*", rest[3:]
+        elif rest.startswith("**"):
+            translated, rest = translated + ".*", rest[2:]
+        elif rest[0] in "*?":
+            translated, rest = translated + {"*": "[^/]*", "?": "[^/]"}[rest[0]], rest[1:]
+        else:
+            translated, rest = translated + re.escape(rest[0]), rest[1:]
+    return re.compile(translated)

@@ -1,0 +1,259 @@
+"""Try patches: on their own cases, twice, in another order, and on what upstream was over time; pure, no I/O."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.model.patch import BLOCKING, Ensure, Located, Op, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.text_files import SourceText
+from patchlock.patches import _notebooks, engine, targets
+
+Files = Mapping[PurePosixPath, bytes]
+
+NOT_HELD = "does not hold"
+"""What became of a patch whose check failed; no outcome, as the engine says it beside them."""
+_FIRST = (
+    *(OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.MOVED),
+    *(OutcomeKind.NEW_SITES, OutcomeKind.PARTLY_FIXED, OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM),
+    OutcomeKind.BROKEN,
+)
+"""Which outcome stands for a patch that has several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Files before and after one patch."""
+
+    patch: str
+    name: str
+    before: Files
+    after: Files | None
+    """None: nothing may change."""
+    outcome: str
+    """What must become of the patch; "": it does its work."""
+
+
+# --- one patch on its own cases ---------------------------------------------------------------------------------------
+
+
+def problems_of_case(patch: Patch, case: Case) -> tuple[str, ...]:
+    """Say what a patch does not do in a case, one clause each."""
+    patched = engine.apply((patch,), case.before)
+    kinds = {outcome.kind.value for outcome in patched.outcomes}
+    problems = list(patched.failures)
+    if case.outcome and case.outcome not in kinds:
+        problems.append(f'it is "{", ".join(sorted(kinds))}", not "{case.outcome}"')
+    if not case.outcome:
+        problems += [
+            f"{outcome.path}: {outcome.kind.value}: {outcome.detail}"
+            for outcome in patched.outcomes
+            if outcome.kind in BLOCKING
+        ]
+    result = _after(case.before, patched)
+    expected = case.before if case.after is None else case.after
+    problems += [_difference(path, result.get(path), expected.get(path)) for path in _unequal(result, expected)]
+    problems += [f"{change.path}: applied twice it changes" for change in engine.apply((patch,), result).changes]
+    if case.after is not None and not problems and patched.changes and not _tells(patch, patched):
+        problems.append("its checks hold before it is applied too, so that they prove nothing")
+    return tuple(problems)
+
+
+def _tells(patch: Patch, patched: Patched) -> bool:
+    return any(ensure.problems(c.path, c.before or b"") for c in patched.changes for ensure in patch.ensures)
+
+
+def _after(before: Files, patched: Patched) -> dict[PurePosixPath, bytes]:
+    return {**before, **{change.path: change.after for change in patched.changes}}
+
+
+def _unequal(one: Files, other: Files) -> list[PurePosixPath]:
+    return [path for path in sorted({*one, *other}) if one.get(path) != other.get(path)]
+
+
+def _difference(path: PurePosixPath, made: bytes | None, wanted: bytes | None) -> str:
+    if made is None or wanted is None:
+        return f"{path} {'is not made' if made is None else 'is in no after-tree'}"
+    pairs = itertools.zip_longest(made.splitlines(keepends=True), wanted.splitlines(keepends=True))
+    line, one, other = next((n, a, b) for n, (a, b) in enumerate(pairs, start=1) if a != b)
+    return f"{path}:{line}: it becomes {_shown(one)}, not {_shown(other)}"
+
+
+def _shown(line: bytes | None) -> str:
+    return "the end of the file" if line is None else repr(line.decode("utf-8", errors="replace"))
+
+
+# --- all patches of an app --------------------------------------------------------------------------------------------
+
+
+def problems_together(patches: Sequence[Patch], contents: Files) -> tuple[str, ...]:
+    """Apply all patches twice, and each two that write one file in both orders; say what is not the same."""
+    patched = engine.apply(patches, contents)
+    again = engine.apply(patches, _after(contents, patched))
+    problems = [f"{change.path}: applied twice, the patches change it again" for change in again.changes]
+    problems += [f"applied twice: {failure}" for failure in again.failures if failure not in patched.failures]
+    by_id = {patch.id: patch for patch in patches}
+    for one, other in sorted(_neighbours(patched)):
+        if one in _before(by_id, other) or other in _before(by_id, one):
+            continue
+        here, there = (
+            _after(contents, engine.apply(pair, contents))
+            for pair in ((by_id[one], by_id[other]), (by_id[other], by_id[one]))
+        )
+        problems += [
+            f'{path}: {one} and {other} give other bytes in another order; write after = ["{one}"] in {other}'
+            for path in _unequal(here, there)
+        ]
+    return tuple(problems)
+
+
+def _neighbours(patched: Patched) -> set[tuple[str, str]]:
+    """Give each two patches that changed the same file, in the order of the patches."""
+    changed = {change.path for change in patched.changes}
+    writers: dict[PurePosixPath, list[str]] = {}
+    for outcome in patched.outcomes:
+        if outcome.path in changed and outcome.path is not None and outcome.kind not in BLOCKING:
+            writers.setdefault(outcome.path, []).append(outcome.patch)
+    return {pair for names in writers.values() for pair in itertools.combinations(dict.fromkeys(names), 2)}
+
+
+def _before(by_id: Mapping[str, Patch], name: str) -> set[str]:
+    """Name all patches that go before one."""
+    found = set(by_id[name].after)
+    return found.union(*(_before(by_id, other) for other in found if other in by_id))
+
+
+# --- over time --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Neighbouring commits in which the same became of a patch."""
+
+    what: str
+    first: str
+    last: str
+    commits: int
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class Survival:
+    """What became of one patch over a range of commits."""
+
+    patch: str
+    with_target: int = 0
+    right: int = 0
+    refused: int = 0
+    silent: int = 0
+    """Claimed to be right, and a check that forbids something says no; must be 0."""
+    reasons: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Of refused and silent commits."""
+    runs: list[Run] = dataclasses.field(default_factory=list)
+
+    def count(self, commit: str, verdict: Verdict) -> None:
+        """Add one commit."""
+        self.with_target += verdict.has_target
+        self.refused += verdict.is_refused
+        self.silent += verdict.is_silent
+        self.right += verdict.has_target and not verdict.is_refused and not verdict.is_silent
+        for reason in verdict.reasons:
+            self.reasons[reason] = self.reasons.get(reason, 0) + 1
+        if self.runs and self.runs[-1].what == verdict.what:
+            last = self.runs.pop()
+            self.runs.append(dataclasses.replace(last, last=commit, commits=last.commits + 1))
+        else:
+            self.runs.append(Run(what=verdict.what, first=commit, last=commit, commits=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of one patch in one commit."""
+
+    what: str
+    has_target: bool
+    is_refused: bool
+    is_silent: bool
+    reasons: tuple[str, ...]
+
+
+def verdicts(patches: Sequence[Patch], contents: Files, seen: Files) -> dict[str, Verdict]:
+    """Apply all patches to one commit's files, and judge each patch by what holds afterwards; `seen` as in `apply`."""
+    patched = engine.apply(patches, contents, seen)
+    after = _after(contents, patched)
+    return {patch.id: _verdict(patch, patched, after) for patch in patches}
+
+
+def _verdict(patch: Patch, patched: Patched, after: Files) -> Verdict:
+    outcomes = [outcome for outcome in patched.outcomes if outcome.patch == patch.id]
+    failures = [text.removeprefix(f"{patch.id}: ") for text in patched.failures if text.startswith(f"{patch.id}: ")]
+    blocked = [outcome for outcome in outcomes if outcome.kind in BLOCKING]
+    reasons = [*failures, *(_reason(outcome) for outcome in blocked)]
+    missed = [] if reasons else list(_missed(patch, after))
+    kinds = {outcome.kind for outcome in outcomes if outcome.path is not None}
+    what = next((kind.value for kind in _FIRST if kind in kinds), OutcomeKind.GONE.value)
+    return Verdict(
+        what=NOT_HELD if failures and not blocked else "silent" if missed else what,
+        has_target=bool(kinds or missed),
+        is_refused=bool(reasons),
+        is_silent=bool(missed),
+        reasons=tuple(dict.fromkeys([*reasons, *missed])),
+    )
+
+
+def _reason(outcome: Outcome) -> str:
+    return f"{outcome.path}: {outcome.kind.value}: {outcome.detail}"
+
+
+def _missed(patch: Patch, after: Files) -> Iterator[str]:
+    """Find what the patch forbids in files that it names, also where its op found nothing to do."""
+    found, _ = targets.locate(dataclasses.replace(patch, op=_Nothing()), targets.matching_files(patch, after), after)
+    for path in found:
+        for ensure in patch.ensures:
+            if path in after and not ensure.problems(path, b""):  # one that forbids holds for an empty file
+                yield from (f"{path}: {problem}" for problem in ensure.problems(path, after[path]))
+
+
+class _Nothing:
+    """An op that looks at nothing."""
+
+    def locate(self, source: SourceText) -> Located:  # noqa: ARG002 - the interface
+        return Located()
+
+
+def memoize_ops(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    """Give patches whose ops and checks look at the same text of a file only once, however many commits have it."""
+    return tuple(
+        dataclasses.replace(
+            patch, op=_RememberingOp(patch.op), ensures=tuple(_RememberingEnsure(e) for e in patch.ensures)
+        )
+        for patch in patches
+    )
+
+
+class _RememberingOp:
+    def __init__(self, op: Op) -> None:
+        self._op = op
+        self._known: dict[tuple[PurePosixPath, bytes], Located] = {}
+
+    def locate(self, source: SourceText) -> Located:
+        digest = hashlib.sha256(source.text.encode("utf-8", errors="surrogatepass")).digest()
+        key = (source.path, digest + source.encoding.encode())
+        if key not in self._known:
+            self._known[key] = _notebooks.locate(self._op, source)
+        return self._known[key]
+
+
+class _RememberingEnsure:
+    def __init__(self, ensure: Ensure) -> None:
+        self._ensure = ensure
+        self._known: dict[tuple[PurePosixPath, bytes], tuple[str, ...]] = {}
+
+    def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        key = (path, hashlib.sha256(data).digest())
+        if key not in self._known:
+            self._known[key] = self._ensure.problems(path, data)
+        return self._known[key]

@@ -1,0 +1,339 @@
+"""Prove that the libraries of an environment compute on its device: seen, loads, computes; each kernel contained."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from patchlock.catalogue import expectations
+from patchlock.catalogue.expectations import ComparedResult, Expectation
+from patchlock.core import atomic_files
+from patchlock.hardware import probes
+from patchlock.model import kernel_results
+from patchlock.model.backends import BACK_ENDS, BUILDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, BackEnd, providers
+from patchlock.model.checks import OnnxSessionCheck
+from patchlock.model.errors import ProgramMissingError, UsageError
+from patchlock.model.installation import Installation
+from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict
+from patchlock.model.lockfile import Lock
+from patchlock.verify import _task_runner, checks, reports
+from patchlock.verify._task_runner import ProcessContext, Task, TaskRunner
+from patchlock.verify.checks import CheckContext, CheckResult
+from patchlock.verify.reports import Report
+
+SECONDS = "PATCHLOCK_KERNEL_SECONDS"
+"""The variable that says how long each kernel may take, instead of what its back end allows."""
+_MEMORY = 4_000_000_000
+"""Bytes for one kernel: thirty times what the largest takes on the CPU, and room for a GPU's context."""
+_DEADLY = frozenset({Verdict.HANGS, Verdict.CRASHES, Verdict.OUT_OF_MEMORY})
+_BUILD, _NOTHING = "torch-build", "kernels"
+WRONG_LOCK = frozenset({_BUILD, _NOTHING})
+"""Ids of results whose failure is mended by another lock, and not by installing the same one again."""
+_PATIENCE = 2
+"""After so many hangs on one device nothing more is tried on it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofPlan:
+    """What has to be proved of an environment."""
+
+    back_end: str
+    """A key of `BACK_ENDS`."""
+    has_torch: bool
+    asked: tuple[OnnxSessionCheck, ...]
+    """Execution providers of ONNX Runtime that the profile or the app names."""
+    implied: tuple[OnnxSessionCheck, ...]
+    """Those that what is installed is there for."""
+    lock_command: str
+    """Makes the lock again."""
+    expectations: tuple[Expectation, ...] = ()
+    is_short: bool = False
+    """Only the most telling kernel of torch, on the first device; a machine without a device is told, not failed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofResult:
+    """What was found."""
+
+    results: tuple[CheckResult, ...]
+    report: Report
+
+    @property
+    def computed(self) -> int:
+        """How many kernels work where the profile computes: for a GPU's profile, those of the processor do not count.
+
+        Without any, nothing may be called verified.
+        """
+        on_cpu = self.report.back_end == "cpu"
+        return sum(
+            one.proof.verdict is Verdict.WORKS and (on_cpu or not one.proof.device.upper().startswith("CPU"))
+            for one in self.report.judged
+        )
+
+    @property
+    def caveat(self) -> str:
+        """What stands behind a count of passed checks, so that nobody takes it for more than it is."""
+        return "" if self.computed else ", no kernel was computed"
+
+
+def plan_proof(
+    lock: Lock, asked: Collection[OnnxSessionCheck], back_end: str, known: Sequence[Expectation], *, is_short: bool
+) -> ProofPlan:
+    """Say what has to be proved: of the libraries that a lock has, and of the providers that checks name.
+
+    Args:
+        lock: what is installed.
+        asked: checks of the profile and the app.
+        back_end: of the profile.
+        known: expected failures.
+        is_short: see `ProofPlan`.
+    """
+    names = {package.name for package in lock.packages}
+    named = {check.provider for check in asked}
+    implied = [provider for provider in providers(names, back_end) if provider not in named]
+    return ProofPlan(
+        back_end=back_end,
+        has_torch=TORCH in names,
+        asked=tuple(asked),
+        implied=tuple(OnnxSessionCheck(id=f"onnxruntime-{one}", provider=one) for one in implied),
+        lock_command=f"patchlock lock {lock.provenance.app} --profile {lock.provenance.profile}",
+        expectations=tuple(known),
+        is_short=is_short,
+    )
+
+
+def prove(wanted: ProofPlan, place: CheckContext, tell: Callable[[str], None]) -> ProofResult:
+    """Run what is wanted, each kernel in a process of its own.
+
+    Args:
+        wanted: what to prove.
+        place: where.
+        tell: called with a few words before each kernel.
+    """
+    run = _Run(wanted=wanted, where=checks.process_context(place), tell=tell)
+    for name, part in (("torch", run.torch), ("onnxruntime", run.onnx)):
+        try:
+            part()
+        except ProgramMissingError as error:  # the environment's own Python
+            run.results.append(CheckResult(id=name, level="computes", passed=False, detail=error.what))
+    report = Report(
+        made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        machine=hashlib.sha256(platform.node().encode()).hexdigest()[:12],
+        back_end=wanted.back_end,
+        versions=run.versions,
+        devices=run.devices,
+        judged=tuple(run.judged),
+    )
+    proved = ProofResult(results=tuple(run.results), report=report)
+    if proved.computed or wanted.back_end == "cpu" or wanted.has_torch or not all(one.passed for one in run.results):
+        return proved
+    return dataclasses.replace(proved, results=(*proved.results, _nothing_computed(wanted)))
+
+
+def _nothing_computed(wanted: ProofPlan) -> CheckResult:
+    """Say that no library of the lock has computed on the GPU of the profile; an install leaves that to `verify`."""
+    what = f"nothing was computed on {wanted.back_end}"
+    if wanted.is_short:
+        return CheckResult(id=_NOTHING, level="seen", passed=True, detail=f"{what}; `patchlock verify` does that")
+    why = f"{what}: the lock has neither torch nor an ONNX Runtime that can"
+    remedy = f"let the app require one and run `{wanted.lock_command}`, or install it on the profile cpu"
+    return CheckResult(id=_NOTHING, level="computes", passed=False, detail=f"{why}; {remedy}")
+
+
+@dataclasses.dataclass(kw_only=True, slots=True)
+class _Run:
+    wanted: ProofPlan
+    where: ProcessContext
+    tell: Callable[[str], None]
+    results: list[CheckResult] = dataclasses.field(default_factory=list)
+    judged: list[ComparedResult] = dataclasses.field(default_factory=list)
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    devices: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def torch(self) -> None:
+        """Prove torch on each of its devices."""
+        if not self.wanted.has_torch:
+            return
+        back_end = self._back_end()
+        self.results += _seen(self.wanted.back_end)
+        with _task_runner.open_runner(self.where, "torch") as workshop:
+            self.tell("torch's devices")
+            ended = workshop.run(_task("compute", "devices", back_end.device, back_end.first_seconds))
+            found, why = _devices(ended)
+            version = str((ended.found or {}).get("version", ""))
+            if version:
+                self.versions["torch"] = version
+            built = (ended.found or {}).get("built", ())
+            if version and back_end.built_for and back_end.built_for not in built:
+                self.results.append(_wrong_build(self.wanted, back_end, version, built))
+                return
+            named = {_numbered(back_end, i): name for i, name in enumerate(found)}
+            self.devices |= named
+            self._loads(named, why, version)
+            for device in list(named)[: 1 if self.wanted.is_short else None]:
+                kernels = TORCH_KERNELS[:1] if self.wanted.is_short else TORCH_KERNELS
+                found_there, _ = _run_all(workshop, _tasks("compute", device, kernels, back_end), device, self.tell)
+                made = self._judge(found_there, version)
+                self.results.append(summary(f"torch-{device}", device, made, self.devices.get(device, "")))
+
+    def _loads(self, named: dict[str, str], why: str, version: str) -> None:
+        is_told = self.wanted.is_short and bool(version) and not named
+        told = f"torch {version or '?'} has no {self.wanted.back_end} device: {why}"
+        if is_told:
+            told += "; nothing was computed, and `patchlock verify` fails until there is one"
+        names = ", ".join(f"{device} is {name}" if name != device else name for device, name in named.items())
+        self.results.append(
+            CheckResult(
+                id="torch-devices",
+                level="loads",
+                passed=bool(named) or is_told,
+                detail=f"torch {version}: {names}" if named else told,
+            )
+        )
+
+    def onnx(self) -> None:
+        """Prove each provider of ONNX Runtime."""
+        wanted = [check for check in (*self.wanted.asked, *self.wanted.implied) if self._may_be_asked(check)]
+        if not wanted:
+            return
+        back_end = self._back_end()
+        with _task_runner.open_runner(self.where, "onnxruntime") as workshop:
+            for check in wanted:
+                tasks = _tasks("onnx_session", check.provider, ONNX_KERNELS, back_end)
+                found, version = _run_all(workshop, tasks, check.provider, self.tell)
+                if version:
+                    self.versions["onnxruntime"] = version
+                made = self._judge(found, version)
+                named = f"ONNX Runtime {version}" if version else ""
+                self.results.append(summary(check.id, check.provider, made, named))
+
+    def _back_end(self) -> BackEnd:
+        """Give the back end, with the patience that the user has."""
+        back_end, named = BACK_ENDS[self.wanted.back_end], self.where.variables.get(SECONDS, "")
+        if not named:
+            return back_end
+        if not (named.isascii() and named.isdigit() and int(named) > 0):
+            raise UsageError(f'{SECONDS} is "{named}", and must be a number of seconds above 0')
+        return dataclasses.replace(back_end, first_seconds=int(named), seconds=int(named))
+
+    def _may_be_asked(self, check: OnnxSessionCheck) -> bool:
+        """Whether a provider is proved: an install asks a GPU's only where it was named or torch saw a GPU."""
+        named = check in self.wanted.asked or check.provider.startswith("CPU")
+        return not self.wanted.is_short or named or bool(self.devices)
+
+    def _judge(self, found: Iterable[KernelResult], version: str) -> tuple[ComparedResult, ...]:
+        made = expectations.compare_results(found, self.wanted.expectations, version)
+        self.judged += made
+        return made
+
+
+def _wrong_build(wanted: ProofPlan, back_end: BackEnd, version: str, built: Collection[str]) -> CheckResult:
+    """Say that the torch that is installed can never compute on the GPU of the profile."""
+    is_for = " and ".join(BUILDS[name] for name in built) or "the processor alone"
+    needs = BUILDS[back_end.built_for]
+    what = f"torch {version} is the wrong wheel: it is built for {is_for}, and the profile needs a torch for {needs}"
+    remedy = f"name an index that has it in the profile, run `{wanted.lock_command}`, and install again"
+    return CheckResult(id=_BUILD, level="loads", passed=False, detail=f"{what}; {remedy}")
+
+
+def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str) -> CheckResult:
+    """Put what became of a device's kernels into one result: it fails where one does, or where none works.
+
+    Args:
+        id_: of the result.
+        device: where they ran.
+        judged: all of them.
+        named: what is called so.
+    """
+    works = sum(one.proof.verdict is Verdict.WORKS for one in judged)
+    failed = sorted((one.proof for one in judged if one.is_failure), key=lambda p: list(Verdict).index(p.verdict))
+    told = [f"{p.kernel}: {p.verdict.value}{f' ({p.detail})' if p.detail else ''}" for p in reversed(failed)]
+    expected = [one.proof.kernel for one in judged if one.proof.verdict is not Verdict.WORKS and not one.is_failure]
+    known = [f"{', '.join(expected)} as expected not"] if expected else []
+    beside = f" ({named})" if named and named != device else ""
+    detail = "; ".join([f"{works} of {len(judged)} kernels work on {device}{beside}", *told, *known])
+    return CheckResult(id=id_, level="computes", passed=not failed and works > 0, detail=detail)
+
+
+def _seen(back_end: str) -> Iterator[CheckResult]:
+    """Name the accelerators that the system shows, where it shows any."""
+    found = [] if back_end == "cpu" else [device.name or device.device for device in probes.probe().devices]
+    if found:
+        yield CheckResult(id="devices", level="seen", passed=True, detail=", ".join(found))
+
+
+def _tasks(program: str, device: str, kernels: Sequence[str], back_end: BackEnd) -> list[Task]:
+    return [
+        _task(program, kernel, device, back_end.seconds if i else back_end.first_seconds)
+        for i, kernel in enumerate(kernels)
+    ]
+
+
+def _task(program: str, name: str, device: str, seconds: float) -> Task:
+    return Task(name=name, program=program, arguments=(device, name), seconds=seconds, memory=_MEMORY)
+
+
+def _run_all(
+    workshop: TaskRunner, tasks: Iterable[Task], device: str, tell: Callable[[str], None]
+) -> tuple[list[KernelResult], str]:
+    """Run the kernels of one device, until there is no hope for it; gives the version of the library too."""
+    made: list[KernelResult] = []
+    version = ""
+    for task in tasks:
+        why = _hopeless(made)
+        if why:
+            made.append(
+                KernelResult(kernel=task.name, device=device, verdict=Verdict.UNAVAILABLE, detail=f"not tried: {why}")
+            )
+            continue
+        tell(f"{task.name} on {device}")
+        ended = workshop.run(task)
+        version = str((ended.found or {}).get("version", version))
+        made.append(kernel_results.classify_exit(ended, device))
+    return made, version
+
+
+def _hopeless(made: Sequence[KernelResult]) -> str:
+    """Say why nothing more is tried on a device; "" where there is hope."""
+    if made and made[0].verdict in _DEADLY:
+        return f"the first kernel, {made[0].kernel}: {made[0].verdict.value}"
+    hung = [proof.kernel for proof in made if proof.verdict is Verdict.HANGS]
+    return f"{' and '.join(hung)} hung" if len(hung) >= _PATIENCE else ""
+
+
+def _devices(ended: KernelExit) -> tuple[list[str], str]:
+    """Read the names of the devices, and why there is none."""
+    found = ended.found
+    if ended.stage == "end" and not ended.killed and found is not None:
+        return [str(one["name"]) for one in found["devices"]], str(found["why"])
+    proof = kernel_results.classify_exit(ended, "")
+    return [], f"{proof.verdict.value}: {proof.detail}"
+
+
+def _numbered(back_end: BackEnd, index: int) -> str:
+    return "cpu" if back_end.device == "cpu" else f"{back_end.device}:{index}"
+
+
+def store_report(installation: Installation, report: Report) -> tuple[str, ...]:
+    """Keep a report in the place of the last one, and say what differs from that.
+
+    Returns:
+        Sentences; see `verify.reports.compared`.
+    """
+    file = installation.report
+    before: object = None
+    if file.exists():
+        try:
+            before = json.loads(file.read_text(encoding="utf-8"))
+            said = reports.compared(before, report)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            said = (f"{file} cannot be compared with, and is written anew: {error}",)
+    else:
+        said = ()
+    atomic_files.write(file, json.dumps(reports.data(report), indent=1) + "\n")
+    return said

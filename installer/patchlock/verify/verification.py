@@ -1,0 +1,232 @@
+"""Verify a generation at three depths: by sizes, by running it, by every byte; says what is wrong and who did it."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.utils import NormalizedName
+
+from patchlock.core import atomic_files
+from patchlock.environments import damage, gate, inspection, installed, ledger, venv
+from patchlock.environments.damage import DamageFinding
+from patchlock.environments.generations import Receipt
+from patchlock.environments.inspection import Contents, Deviation
+from patchlock.environments.ledger import InstalledFile, Ledger
+from patchlock.model import lockfile
+from patchlock.model.errors import LockFormatError
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import Lock
+from patchlock.verify import checks
+from patchlock.verify.checks import CheckResult
+
+if TYPE_CHECKING:
+    from patchlock.model.fits import Platform
+
+_SHOWN = 3
+"""Findings in one line for a person; --json has all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationResult:
+    """What was found without running anything of the environment."""
+
+    results: tuple[CheckResult, ...]
+    findings: tuple[DamageFinding, ...]
+    """Files and distributions that are not as they were installed."""
+    notes: tuple[str, ...]
+    """What is no damage, and worth knowing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where the wheels of a generation can be asked."""
+
+    platform: Platform
+    cache: Path
+
+
+def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> VerificationResult:
+    """Look at everything that costs no reading of files: interpreter, gate, distributions, presence and sizes.
+
+    Args:
+        folder: the generation.
+        receipt: its receipt.
+        lock: what it was made from; None where that was changed, so that distributions cannot be compared with it.
+    """
+    book, contents = ledger.read(folder), inspection.read(folder)
+    return _seen(folder, receipt, lock, book, contents, inspection.find_size_deviations(contents), read=False)
+
+
+def quick_without_catalogue(folder: Path, receipt: Receipt) -> VerificationResult:
+    """Do as `quick` with the lock that the generation keeps, so that nothing of the catalogue is read."""
+    path = folder / venv.LOCK
+    lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path)) if is_lock_unchanged(folder, receipt) else None
+    return quick(folder, receipt, lock)
+
+
+def deep(
+    folder: Path, receipt: Receipt, lock: Lock, origin: Origin, tell: Callable[[int, int], None], *, learn: bool = True
+) -> VerificationResult:
+    """Read every file of every distribution, and compare it with its RECORD, or with its wheel where these disagree.
+
+    Args:
+        folder: the generation.
+        receipt: its receipt.
+        lock: what it was made from.
+        origin: where its wheels can be asked.
+        tell: told bytes read and bytes in all.
+        learn: whether the ledger may be written, when a RECORD turns out to be wrong.
+    """
+    book = ledger.read(folder)
+    contents = inspection.completed(inspection.read(folder), book)
+    deviations = inspection.find_content_deviations(contents, tell)
+    unknown = [deviation for deviation in deviations if not inspection.is_as_installed(deviation, book)]
+    proved, why = _ask(folder, lock, origin, unknown)
+    if proved and book is not None and learn:
+        laid = {d.path: InstalledFile(size=d.size, sha256=d.sha256) for d in unknown if d.path in proved}
+        book = dataclasses.replace(book, files={**book.files, **laid})
+        ledger.write(folder, book)
+    seen = _seen(folder, receipt, lock, book, contents, [d for d in deviations if d.path not in proved], read=True)
+    upstream = [d for d in deviations if d.path in proved or inspection.is_as_installed(d, book)]
+    notes = [
+        f"the RECORD of {d.distribution.name} is wrong about {d.path}: it is as "
+        + ("its wheel has it" if d.sha256 else "the install laid it down")
+        for d in upstream
+    ]
+    added = sorted(set(inspection.unowned_files(contents)) - set(book.unlisted if book is not None else ()))
+    if added:
+        notes.append(f"{len(added)} files in site-packages are of no distribution: yours, or an app's: {_few(added)}")
+    return dataclasses.replace(seen, notes=(*dict.fromkeys((*notes, *why, *seen.notes)),))
+
+
+def _ask(
+    folder: Path, lock: Lock, origin: Origin, unknown: Collection[Deviation]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Ask the wheels: which files are as they have them, and why some could not be asked."""
+    if not unknown:
+        return frozenset(), ()
+    from patchlock.environments import wheel_members
+
+    proved: set[str] = set()
+    why: list[str] = []
+    locked = {package.name: package.version for package in lock.packages}
+    by_name: dict[NormalizedName, list[Deviation]] = {}
+    for deviation in unknown:
+        own = deviation.distribution
+        if deviation.sha256 is not None and locked.get(own.name) == own.version:
+            by_name.setdefault(own.name, []).append(deviation)
+    for name, deviations in by_name.items():
+        paths = [deviation.path for deviation in deviations]
+        answer = wheel_members.members(folder, lock, origin.platform, name, paths, cache=origin.cache)
+        if isinstance(answer, Mapping):
+            proved |= {d.path for d in deviations if answer.get(d.path) == d.sha256}
+        else:
+            why.append(f"whether the RECORD of {name} was wrong from the start is not known: {answer.why}")
+    return frozenset(proved), tuple(why)
+
+
+def _seen(
+    folder: Path,
+    receipt: Receipt,
+    lock: Lock | None,
+    book: Ledger | None,
+    contents: Contents,
+    deviations: Collection[Deviation],
+    *,
+    read: bool,
+) -> VerificationResult:
+    laid = book.laid if book is not None else _made(receipt)
+    wrong = [deviation for deviation in deviations if not inspection.is_as_installed(deviation, book)]
+    found = (*inspection.replaced(contents, book), *inspection.findings(contents, wrong, laid))
+    count = sum(len(rows) for _, rows in contents.rows.values())
+    whole = f"{count} files of {len(contents.rows)} packages, {'every byte' if read else 'by their sizes'}"
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    files = CheckResult(
+        id="files",
+        level="seen",
+        passed=not found,
+        detail="; ".join(map(str, found[:_SHOWN])) + more if found else whole,
+    )
+    notes = () if book is not None else ("this generation has no ledger: it was made by an older patchlock",)
+    return VerificationResult(
+        results=(
+            _environment(folder, receipt),
+            *([_packages(folder, lock, contents.packages, laid)] if lock is not None else []),
+            files,
+        ),
+        findings=found,
+        notes=notes,
+    )
+
+
+def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
+    """Find the lock that a generation was made from: the one kept in it, or the catalogue's if that is the same.
+
+    Raises:
+        LockFormatError: both were changed since.
+    """
+    found = next((path for path in (folder / venv.LOCK, catalogues) if _is(path, receipt.lock)), None)
+    if found is None:
+        raise LockFormatError(
+            "it is not the lock that the generation was made from",
+            where=str(folder / venv.LOCK),
+            remedy=f"run `patchlock install {receipt.app} --profile {receipt.profile} --reinstall`",
+        )
+    return found
+
+
+def is_lock_unchanged(folder: Path, receipt: Receipt) -> bool:
+    """Say whether the lock in a generation is the one that it was made from."""
+    return _is(folder / venv.LOCK, receipt.lock)
+
+
+def edited(source: Path, receipt: Receipt) -> tuple[str, ...]:
+    """List the patched files that are not as we wrote them: the user edits what he likes."""
+    return tuple(file for file, digest in receipt.patched.items() if not _is(source / file, digest))
+
+
+def _is(path: Path, sha256: Sha256) -> bool:
+    return path.is_file() and atomic_files.sha256(path) == sha256
+
+
+def _packages(folder: Path, lock: Lock, packages: Path, laid: float) -> CheckResult:
+    """Compare distributions with the lock; where they differ, name the package that changed them."""
+    result = checks.packages(lock, folder)
+    if result.passed:
+        return result
+    newcomers = tuple(installed.newer_distributions(packages, laid))
+    there = {d.name: d.version for d in installed.distributions(packages)}
+    locked = {package.name: package.version for package in lock.packages}
+    said = [damage.blame(n, version, newcomers) for n, version in locked.items() if there.get(n, version) != version]
+    if not said:
+        said = [damage.blame(name, None, newcomers) for name in there if name not in locked]
+    return dataclasses.replace(result, detail="; ".join([result.detail, *dict.fromkeys(filter(None, said))]))
+
+
+def _environment(folder: Path, receipt: Receipt) -> CheckResult:
+    """Look at what makes the folder an environment of ours: the lock as installed, the interpreter, the gate."""
+    wrong = [f"the gate's {path} is missing" for path in gate.missing(folder)]
+    if not is_lock_unchanged(folder, receipt):
+        wrong.append("lock.txt is not the lock that it was made from")
+    python = venv.interpreter(folder)
+    if not python.exists():
+        target = python.readlink() if python.is_symlink() else python
+        wrong.append(f"its interpreter is gone: {target} was removed or upgraded")
+    elif not (folder / "pyvenv.cfg").is_file() or venv.python_version(folder) != receipt.python:
+        wrong.append(f"pyvenv.cfg is not that of Python {receipt.python}")
+    detail = "; ".join(wrong) or f"Python {receipt.python}, generation {receipt.id}"
+    return CheckResult(id="environment", level="seen", passed=not wrong, detail=detail)
+
+
+def _made(receipt: Receipt) -> float:
+    return datetime.datetime.strptime(receipt.made, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+
+
+def _few(paths: Collection[str]) -> str:
+    first = sorted(paths)[:_SHOWN]
+    return ", ".join(first) + (", …" if len(paths) > _SHOWN else "")

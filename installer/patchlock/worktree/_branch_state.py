@@ -1,0 +1,148 @@
+"""Where the user's branch stands, and what a pull of his left half done; reads the clone and changes nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.identities import CommitId
+from patchlock.worktree import trees
+from patchlock.worktree.upstream_cache import blobs, git
+
+_MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unmerged:
+    """The three versions of a file that git could not merge; None where one has no such file."""
+
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    is_executable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BranchState:
+    """What the user's branch is built on."""
+
+    head: CommitId | None
+    upstream: CommitId | None
+    """The newest commit of upstream that his branch, or the merge or rebase that he is in, contains."""
+    commits: int
+    """How many commits of his own stand on it."""
+    unfinished: str
+    """`merge`, `rebase`, `cherry-pick`, `revert`, or "" where he is in none."""
+    unmerged: Mapping[PurePosixPath, Unmerged]
+
+
+def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
+    """Find out where a clone stands.
+
+    Args:
+        tree: the clone.
+        applied: the patched commit that it was last brought to, if any: its parent is known to be upstream's.
+    """
+    repository = tree.repository
+    head = trees.commit_of(repository, "HEAD")
+    if head is None:
+        return BranchState(head=None, upstream=None, commits=0, unfinished="", unmerged={})
+    unfinished, other = _unfinished(repository)
+    known = [trees.upstream_of(repository, applied)] if applied else []
+    tips = list(dict.fromkeys([*_tips(repository), *known]))
+    upstream = _newest_common(repository, other or head, tips)
+    commits = _count(repository, head, tips) if tips else 0
+    return BranchState(
+        head=head,
+        upstream=upstream or head,
+        commits=commits,
+        unfinished=unfinished,
+        unmerged=_unmerged(repository),
+    )
+
+
+def _unfinished(repository: Path) -> tuple[str, CommitId | None]:
+    """Name what the user is in the middle of, and the commit of the other side."""
+    for name, ref in (("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
+        commit = trees.commit_of(repository, ref)
+        if commit is not None and name == "merge":
+            return name, commit
+        if commit is not None and not _rebase_onto(repository):
+            return name, None
+    onto = _rebase_onto(repository)
+    return ("rebase", onto) if onto else ("", None)
+
+
+def _rebase_onto(repository: Path) -> CommitId | None:
+    for folder in ("rebase-merge", "rebase-apply"):
+        path = Path(git("rev-parse", "--git-path", f"{folder}/onto", repository=repository).text)
+        file = path if path.is_absolute() else repository / path
+        if file.is_file():
+            return CommitId(file.read_text(encoding="ascii").strip())
+    return None
+
+
+def _tips(repository: Path) -> list[CommitId]:
+    """Give the commits that are known to be upstream's: remote branches, and what was pulled from an address."""
+    listed = git("for-each-ref", "--format=%(objectname)", "refs/remotes", repository=repository).text.split()
+    path = Path(git("rev-parse", "--git-path", "FETCH_HEAD", repository=repository).text)
+    file = path if path.is_absolute() else repository / path
+    if file.is_file():
+        listed += re.findall(r"^[0-9a-f]{40}", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+    return [CommitId(commit) for commit in dict.fromkeys(listed)]
+
+
+def _newest_common(repository: Path, commit: CommitId, tips: Iterable[CommitId]) -> CommitId | None:
+    """Give the newest commit that a branch shares with upstream; None where no commit is known to be upstream's."""
+    tips = tuple(tips)
+    if not tips:
+        return None
+    done = git("merge-base", "--all", commit, *tips, repository=repository, allowed=(0, 1, 128)).text.split()
+    if len(done) < 2:
+        return CommitId(done[0]) if done else None
+    newest = git("rev-list", "--max-count=1", "--date-order", *done, repository=repository).text
+    return CommitId(newest)
+
+
+def _count(repository: Path, head: CommitId, tips: Iterable[CommitId]) -> int:
+    done = git("rev-list", "--count", head, "--not", *tips, repository=repository, allowed=(0, 128)).text
+    return int(done or 0)
+
+
+def _unmerged(repository: Path) -> dict[PurePosixPath, Unmerged]:
+    if git("rev-parse", "--is-bare-repository", repository=repository).text == "true":
+        return {}
+    stages: dict[PurePosixPath, dict[str, str]] = {}
+    executable: set[PurePosixPath] = set()
+    for row in git("ls-files", "--unmerged", "-z", repository=repository).stdout.split(b"\0"):
+        if row:
+            head, _, name = row.partition(b"\t")
+            mode, blob, stage = head.decode().split()
+            path = PurePosixPath(os.fsdecode(name))
+            if mode in {"100644", "100755"}:
+                stages.setdefault(path, {})[stage] = blob
+                executable |= {path} if mode == "100755" else set()
+    found = blobs(repository, [blob for rows in stages.values() for blob in rows.values()])
+    return {
+        path: Unmerged(
+            base=found.get(rows.get("1", "")),
+            ours=found.get(rows.get("2", "")),
+            theirs=found.get(rows.get("3", "")),
+            is_executable=path in executable,
+        )
+        for path, rows in stages.items()
+    }
+
+
+def has_markers(data: bytes) -> bool:
+    """Tell whether a file still has both ends of a conflict in it."""
+    found = {match[1] for match in _MARKERS.finditer(data)}
+    return {b"<" * 7, b">" * 7} <= found
+
+
+def without_labels(data: bytes) -> bytes:
+    """Give a file with the words behind conflict markers taken away, to compare what two tools left."""
+    return _MARKERS.sub(rb"\1", data)

@@ -1,0 +1,85 @@
+"""Join two edits of one file by git's own three-way merge, in whatever encoding the file is; writes nothing."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.text_files import SourceText, decode, encode
+from patchlock.worktree.upstream_cache import git
+
+LABELS = ("yours", "before", "patchlock")
+"""What stands behind the markers of a conflict: the user's side, the common one, ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """The result of a merge."""
+
+    data: bytes
+    """With conflict markers where both sides touch the same lines."""
+    is_clean: bool
+
+
+def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> Joined:
+    """Join the edits of two sides since a common version, as `git merge-file` does.
+
+    A file that git takes for binary is not joined: the user's side stays, and it is no clean merge.
+
+    Args:
+        repository: any repository, for git's settings.
+        path: of the file, for its encoding.
+        mine: the user's side.
+        base: what both sides come from.
+        new: our side.
+    """
+    wide = [decode(path, data) for data in (mine, base, new)]
+    is_wide = all(isinstance(text, SourceText) and text.encoding.startswith("utf-16") for text in wide)
+    sides = [text.text.encode() for text in wide if isinstance(text, SourceText)] if is_wide else [mine, base, new]
+    with tempfile.TemporaryDirectory(prefix="patchlock-merge-") as name:
+        parts = [Path(name) / label for label in LABELS]
+        for part, data in zip(parts, sides, strict=True):
+            part.write_bytes(data)
+        labels = [word for label in LABELS for word in ("-L", label)]
+        done = git("merge-file", "-p", "-q", *labels, *map(str, parts), repository=repository, allowed=range(256))
+    if done.returncode > 127:  # git's own error, as for binary files; fewer is the number of conflicts
+        return Joined(data=mine, is_clean=False)
+    first = wide[0]
+    data = done.stdout
+    if is_wide and isinstance(first, SourceText):
+        data = encode(dataclasses.replace(first, text=data.decode()))
+    return Joined(data=data, is_clean=done.returncode == 0)
+
+
+def is_converted(mine: bytes | None, versions: Iterable[bytes | None]) -> bool:
+    """Tell whether git has given a file of the working tree CRLF, where each version that is stored has LF alone."""
+    stored_ones = [version for version in versions if version is not None]
+    is_crlf = mine is not None and b"\r\n" in mine and not re.search(rb"(?<!\r)\n|\r(?!\n)|\0", mine)
+    return is_crlf and bool(stored_ones) and not any(b"\r" in version for version in stored_ones)
+
+
+def to_lf(data: bytes | None) -> bytes | None:
+    """Give a converted file as git stores it."""
+    return None if data is None else data.replace(b"\r\n", b"\n")
+
+
+def to_crlf(data: bytes) -> bytes:
+    """Give a stored file as git had converted it."""
+    return data.replace(b"\n", b"\r\n")
+
+
+def by_nearness(mine: bytes, bases: Iterable[bytes | None]) -> list[bytes]:
+    """Order the versions that the user's file may come from by how many lines differ; the first wins a tie."""
+    lines = collections.Counter(mine.splitlines())
+    distinct = list(dict.fromkeys(base for base in bases if base is not None))
+    return sorted(distinct, key=lambda base: _distance(lines, base))
+
+
+def _distance(lines: collections.Counter[bytes], base: bytes) -> int:
+    other = collections.Counter(base.splitlines())
+    return sum(((lines - other) + (other - lines)).values())

@@ -1,0 +1,102 @@
+"""Bring an app that the catalogue does not have into the cache, and read what says what it is; changes no clone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from packaging.specifiers import SpecifierSet
+
+from patchlock.catalogue.proposals import requirement_choice
+from patchlock.catalogue.proposals.findings import Files
+from patchlock.model.app import App, GitUpstream, Launch
+from patchlock.model.identities import CommitId
+from patchlock.model.lock_rules import LockRules
+from patchlock.model.origins import Origin
+from patchlock.worktree import upstream_cache
+
+_LARGEST = 2_000_000
+"""Bytes; a larger text file is data."""
+_DOCUMENTS = re.compile(r"(?i)(?:readme|licen[cs]e|copying)[^/]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateApp:
+    """One commit of an upstream."""
+
+    branch: str
+    commit: CommitId
+    date: str
+    files: Files
+    """Python files, requirement files, and at the root what documents the project."""
+
+
+def read(
+    name: str, url: str, *, cache: Path, source: str | None, revision: str | None, more: Collection[str]
+) -> CandidateApp:
+    """Fetch a commit, and read its files.
+
+    Args:
+        name: how the app will be called.
+        url: where upstream is.
+        cache: our cache folder.
+        source: another place to take upstream from, a path or a URL.
+        revision: a commit or a branch; None for what the source's HEAD is.
+        more: further files that are wanted.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+    """
+    app = _unknown(name, url)
+    snapshot = upstream_cache.fetch(app, catalogue=Path(), cache=cache, source=source, revision=revision or "HEAD")
+    listed = upstream_cache.files(snapshot.repository, snapshot.commit, PurePosixPath())
+    wanted = [path for path in listed if _is_wanted(path) or str(path) in more]
+    contents = upstream_cache.read(snapshot, wanted)
+    return CandidateApp(
+        branch=_branch(snapshot, revision),
+        commit=snapshot.commit,
+        date=snapshot.date,
+        files={path: data for path, data in contents.items() if len(data) <= _LARGEST},
+    )
+
+
+def _is_wanted(path: PurePosixPath) -> bool:
+    at_root = len(path.parts) == 1 and bool(_DOCUMENTS.fullmatch(path.name))
+    return path.suffix == ".py" or at_root or requirement_choice.is_candidate(path)
+
+
+def _branch(snapshot: upstream_cache.Snapshot, revision: str | None) -> str:
+    """Name the branch that a commit is on: the wanted one, or one that ends there, main and master before others."""
+    for how in ("--points-at", "--contains"):
+        listed = upstream_cache.git(
+            *("for-each-ref", "--format=%(refname:lstrip=3)", how, snapshot.commit, "refs/remotes/origin"),
+            repository=snapshot.repository,
+        )
+        names = listed.text.split()
+        preferred = [name for name in (revision, "main", "master") if name in names]
+        if names:
+            return preferred[0] if preferred and preferred[0] else names[0]
+    return "main"
+
+
+def _unknown(name: str, url: str) -> App:
+    """Make an app of which nothing is known but where it is."""
+    return App(
+        name=name,
+        title=name,
+        license="",
+        source=url,
+        upstream=GitUpstream(url=url, commit=CommitId("")),
+        branch="main",
+        directory=PurePosixPath(),
+        requirement_files=(),
+        python=SpecifierSet(),
+        rules=LockRules(),
+        patches=(),
+        launch=Launch(command=(), environment={}, says="", beside={}),
+        checks=(),
+        refusals=(),
+        origin=Origin(file="", line=1),
+    )

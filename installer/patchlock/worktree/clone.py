@@ -1,0 +1,207 @@
+"""The clone that an installation works in: made once, then fed with patched commits; lists what is the user's in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import tempfile
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+
+from patchlock.core.atomic_files import remove_tree
+from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
+from patchlock.model.errors import CommandFailedError, SourceDamagedError
+from patchlock.model.identities import CommitId
+from patchlock.worktree.move import APPLIED, PENDING
+from patchlock.worktree.trees import Tree, commit_of
+from patchlock.worktree.upstream_cache import Snapshot, git
+
+INCOMING, _GENERATIONS = "incoming", "generations"
+"""Refs, as those of `pending_target`: the patched commit as it comes from our cache, kept until a move takes it; those
+of generations."""
+
+_COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
+
+
+def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
+    """Make the clone beside its place, with a branch at upstream's commit and the patched files in its working tree.
+
+    `publish` puts it there, whole.
+
+    Args:
+        folder: where the clone will be; must not exist.
+        app: the app.
+        snapshot: upstream's commit in our cache.
+        ref: the patched commit in our cache, kept from git's clean-up.
+        lock: descriptor of the installation's lock.
+    """
+    building = _partial(folder)
+    remove_tree(building)
+    building.mkdir(parents=True)
+    git("init", "-q", "--object-format=sha1", "-b", app.branch, repository=building, keep_open=[lock])
+    git("config", "core.autocrlf", "false", repository=building)
+    # The working tree holds upstream's bytes: no conversion of line endings, no filter, whatever upstream and user say.
+    attributes = building / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("* -text -filter -ident -working-tree-encoding\n", encoding="utf-8")
+    if not _share(building, snapshot, ref):
+        _bring(building, snapshot, ref, lock)
+    if isinstance(app.upstream, GitUpstream):
+        git("remote", "add", "origin", app.upstream.url, repository=building)
+        git("config", f"branch.{app.branch}.remote", "origin", repository=building)
+        git("config", f"branch.{app.branch}.merge", f"refs/heads/{app.branch}", repository=building)
+    patched = tree_of(building).ref(INCOMING)
+    git("read-tree", "--reset", "-u", patched, repository=building, keep_open=[lock])
+    git("reset", "-q", snapshot.commit, repository=building, keep_open=[lock])
+    git("update-ref", tree_of(building).ref(APPLIED), patched, repository=building)
+    if isinstance(app.upstream, EmbeddedUpstream):
+        git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
+
+
+def publish(folder: Path) -> None:
+    """Put a clone that was made into its place."""
+    _partial(folder).replace(folder)
+
+
+def drop(folder: Path) -> None:
+    """Remove what `make` has made, or begun."""
+    remove_tree(_partial(folder))
+
+
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.partial")
+
+
+def _share(folder: Path, snapshot: Snapshot, ref: str) -> bool:
+    """Link the objects of our cache into a new clone, as `git clone --local` does, where that gives all of them.
+
+    Returns:
+        Whether it did: it cannot where the cache lacks objects, or reads some of them elsewhere.
+    """
+    ours, theirs = folder / ".git" / "objects", snapshot.repository / "objects"
+    if (snapshot.repository / "shallow").exists() or (theirs / "info" / "alternates").exists():
+        return False
+    asked = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/remotes/origin", ref)
+    refs = dict(row.split() for row in git(*asked, repository=snapshot.repository).text.splitlines())
+    refs[tree_of(folder).ref(INCOMING)] = refs.pop(ref)
+    for name in (path.name for path in theirs.iterdir() if len(path.name) == 2):
+        _link(theirs / name, ours / name, re.compile("[0-9a-f]{38}"))
+    # A pack without its index is nothing to git, an index without its pack an error: so git writes the index last.
+    _link(theirs / "pack", ours / "pack", re.compile(r"pack-.*\.idx"), before=".pack")
+    rows = "".join(f"create {name} {commit}\n" for name, commit in refs.items())
+    git("update-ref", "--stdin", repository=folder, stdin=rows.encode())
+    return True
+
+
+def _link(theirs: Path, ours: Path, wanted: re.Pattern[str], before: str = "") -> None:
+    """Link files, which nobody ever writes to, each after its companion; copy where the disk knows no such links."""
+    ours.mkdir(exist_ok=True)
+    for path in (path for path in theirs.iterdir() if wanted.fullmatch(path.name)):
+        for file in (path.with_suffix(before), path) if before else (path,):
+            try:
+                os.link(file, ours / file.name)
+            except OSError:
+                shutil.copy(file, ours / file.name)
+
+
+def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
+    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
+    refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(INCOMING)}")
+    git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
+
+
+def require_whole(folder: Path, app: str) -> None:
+    """Make sure that git can work in a clone of ours: it would take the repository around it for a damaged one.
+
+    A ref of ours that a power cut has emptied is dropped.
+
+    Raises:
+        SourceDamagedError: it cannot; says how to get a new clone and keep all files.
+    """
+    for ref in (folder / ".git" / "refs" / "patchlock").rglob("*"):
+        if ref.is_file() and ref.suffix != ".lock" and not _COMMIT.fullmatch(ref.read_bytes()):
+            ref.unlink()
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.parent.resolve())}
+    try:
+        git("ls-files", "-z", "--", ":(top,literal).git", repository=folder, env=ceiling)  # reads the index
+        for name in ("HEAD", tree_of(folder).ref(APPLIED)):
+            found = git("rev-parse", "--verify", "--quiet", name, repository=folder, allowed=(0, 1))
+            if found.text:
+                git("ls-tree", found.text, repository=folder)
+    except CommandFailedError as error:
+        aside = shlex.quote(str(folder.with_name("source.damaged")))
+        raise SourceDamagedError(
+            f"git cannot work in the source of {app}, so nothing was changed",
+            where=str(folder),
+            remedy=f"`mv {shlex.quote(str(folder))} {aside}`, then `patchlock install {app}`, and copy your files back",
+            evidence=error.evidence[:3],
+        ) from error
+
+
+def prepare(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
+    """Bring the patched commit into an existing clone, safe from git's clean-up; the working tree is not touched."""
+    for stuck in (folder / ".git" / "refs" / "patchlock").rglob("*.lock"):
+        stuck.unlink(missing_ok=True)
+    _bring(folder, snapshot, ref, lock)
+
+
+def protect_generation(folder: Path, generation: str, applied: CommitId) -> None:
+    """Keep the patched commit of a generation from git's clean-up, so that a rollback finds it."""
+    git("update-ref", _generation(folder, generation), applied, repository=folder)
+
+
+def unprotect_others(folder: Path, generations: Collection[str]) -> None:
+    """Let go of the patched commits of all other generations; also of those whose removal was killed."""
+    if not folder.exists():
+        return
+    kept = {_generation(folder, name) for name in generations}
+    listed = git("for-each-ref", "--format=%(refname)", _generation(folder, ""), repository=folder).text
+    for ref in listed.splitlines():
+        if ref not in kept:
+            git("update-ref", "-d", ref, repository=folder)
+
+
+def _generation(folder: Path, generation: str) -> str:
+    return tree_of(folder).ref(f"{_GENERATIONS}/{generation}")
+
+
+def tree_of(folder: Path) -> Tree:
+    """Give the tree of a clone that we made."""
+    return Tree(root=folder, repository=folder)
+
+
+def users_commits(folder: Path) -> tuple[str, ...]:
+    """List the user's commits and stashes, each as a line; those that upstream or we have made are left out."""
+    stash = ["refs/stash"] if commit_of(folder, "refs/stash") else []
+    done = git(
+        *("log", "--format=%h %s", "--branches", "--tags", "HEAD", *stash),
+        *("--not", "--remotes", f"--glob={tree_of(folder).refs}/*"),
+        repository=folder,
+    )
+    return tuple(done.text.splitlines())
+
+
+def pending_target(folder: Path) -> CommitId | None:
+    """Name the commit that the tree is on its way to, or None where no move was cut off."""
+    return commit_of(folder, tree_of(folder).ref(PENDING))
+
+
+def users_files(folder: Path) -> tuple[PurePosixPath, ...]:
+    """List what is the user's: files that we did not put there, and files that he changed; sorted, without caches."""
+    applied = commit_of(folder, tree_of(folder).ref(APPLIED))
+    with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
+        env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
+        git("read-tree", applied or "HEAD", repository=folder, env=env)
+        status = git(
+            *("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames"),
+            repository=folder,
+            env=env,
+        ).stdout
+    found = set()
+    for row in status.split(b"\0"):
+        code, path = row[:2], PurePosixPath(os.fsdecode(row[3:]))
+        if row and code[1:] not in {b" ", b"D"} and "__pycache__" not in path.parts:
+            found.add(path)
+    return tuple(sorted(found))

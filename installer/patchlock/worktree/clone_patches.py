@@ -1,0 +1,295 @@
+"""Patch any folder of upstream's files: a clone that the user made and pulls himself, or an unpacked archive.
+
+The same road as in an install, without an environment: upstream's commit → patches → a synthetic commit on a private
+ref → three-way merge into the working tree. The user's branch is only moved by `update`, and only along upstream's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.errors import CommandFailedError, NotPatchedError, UpstreamError
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import Outcome, OutcomeKind, Patched
+from patchlock.patches import engine
+from patchlock.patches.outcomes import patched_message
+from patchlock.worktree import _branch_state, manifest, move, trees, upstream_cache, upstream_files
+from patchlock.worktree._merge import is_converted, to_lf
+from patchlock.worktree.manifest import Manifest
+from patchlock.worktree.move import Moved
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.upstream_files import PatchSet
+
+_MADE = "made"
+"""A ref, as those of `moving`: the newest patched commit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applied:
+    """What was done to a tree."""
+
+    upstream: CommitId
+    applied: CommitId
+    outcomes: tuple[Outcome, ...]
+    moved: Moved
+
+
+def open_tree(folder: Path) -> Tree:
+    """Find out what kind of folder it is.
+
+    Raises:
+        UpstreamError: there is no such folder, or it has no working tree.
+    """
+    root = folder.expanduser().resolve()
+    if not root.is_dir():
+        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
+    try:
+        inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
+        top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
+    except CommandFailedError as error:
+        raise UpstreamError("git cannot read this clone", where=str(root), evidence=error.evidence) from error
+    if inside.returncode == 0 and inside.text == "false":
+        raise UpstreamError(
+            "it is a repository without a working tree",
+            where=str(root),
+            remedy=f"make one: `git clone {root} CLONE`, and patch that",
+        )
+    if not top and (root / ".git").exists():
+        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
+    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
+        raise UpstreamError(
+            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
+        )
+    is_clone = bool(top) and Path(top).resolve() == root
+    if is_clone and trees.commit_of(root, "HEAD") is None:
+        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
+    if not is_clone:
+        return Tree(root=root, repository=root / upstream_files.PRIVATE)
+    return Tree(root=root, repository=root, refs=trees.refs_of(root))
+
+
+def apply(tree: Tree, wanted: PatchSet, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
+    """Put the patches into what is checked out, keeping the user's edits; None where there is nothing to do.
+
+    Where the user's edits and ours meet, both are left between markers, and `worktree.move.abort` goes back.
+
+    Args:
+        tree: the folder.
+        wanted: the patches.
+        waiting: called once, when another patchlock works there.
+
+    Raises:
+        BusyError: another patchlock works there and does not end.
+        PatchError: a patch cannot do what it says; nothing was written.
+        SourceConflictError: conflicts of an earlier run are still there.
+    """
+    if is_current(tree, wanted):
+        return None
+    with trees.hold(tree, waiting=waiting):
+        return _apply(tree, wanted, None)
+
+
+def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied | None:
+    """Apply, to upstream's commit or to what is checked out, while nobody else works there."""
+    if is_current(tree, wanted) and upstream in {None, _head(tree)}:
+        return None
+    if not tree.has_repository:
+        _make_private(tree)
+    upstream, patched = upstream_files.patched(tree, wanted, upstream)
+    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
+    files = {wanted.directory / change.path: change.after for change in patched.changes}
+    message = patched_message(wanted.name, wanted.profile, patched.outcomes)
+    scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
+    applied = trees.commit_files(
+        tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
+    )
+    moved = move.move(tree, applied, leave_conflicts=True)
+    if not moved.conflicts:
+        _remember(tree, wanted, upstream, applied, patched)
+    outcomes = tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
+    return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
+
+
+def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """Report what was found in upstream, but where the user's edits took something back."""
+    pairs = zip(patched.outcomes, outcomes, strict=True)
+    return tuple(now if now.kind is OutcomeKind.DRIFTED else found for found, now in pairs)
+
+
+def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
+    """Fetch what upstream's branch has now, and bring a clone there with the patches.
+
+    Git's own pull refuses to touch a file that is patched; this does not need it. The branch follows upstream's. What
+    is fetched comes through our cache, so that nothing that the clone's configuration names is run.
+
+    Raises:
+        UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
+        GitFirstError: upstream changes what only git brings; nothing was changed.
+        BusyError: another patchlock works there and does not end.
+        PatchError: a patch cannot do what it says; nothing was written.
+        SourceConflictError: conflicts of an earlier run are still there.
+    """
+    if not tree.is_clone:
+        raise UpstreamError(
+            "it is no git clone, so there is nothing to fetch",
+            where=str(tree.root),
+            remedy="unpack the new version over it, and run `patchlock patch apply` again",
+        )
+    with trees.hold(tree, waiting=waiting):
+        return _update(tree, wanted, cache)
+
+
+def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
+    repository = tree.repository
+    branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
+    remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
+    url = _configured(tree, f"remote.{remote}.url") if remote else ""
+    if not url or not merge.startswith("refs/heads/"):
+        raise UpstreamError(
+            "the clone is on no branch that follows one of upstream",
+            where=str(tree.root),
+            remedy="check out upstream's branch: `git switch main`",
+        )
+    place = url if not url.startswith(".") else str(tree.root / url)
+    theirs = merge.removeprefix("refs/heads/")
+    ref = f"refs/remotes/{remote}/{theirs}"
+    with trees.refs_kept(repository, ref):
+        newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
+        where = _branch_state.read(tree, move.applied(tree))
+        if where.head is None or where.unfinished or not trees.is_ancestor(repository, where.head, newest):
+            raise UpstreamError(
+                f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
+                where=str(tree.root),
+                remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
+            )
+        which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
+        again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
+        move.require_carried(tree, newest, "pull --autostash", again)
+    return _apply(tree, wanted, newest)
+
+
+def _configured(tree: Tree, key: str) -> str:
+    return git("config", "--get", key, repository=tree.repository, allowed=(0, 1)).text
+
+
+def is_current(tree: Tree, wanted: PatchSet) -> bool:
+    """Tell whether a tree has these patches already, without reading a file of it."""
+    have = manifest.read(tree)
+    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
+        return False
+    return have.head == _head(tree)
+
+
+def status(tree: Tree, wanted: PatchSet) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
+    """Say what became of every patch in the tree as it stands; writes nothing to it.
+
+    Returns:
+        Upstream's commit, what patching it gives, and the outcomes in the working tree.
+    """
+    upstream, patched = upstream_files.patched(tree, wanted)
+    return upstream, patched, tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
+
+
+def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
+    """Take the patches out of a tree, keeping the user's edits.
+
+    Raises:
+        NotPatchedError: there is nothing to undo.
+        BusyError: another patchlock works there and does not end.
+        SourceConflictError: the user's edits and ours touch the same lines; nothing was written.
+    """
+    require_patched(tree)
+    with trees.hold(tree, waiting=waiting):
+        applied = require_patched(tree)
+        if tree.is_clone:
+            found = upstream_files.commit_to_patch(tree, applied)
+        else:
+            found = trees.upstream_of(tree.repository, applied)
+        moved = move.move(tree, found)
+        for ref in (move.APPLIED, _MADE):
+            git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
+        manifest.remove(tree)
+    return moved
+
+
+def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[PurePosixPath, ...]:
+    """Go back to the files as they were before conflicts were left; see `worktree.move.abort`.
+
+    Raises:
+        NotPatchedError: nothing was ever applied there.
+        BusyError: another patchlock works there and does not end.
+    """
+    if not tree.has_repository:
+        require_patched(tree)
+    with trees.hold(tree, waiting=waiting):
+        return move.abort(tree)
+
+
+def require_patched(tree: Tree) -> CommitId:
+    """Give the patched commit that a tree was last brought to.
+
+    Raises:
+        NotPatchedError: none is known.
+    """
+    applied = move.applied(tree)
+    if applied is None:
+        raise NotPatchedError(
+            "no patches are applied there",
+            where=str(tree.root),
+            remedy=f"apply them: `patchlock patch apply APP --source {tree.root}`",
+        )
+    return applied
+
+
+def _make_private(tree: Tree) -> None:
+    git("init", "-q", "--bare", "--object-format=sha1", repository=tree.repository)
+    # The folder may become a part of a repository of the user's.
+    (tree.repository / ".gitignore").write_text("*\n", encoding="utf-8")
+    (tree.repository / "README").write_text(
+        "patchlock keeps here what it needs to undo and to renew its patches in this folder.\n", encoding="utf-8"
+    )
+
+
+def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, patched: Patched) -> None:
+    manifest.write(
+        tree,
+        Manifest(
+            name=wanted.name,
+            profile=wanted.profile,
+            digest=wanted.digest,
+            head=_head(tree),
+            upstream=upstream,
+            applied=applied,
+            files=manifest.record(tree, applied, upstream, patched.outcomes, wanted.directory),
+        ),
+    )
+
+
+def _head(tree: Tree) -> str:
+    return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
+
+
+def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome) -> Outcome:
+    """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
+    change = next((change for change in patched.changes if change.path == outcome.path), None)
+    if change is None or outcome.path is None:
+        return outcome
+    present = trees.read(tree, wanted.directory / change.path)
+    if is_converted(present, (change.before, change.after)):
+        present = to_lf(present)
+    if present == change.after:
+        return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="")
+    if present == change.before:
+        return outcome
+    if present is None:
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="you have removed the file")
+    patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+    problems = engine.failed_ensures(patch, change.path, present)
+    if problems:
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
+    return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="with your edits")

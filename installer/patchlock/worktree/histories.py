@@ -1,0 +1,216 @@
+"""Read many commits of upstream in a few calls of git, and try patches on each distinct state; writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.errors import UpstreamError
+from patchlock.model.identities import CommitId
+from patchlock.model.patch import Patch
+from patchlock.patches import targets, trials
+from patchlock.patches.trials import Survival, Verdict
+from patchlock.worktree.upstream_cache import Snapshot, git, read_known
+
+_AT_ONCE = 200
+"""Commits whose files are read together."""
+
+_WHAT_IS_HERE = {"GIT_NO_LAZY_FETCH": "1"}
+"""An incomplete clone asks nobody for what it lacks."""
+
+_Listing = Mapping[PurePosixPath, str]
+"""Path from the app's folder → blob."""
+
+
+def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot | None:
+    """Read a clone on this machine where it is, without a copy; `None` where the source is none.
+
+    Raises:
+        UpstreamError: it has no such commit.
+    """
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        return None
+    found = git("rev-parse", "--absolute-git-dir", repository=folder, allowed=(0, 128))
+    if found.returncode != 0:
+        return None
+    repository = Path(found.text)
+    commit = _commit(repository, revision)
+    if commit is None:
+        raise UpstreamError(f"that clone has no commit {revision}", where=source, remedy="name one with --commit")
+    return Snapshot(repository=repository, commit=commit, date="", directory=directory)
+
+
+def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath, bytes]:
+    """Read the files of a snapshot that concern some patches; those that an incomplete clone lacks are left out."""
+    listing = _Concern(patches).files(_listings(snapshot, [snapshot.commit])[snapshot.commit])
+    data = dict(_objects(snapshot.repository, set(listing.values())))
+    return {path: content for path, blob in listing.items() if (content := data[blob]) is not None}
+
+
+def _commit(repository: Path, name: str) -> CommitId | None:
+    done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
+
+
+def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, ...]:
+    """List the commits from `since` to the snapshot's, the oldest first.
+
+    Args:
+        snapshot: where the range ends.
+        since: where it begins; a commit of that upstream.
+        every: also what came in by merges; otherwise the branch's own line.
+
+    Raises:
+        UpstreamError: there is no such commit before the snapshot's.
+    """
+    repository = snapshot.repository
+    first = _commit(repository, since)
+    if first is None:
+        raise UpstreamError(f"commit {since} is not in that upstream", remedy="name one that is before its HEAD")
+    line = [] if every else ["--first-parent"]
+    listed = git("rev-list", "--reverse", "--topo-order", *line, snapshot.commit, f"^{first}", repository=repository)
+    return (first, *map(CommitId, listed.text.split()))
+
+
+def survival(
+    snapshot: Snapshot, patches: Sequence[Patch], wanted: Sequence[CommitId], author_saw: CommitId
+) -> tuple[tuple[Survival, ...], int]:
+    """Try the patches on each of the commits.
+
+    Args:
+        snapshot: of the upstream that has all of them.
+        patches: those that the profile wants.
+        wanted: commits, the oldest first.
+        author_saw: the catalogue's commit, by which a file that was renamed is known again.
+
+    Returns:
+        What became of each patch, and how many different states of the files that concern them there were.
+    """
+    remembered = trials.memoize_ops(patches)
+    table = {patch.id: Survival(patch=patch.id) for patch in patches}
+    known: dict[frozenset[tuple[PurePosixPath, str]], dict[str, Verdict]] = {}
+    content: dict[str, bytes | None] = {}
+    listings = _listings(snapshot, wanted)
+    concern = _Concern(patches)
+    seen = read_known(snapshot, author_saw, {path for patch in patches for path in targets.missing(patch, ())})
+    for start in range(0, len(wanted), _AT_ONCE):
+        states = [(commit, concern.files(listings[commit])) for commit in wanted[start : start + _AT_ONCE]]
+        unread = {blob for _, state in states for blob in state.values() if blob not in content}
+        for blob, data in _objects(snapshot.repository, unread):
+            content[blob] = data if data is None or concern.mentions(data) else b""
+        for commit, state in states:
+            key = frozenset(state.items())
+            if key not in known:
+                files = {path: data for path, blob in state.items() if (data := content[blob]) is not None}
+                known[key] = trials.verdicts(remembered, files, seen)
+            for patch, verdict in known[key].items():
+                table[patch].count(commit, verdict)
+    return tuple(table.values()), len(known)
+
+
+class _Concern:
+    """Which files the patches look at."""
+
+    def __init__(self, patches: Sequence[Patch]) -> None:
+        self._patches = patches
+        self._known: dict[PurePosixPath, bool] = {}
+        self._literals = {text for patch in patches for text in patch.literal}
+        self._is_everything = any(not patch.literal for patch in patches)
+
+    def files(self, listing: _Listing) -> dict[PurePosixPath, str]:
+        new = [path for path in listing if path not in self._known]
+        self._known |= dict.fromkeys(new, False) | {path: True for path in new if self._is_named(path)}
+        # Of a file that has moved, all of its kind are looked at.
+        suffixes = {path.suffix for patch in self._patches for path in targets.missing(patch, listing)}
+        return {path: blob for path, blob in listing.items() if self._known[path] or path.suffix in suffixes}
+
+    def _is_named(self, path: PurePosixPath) -> bool:
+        return any(
+            targets.matching_files(patch, {path: b""})
+            for patch in self._patches
+            if patch.op_name != targets.MAKES_FILES
+        ) or any(str(path) in patch.paths for patch in self._patches)
+
+    def mentions(self, data: bytes) -> bool:
+        encodings = ("utf-8", "utf-16-le", "utf-16-be")
+        return self._is_everything or any(t.encode(e) in data for t in self._literals for e in encodings)
+
+
+# --- trees ------------------------------------------------------------------------------------------------------------
+
+
+def _listings(snapshot: Snapshot, wanted: Sequence[CommitId]) -> dict[CommitId, _Listing]:
+    """Give the files of each commit below the app's folder; folders that commits share are read once."""
+    folder = "" if snapshot.directory == PurePosixPath() else str(snapshot.directory)
+    asked = "".join(f"{commit}:{folder}\n" for commit in wanted).encode()
+    answer = git(
+        "cat-file", "--batch-check", repository=snapshot.repository, env=_WHAT_IS_HERE, stdin=asked
+    ).text.splitlines()
+    roots = {
+        commit: row.split()[0] if row.split()[1:2] == ["tree"] else ""
+        for commit, row in zip(wanted, answer, strict=True)
+    }
+    folders = _folders(snapshot.repository, {root for root in roots.values() if root})
+    flat: dict[str, _Listing] = {"": {}}
+    return {commit: _flat(root, folders, flat) for commit, root in roots.items()}
+
+
+_Folder = tuple[tuple[str, str, bool], ...]
+"""Name, object, and whether it is a folder."""
+
+
+def _folders(repository: Path, roots: Iterable[str]) -> dict[str, _Folder]:
+    """Read all trees below some trees, one level with each call of git."""
+    found: dict[str, _Folder] = {}
+    level = set(roots)
+    while level:
+        for tree, data in _objects(repository, level):
+            found[tree] = tuple(_entries(data or b""))
+        level = {one for tree in level for _, one, is_folder in found[tree] if is_folder} - found.keys()
+    return found
+
+
+def _entries(data: bytes) -> Iterator[tuple[str, str, bool]]:
+    """Read a tree object: `<mode> <name>`, NUL, 20 bytes; only folders and regular files."""
+    position = 0
+    while position < len(data):
+        end = data.index(b"\0", position)
+        mode, _, name = data[position:end].partition(b" ")
+        position = end + 21
+        if mode == b"40000" or mode.startswith(b"100"):
+            yield name.decode("utf-8", "surrogateescape"), data[end + 1 : position].hex(), mode == b"40000"
+
+
+def _flat(tree: str, folders: Mapping[str, _Folder], known: dict[str, _Listing]) -> _Listing:
+    """Give all files below a tree by path."""
+    if tree not in known:
+        files: dict[PurePosixPath, str] = {}
+        for name, one, is_folder in folders[tree]:
+            if is_folder:
+                files |= {PurePosixPath(name) / path: blob for path, blob in _flat(one, folders, known).items()}
+            else:
+                files[PurePosixPath(name)] = one
+        known[tree] = files
+    return known[tree]
+
+
+def _objects(repository: Path, ids: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+    """Read objects in one go; `None` for one that an incomplete clone lacks."""
+    asked = sorted(ids)
+    if not asked:
+        return
+    answer = git(
+        "cat-file", "--batch", repository=repository, env=_WHAT_IS_HERE, stdin="".join(f"{i}\n" for i in asked).encode()
+    ).stdout
+    position = 0
+    for one in asked:
+        end = answer.index(b"\n", position)
+        head = answer[position:end].split()
+        if head[-1] == b"missing":
+            position = end + 1
+            yield one, None
+            continue
+        size = int(head[2])
+        yield one, answer[end + 1 : end + 1 + size]
+        position = end + 2 + size

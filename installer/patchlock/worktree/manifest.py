@@ -1,0 +1,125 @@
+"""What was last applied to a tree, kept in its repository's private folder, so that "nothing to do" costs nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.patch import Outcome
+from patchlock.worktree import trees
+from patchlock.worktree.trees import Tree
+
+_FORMAT = 1
+_NAME = "manifest.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """One patched file as it stood when patchlock had written it."""
+
+    path: str
+    """POSIX path from the root of the tree."""
+    upstream: str
+    """Blob id before patching, "" for a file that a patch made."""
+    applied: str
+    """Blob id as patched, without the user's edits."""
+    patches: tuple[str, ...]
+    size: int
+    """Bytes in the working tree, the user's edits included; -1 where it is missing."""
+    modified: int
+    """Nanoseconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What was last applied to a tree."""
+
+    name: str
+    """The app, or the file of patches."""
+    profile: str
+    digest: Sha256
+    """Of the patches."""
+    head: str
+    """What the user's branch pointed to; "" in a folder that is no clone."""
+    upstream: CommitId
+    applied: CommitId
+    files: tuple[FileRecord, ...]
+
+
+def write(tree: Tree, manifest: Manifest) -> None:
+    """Keep the manifest; the old one is replaced in one step."""
+    file = trees.repository_file(tree.repository, _NAME)
+    beside = file.with_suffix(".new")
+    beside.write_text(json.dumps({"format": _FORMAT, **dataclasses.asdict(manifest)}, indent=1), encoding="utf-8")
+    beside.replace(file)
+
+
+def read(tree: Tree) -> Manifest | None:
+    """Give the manifest; None where nothing is applied, or where another version of patchlock wrote it."""
+    folder = tree.repository / ".git" if tree.is_clone else tree.repository
+    is_linked = folder.is_file()  # a linked worktree: git knows where its private folder is
+    file = trees.repository_file(tree.repository, _NAME) if is_linked else folder / "patchlock" / _NAME
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        if data.pop("format") != _FORMAT:
+            return None
+        records = data.pop("files")
+        files = tuple(FileRecord(**{**record, "patches": tuple(record["patches"])}) for record in records)
+        return Manifest(**data, files=files)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or not one of ours: work it out again
+        return None
+
+
+def remove(tree: Tree) -> None:
+    """Forget what was applied."""
+    trees.repository_file(tree.repository, _NAME).unlink(missing_ok=True)
+
+
+def record(
+    tree: Tree, applied: CommitId, upstream: CommitId, outcomes: Iterable[Outcome], base: PurePosixPath
+) -> tuple[FileRecord, ...]:
+    """Describe the patched files as they stand now.
+
+    Args:
+        tree: the working tree.
+        applied: the patched commit.
+        upstream: its parent.
+        outcomes: of the patches, to name who touched which file.
+        base: the app's folder in the tree, which the outcomes' paths start from.
+    """
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, applied))
+    by_path: dict[PurePosixPath, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.path is not None:
+            by_path.setdefault(base / outcome.path, []).append(outcome.patch)
+    found = []
+    for path in sorted(path for path in after if before.get(path) != after[path]):
+        size, modified = _stat(tree.root / path)
+        found.append(
+            FileRecord(
+                path=str(path),
+                upstream=before[path].blob if path in before else "",
+                applied=after[path].blob,
+                patches=tuple(dict.fromkeys(by_path.get(path, ()))),
+                size=size,
+                modified=modified,
+            )
+        )
+    return tuple(found)
+
+
+def is_current(tree: Tree, manifest: Manifest) -> bool:
+    """Tell whether the patched files stand as they were left, by size and time alone."""
+    return all(_stat(tree.root / file.path) == (file.size, file.modified) for file in manifest.files)
+
+
+def _stat(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError:
+        return -1, 0
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,326 @@
+"""A working tree and the commits behind it: read and write single files, nothing outside the tree; moves no branch."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.core import file_lock
+from patchlock.model.errors import GitFirstError, UnsafePathError
+from patchlock.model.identities import CommitId
+from patchlock.worktree.upstream_cache import blobs, git
+
+OURS = "patchlock@localhost"
+"""Author of the commits that patchlock makes."""
+_REFS = "refs/patchlock"
+_LOCK = "lock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """A folder of the user's with upstream's files, and the repository that remembers what we did there."""
+
+    root: Path
+    repository: Path
+    """The folder itself where it is a git clone; a repository of ours inside it otherwise."""
+    refs: str = _REFS
+    """What the names of our refs for this tree begin with; each linked worktree has its own."""
+
+    @property
+    def is_clone(self) -> bool:
+        """The folder is a git clone of the user's."""
+        return self.root == self.repository
+
+    def ref(self, name: str) -> str:
+        """Give the full name of a ref of ours: `applied`, `pending`, …; see `moving`."""
+        return f"{self.refs}/{name}"
+
+    @property
+    def has_repository(self) -> bool:
+        """There is a repository already: the folder is a clone, or patches were applied there before."""
+        return self.is_clone or (self.repository / "HEAD").is_file()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One regular file of a commit."""
+
+    blob: str
+    is_executable: bool
+
+
+Entries = Mapping[PurePosixPath, Entry]
+"""By path from the root of the tree."""
+
+_NOT_FILES = {"120000": "symbolic link", "160000": "submodule"}
+"""What an entry of a commit is, by git's mode, if it is no regular file."""
+
+
+@contextlib.contextmanager
+def hold(tree: Tree, *, wait: float = 60, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Keep every other patchlock away from a tree.
+
+    Args:
+        tree: the tree.
+        wait: seconds to wait for another patchlock there.
+        waiting: called once, when there is another one.
+
+    Raises:
+        BusyError: another one works there, and did not end in time.
+    """
+    # A folder that is no clone has no repository yet when it is patched for the first time.
+    file = repository_file(tree.repository, _LOCK) if tree.is_clone else tree.repository / "patchlock" / _LOCK
+    with file_lock.hold(file, wait=wait, waiting=waiting, folder=tree.root):
+        yield
+
+
+def refs_of(clone: Path) -> str:
+    """Say what the names of our refs in a clone begin with.
+
+    Linked worktrees share one store of refs. Git's own `refs/worktree` would be theirs alone, but `git gc` in another
+    worktree removes what only these refs name (seen with git 2.39).
+    """
+    if (clone / ".git").is_dir():
+        return _REFS
+    own, common = git("rev-parse", "--git-dir", "--git-common-dir", repository=clone).text.splitlines()
+    is_linked = (clone / own).resolve() != (clone / common).resolve()
+    return f"{_REFS}/worktrees/{Path(own).name}" if is_linked else _REFS
+
+
+@contextlib.contextmanager
+def refs_kept(repository: Path, *patterns: str) -> Iterator[None]:
+    """Put refs back as they were where git has to do something first, such as those that a fetch has moved.
+
+    Args:
+        repository: where.
+        patterns: the refs, as `git for-each-ref` takes them; those that name another ref are left out.
+    """
+
+    def listed() -> dict[str, str]:
+        form = "--format=%(refname) %(objectname) %(symref)"
+        rows = git("for-each-ref", form, *patterns, repository=repository).text.splitlines()
+        return {name: commit for name, commit, symref in (row.split(" ") for row in rows) if not symref}
+
+    before = listed()
+    try:
+        yield
+    except GitFirstError:
+        now = listed()
+        rows = [f"update {name} {commit}\n" for name, commit in before.items() if now.get(name) != commit]
+        rows += [f"delete {name}\n" for name in now if name not in before]
+        git("update-ref", "--stdin", repository=repository, stdin="".join(rows).encode())
+        raise
+
+
+def commit_of(repository: Path, ref: str) -> CommitId | None:
+    """Name the commit of a ref, or None."""
+    done = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
+
+
+def is_ancestor(repository: Path, old: CommitId, new: CommitId) -> bool:
+    """Tell whether a commit is another one, or stands before it."""
+    done = git("merge-base", "--is-ancestor", old, new, repository=repository, allowed=(0, 1))
+    return done.returncode == 0
+
+
+@functools.lru_cache(maxsize=64)  # a commit stays what it is
+def upstream_of(repository: Path, commit: CommitId) -> CommitId:
+    """Name the parent of a patched commit, which is upstream's; a commit of upstream itself is its own."""
+    author, _, parents = git("show", "-s", "--format=%ae%n%P", commit, repository=repository).text.partition("\n")
+    return CommitId(parents.split()[0]) if author == OURS and parents.strip() else commit
+
+
+@functools.lru_cache(maxsize=8)
+def entries(repository: Path, commit: CommitId | None) -> Entries:
+    """List the regular files of a commit; links and submodules are left out, as is all where there is no commit.
+
+    Raises:
+        UnsafePathError: a path leaves the tree or points into a repository's own folder.
+    """
+    found: dict[PurePosixPath, Entry] = {}
+    if commit is None:
+        return found
+    for row in git("ls-tree", "-r", "-z", commit, repository=repository).stdout.split(b"\0"):
+        head, _, name = row.partition(b"\t")
+        mode, kind, blob = head.decode().split() if row else ("", "", "")
+        if kind == "blob" and mode in {"100644", "100755"}:
+            path = PurePosixPath(os.fsdecode(name))
+            require_inside(path)
+            found[path] = Entry(blob=blob, is_executable=mode == "100755")
+    return found
+
+
+def not_carried(repository: Path, old: CommitId, new: CommitId) -> tuple[str, ...]:
+    """Say what differs between two commits besides contents: links, submodules, and whether a file can be run.
+
+    Returns:
+        A clause for each path, in git's order: `symbolic link added: docs/latest`.
+    """
+    # A submodule's own configuration may hide it from git's comparisons.
+    rows = git(
+        *("-c", "core.quotePath=false", "diff-tree", "-r", "--no-renames", "--ignore-submodules=none", old, new),
+        repository=repository,
+    ).stdout.decode("utf-8", errors="backslashreplace")
+    found = []
+    for row in rows.split("\n")[:-1]:
+        modes, _, path = row.partition("\t")
+        before, after = modes.lstrip(":").split()[:2]
+        if before in _NOT_FILES and after in _NOT_FILES:
+            found.append(f"{_NOT_FILES[after]} changed: {path}")
+        elif after in _NOT_FILES:
+            found.append(f"{_NOT_FILES[after]} added: {path}")
+        elif before in _NOT_FILES:
+            found.append(f"{_NOT_FILES[before]} removed: {path}")
+        elif {before, after} == {"100644", "100755"}:
+            found.append(f"mode changed to {after}: {path}")
+    return tuple(found)
+
+
+def contents(repository: Path, listed: Iterable[Entry]) -> dict[str, bytes]:
+    """Read the bytes of entries: blob id → bytes."""
+    return blobs(repository, {entry.blob for entry in listed})
+
+
+def require_inside(path: PurePosixPath) -> None:
+    """Refuse a path that git itself would never check out.
+
+    Raises:
+        UnsafePathError: it leaves the tree or points into a repository's own folder.
+    """
+    if path.is_absolute() or any(part == ".." or part.lower().rstrip(". ") == ".git" for part in path.parts):
+        raise UnsafePathError(
+            f"the repository holds the path {path}, which leaves the tree or changes git's own files",
+            remedy="do not use this clone, and tell its owner",
+        )
+
+
+def read(tree: Tree, path: PurePosixPath) -> bytes | None:
+    """Read a file of the working tree; None where there is no regular file, but a link, a folder or nothing.
+
+    Raises:
+        UnsafePathError: a folder on the way is a link out of the tree.
+    """
+    file = _place(tree, path)
+    return file.read_bytes() if file.is_file() and not file.is_symlink() else None
+
+
+def is_link(tree: Tree, path: PurePosixPath) -> bool:
+    """Tell whether a link stands at a path, wherever it points."""
+    return (tree.root / path).is_symlink()
+
+
+def exists(tree: Tree, path: PurePosixPath) -> bool:
+    """Tell whether anything is there: a file, a folder, or a link, also a broken one."""
+    return os.path.lexists(tree.root / path)
+
+
+def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
+    """Write a file of the working tree beside and put it in its place, or remove it where there is no data.
+
+    Raises:
+        UnsafePathError: a folder on the way is a link out of the tree.
+    """
+    file = _place(tree, path)
+    if data is None:
+        file.unlink(missing_ok=True)
+        _remove_empty(tree, path.parent)
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    beside = _beside(file)
+    with beside.open("wb") as new:
+        new.write(data)
+        new.flush()
+        os.fsync(new.fileno())  # the user's edits may be in it, and its old bytes are gone in a moment
+    mode = (file if file.exists() else beside).stat().st_mode  # of a new file, as the user's umask wants it
+    if is_executable and not file.exists():
+        mode |= (mode & 0o444) >> 2
+    beside.chmod(mode & 0o777)
+    beside.replace(file)
+
+
+def clear(tree: Tree, paths: Iterable[PurePosixPath]) -> None:
+    """Remove what a killed `write` of these files has left beside them."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, UnsafePathError):
+            _beside(_place(tree, path)).unlink()
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.patchlock")
+
+
+def _remove_empty(tree: Tree, folder: PurePosixPath) -> None:
+    """Remove folders that became empty, as git does."""
+    with contextlib.suppress(OSError):
+        while folder.parts:
+            (tree.root / folder).rmdir()
+            folder = folder.parent
+
+
+def _place(tree: Tree, path: PurePosixPath) -> Path:
+    require_inside(path)
+    parent = (tree.root / path).parent
+    if not parent.resolve().is_relative_to(tree.root.resolve()):
+        raise UnsafePathError(
+            f"{path} lies behind a link that leaves the tree",
+            where=str(tree.root),
+            remedy=f"replace the link by a folder: {path.parent}",
+        )
+    return tree.root / path
+
+
+def commit_files(
+    repository: Path,
+    files: Mapping[PurePosixPath, bytes | None],
+    *,
+    parent: CommitId | None,
+    message: str,
+    ref: str,
+    executable: Collection[PurePosixPath] = (),
+) -> CommitId:
+    """Write files over the tree of a parent as a commit of ours; the same content gives the same id everywhere.
+
+    Args:
+        repository: where.
+        files: by path from the root; None removes one.
+        parent: the commit whose tree is the base and whose date is taken; None for a first commit of 1970.
+        message: what was done, for a person.
+        ref: full name of the ref that will hold the commit.
+        executable: new files that can be run; a file of the parent keeps what it was.
+    """
+    listed = git("ls-tree", "-r", "-z", parent, repository=repository).stdout if parent else b""
+    modes = {row.partition(b"\t")[2]: row[:6].decode() for row in listed.split(b"\0") if row}
+    seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
+    stream = [
+        f"reset {ref}\ncommit {ref}\nmark :1\ncommitter patchlock <{OURS}> {seconds} +0000\n".encode(),
+        _data(message.encode()),
+        f"from {parent}\n".encode() if parent else b"",
+    ]
+    for path, data in files.items():
+        name = os.fsencode(str(path))
+        quoted = b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+        if data is None:
+            stream.append(b"D %s\n" % quoted)
+            continue
+        is_executable = modes[name] == "100755" if name in modes else path in executable
+        stream += [b"M %s inline %s\n" % (b"100755" if is_executable else b"100644", quoted), _data(data)]
+    stream.append(b"get-mark :1\n")
+    done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
+    return CommitId(done.text)
+
+
+def _data(data: bytes) -> bytes:
+    return b"data %d\n%s\n" % (len(data), data)
+
+
+def repository_file(repository: Path, name: str) -> Path:
+    """Give a file of ours in a repository's private folder, which exists then."""
+    folder = Path(git("rev-parse", "--git-path", "patchlock", repository=repository).text)
+    folder = folder if folder.is_absolute() else repository / folder
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name

@@ -1,0 +1,381 @@
+"""Upstream's git repositories: fetch, read and commit, in a cache of ours; never touches a branch or a working tree."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from patchlock.core import file_lock, process
+from patchlock.core.atomic_files import remove_tree
+from patchlock.model.errors import CommandFailedError, UpstreamError
+from patchlock.model.identities import CommitId
+
+if TYPE_CHECKING:
+    from patchlock.model.app import App, EmbeddedUpstream
+
+_SETTINGS = (
+    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
+    *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
+    # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
+    *("-c", "core.fsync=objects,derived-metadata,reference", "-c", "core.fsyncMethod=batch"),
+)
+_PROTOCOLS = "file:git:http:https:ssh"
+"""What upstream may be fetched over; `ext` would run a program that the address names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """One commit of upstream in our cache."""
+
+    repository: Path
+    """A bare repository; its branches are `refs/remotes/origin/*`."""
+    commit: CommitId
+    date: str
+    """When it was committed: RFC 3339, UTC."""
+    directory: PurePosixPath
+    """The app's folder in the clone."""
+
+
+def git(
+    *arguments: str,
+    repository: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    allowed: Sequence[int] = (0,),
+    keep_open: Sequence[int] = (),
+) -> process.Completed:
+    """Run git in a repository, without the user's hooks, prompts and line-ending conversion.
+
+    Nothing that a clone's configuration names is run. Only `fetch` may reach another repository, and so may no object
+    that a partial clone lacks.
+
+    Raises:
+        ProgramMissingError: git is not installed.
+        CommandFailedError: git says no.
+    """
+    fixed = {
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": _PROTOCOLS if arguments[:1] == ("fetch",) else "none",
+    }
+    clean = process.environment(fixed | dict(env or {}))
+    return process.run(
+        *("git", *_SETTINGS, *arguments),
+        cwd=repository,
+        env=clean,
+        stdin=stdin,
+        allowed=allowed,
+        keep_open=keep_open,
+    )
+
+
+def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revision: str | None) -> Snapshot:
+    """Bring the wanted commit of an app's upstream into the cache; asks the network only if it is not there yet.
+
+    Args:
+        app: the app.
+        catalogue: root of the catalogue, for an embedded upstream.
+        cache: our cache folder.
+        source: another place to take upstream from, a path or a URL.
+        revision: another commit than the catalogue's: an id, a branch or `HEAD` of the source.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+    """
+    from patchlock.model.app import EmbeddedUpstream  # all of them, which a quick look at an installation does without
+
+    # Each source has a cache of its own: a branch of one must never be taken for a branch of another.
+    name = app.name if source is None else f"{app.name}-{hashlib.sha256(_address(source).encode()).hexdigest()[:12]}"
+    repository = cache / "upstreams" / f"{name}.git"
+    with file_lock.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
+        _init(repository, lock)
+        if isinstance(app.upstream, EmbeddedUpstream) and source is None:
+            commit = _embed(app, app.upstream, catalogue, repository, lock)
+            if revision not in {None, "HEAD", commit}:
+                raise UpstreamError(
+                    f"the embedded upstream of {app.name} has the one commit {commit[:12]}, not {revision}",
+                    remedy="leave --commit out",
+                )
+        else:
+            commit = _take(app, repository, source, revision, lock)
+    return Snapshot(repository=repository, commit=commit, date=_date(repository, commit), directory=app.directory)
+
+
+@contextlib.contextmanager
+def held(repository: Path) -> Iterator[None]:
+    """Keep others from one of our repositories while it is written: they would take our locks for a dead git's."""
+    with file_lock.hold(repository.with_suffix(".lock"), wait=600):
+        yield
+
+
+def _init(repository: Path, lock: int) -> None:
+    if _is_whole(repository):
+        clear(repository)  # we hold the only right to it
+        return
+    if repository.exists():
+        shutil.rmtree(repository)
+    building = repository.with_suffix(".partial")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    git("init", "-q", "--bare", "--object-format=sha1", repository=building, keep_open=[lock])
+    building.replace(repository)
+
+
+def _is_whole(repository: Path) -> bool:
+    """Say whether git can work with a repository of ours; `git init` does not sync: a power cut leaves empty files."""
+    files = [repository / name for name in ("HEAD", "config")]
+    return all(file.is_file() and file.stat().st_size for file in files)
+
+
+def clear(repository: Path, *, since: float = 0) -> None:
+    """Remove what a killed git leaves: its locks, and objects and indexes that were not finished.
+
+    Args:
+        repository: a bare one, or the `.git` of a clone.
+        since: younger than this alone, in seconds since 1970.
+    """
+    objects = repository / "objects"
+    left = [*repository.rglob("*.lock"), *repository.glob("patchlock/index.*"), *repository.glob("fast_import_crash_*")]
+    left += [*objects.glob("tmp_*"), *objects.glob("*/tmp_*"), *objects.glob("*/*.temp")]
+    for path in left:
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < since:
+                continue
+            if path.is_dir():
+                remove_tree(path)
+            else:
+                path.unlink()
+
+
+def _embed(app: App, upstream: EmbeddedUpstream, catalogue: Path, repository: Path, lock: int) -> CommitId:
+    """Turn a folder of the catalogue into one commit, the same on every machine."""
+    folder = catalogue / upstream.folder
+    if not folder.is_dir():
+        raise UpstreamError("the embedded upstream is missing", where=str(upstream.folder))
+    files = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    seconds = int(datetime.datetime.fromisoformat(upstream.date).timestamp())
+    stream = [
+        b"commit refs/remotes/origin/%s\ncommitter %s <upstream@localhost> %d +0000\ndata 8\nupstream\ndeleteall\n"
+        % (app.branch.encode(), app.name.encode(), seconds)
+    ]
+    for file in (f for f in files if "__pycache__" not in f):
+        data = (folder / file).read_bytes()
+        stream.append(b"M 100644 inline %s\ndata %d\n%s\n" % (file.encode(), len(data), data))
+    git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream), keep_open=[lock])
+    commit = CommitId(git("rev-parse", f"refs/remotes/origin/{app.branch}", repository=repository).text)
+    if commit != upstream.commit:
+        raise UpstreamError(
+            f"the embedded upstream has become commit {commit}, and the catalogue names {upstream.commit[:12]}",
+            where=str(app.origin),
+            remedy=f'undo the change in {upstream.folder}, or write commit = "{commit}"',
+        )
+    return commit
+
+
+def _take(app: App, repository: Path, source: str | None, revision: str | None, lock: int) -> CommitId:
+    from patchlock.model.app import GitUpstream
+
+    wanted = revision or app.upstream.commit
+    if revision is None and _has(repository, wanted):
+        return CommitId(wanted)
+    place = source or (app.upstream.url if isinstance(app.upstream, GitUpstream) else "")
+    address = _address(place)
+    _fetch(app, repository, address, ("+refs/heads/*:refs/remotes/origin/*",), place, lock)
+    if not _has(repository, wanted) or revision is not None:
+        # Not on a branch: git servers give single commits too (protocol v2).
+        _fetch(app, repository, address, (f"+{wanted}:refs/patchlock/wanted",), place, lock, must=False)
+        for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
+            if found := _commit_id(repository, name):
+                return found
+        if not git("for-each-ref", "--count=1", repository=repository).text:
+            raise UpstreamError(f"the upstream of {app.name} has no commits", where=place, remedy="check the address")
+        raise UpstreamError(
+            f"commit {wanted[:12]} of {app.name} is not in that upstream",
+            where=place,
+            remedy="give a clone that has it, or say which commit to take instead: --commit HEAD",
+        )
+    return CommitId(wanted)
+
+
+def _address(place: str) -> str:
+    """Make a local path absolute, as git runs elsewhere; leave URLs alone."""
+    path = Path(place).expanduser()
+    return str(path.resolve()) if path.exists() else place
+
+
+def _fetch(
+    app: App, repository: Path, address: str, refspecs: tuple[str, ...], place: str, lock: int, must: bool = True
+) -> None:
+    git("update-ref", "-d", "refs/patchlock/wanted", repository=repository)
+    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
+    try:
+        git(
+            *arguments,
+            *(["--prune"] if must else []),
+            "--",
+            address,
+            *refspecs,
+            repository=repository,
+            keep_open=[lock],
+        )
+    except CommandFailedError as error:
+        if not must or _borrow(repository, Path(address)):
+            return
+        raise UpstreamError(
+            f"the upstream of {app.name} cannot be fetched",
+            where=place,
+            remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
+            evidence=error.evidence[:1],
+        ) from error
+
+
+def _borrow(repository: Path, clone: Path) -> bool:
+    """Read the objects of a local clone where they are; git fetches nothing from one that lacks some of its blobs.
+
+    Returns:
+        Whether it is a local clone at all.
+    """
+    if not clone.is_dir():
+        return False
+    try:
+        common = git("rev-parse", "--git-common-dir", repository=clone).text
+        listed = git("for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads", repository=clone).text
+    except CommandFailedError:
+        return False
+    alternates = repository / "objects" / "info" / "alternates"
+    alternates.parent.mkdir(exist_ok=True)
+    alternates.write_text(f"{(clone / common).resolve() / 'objects'}\n", encoding="utf-8")
+    for row in listed.splitlines():
+        commit, _, name = row.partition(" ")
+        git("update-ref", f"refs/remotes/origin/{name}", commit, repository=repository)
+    return True
+
+
+def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path) -> CommitId:
+    """Bring a branch of a repository into a clone that is not ours, through our cache.
+
+    Args:
+        address: path or URL.
+        branch: its name there.
+        into: the clone.
+        ref: full name of the ref that will hold it in the clone.
+        cache: our cache folder.
+
+    Raises:
+        UpstreamError: it cannot be reached, or has no such branch.
+    """
+    place = _address(address)
+    name = f"clone-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+    repository = cache / "upstreams" / f"{name}.git"
+    kept = f"refs/remotes/origin/{branch}"
+    options = ("--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
+    with file_lock.hold(cache / "upstreams" / f"{name}.lock", wait=600) as lock:
+        _init(repository, lock)
+        try:
+            wanted = f"+refs/heads/{branch}:{kept}"
+            git("fetch", *options, "--", place, wanted, repository=repository, keep_open=[lock])
+        except CommandFailedError as error:
+            raise UpstreamError(
+                f"branch {branch} cannot be fetched",
+                where=address,
+                remedy="check the address and the connection",
+                evidence=error.evidence[:1],
+            ) from error
+        git("fetch", *options, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
+    return CommitId(git("rev-parse", ref, repository=into).text)
+
+
+def _has(repository: Path, commit: str) -> bool:
+    return _commit_id(repository, commit) is not None
+
+
+def _commit_id(repository: Path, name: str) -> CommitId | None:
+    done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
+    return CommitId(done.text) if done.returncode == 0 else None
+
+
+def _date(repository: Path, commit: CommitId) -> str:
+    seconds = int(git("show", "-s", "--format=%ct", commit, repository=repository).text)
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# --- reading and committing -------------------------------------------------------------------------------------------
+
+
+def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[PurePosixPath, str]:
+    """List the regular files below a folder of a commit: path from that folder → blob id."""
+    name = f"{commit}:" if directory == PurePosixPath() else f"{commit}:{directory}"
+    try:
+        listed = git("ls-tree", "-r", "-z", name, repository=repository).stdout
+    except CommandFailedError as error:
+        raise UpstreamError(f"commit {commit[:12]} has no folder {directory}") from error
+    found = {}
+    for row in listed.split(b"\0"):
+        if row:
+            head, _, path = row.partition(b"\t")
+            mode, _, blob = head.split()
+            if mode in {b"100644", b"100755"}:
+                found[PurePosixPath(path.decode("utf-8", errors="surrogateescape"))] = blob.decode()
+    return found
+
+
+def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[str, bytes]:
+    """Read blobs in one go: id → bytes; where they need not be there, those that are missing are left out.
+
+    Raises:
+        UpstreamError: a blob is not there (an incomplete clone).
+    """
+    ids = tuple(dict.fromkeys(ids))
+    answer = git("cat-file", "--batch", repository=repository, stdin="".join(f"{i}\n" for i in ids).encode()).stdout
+    found: dict[str, bytes] = {}
+    position = 0
+    for blob in ids:
+        end = answer.index(b"\n", position)
+        head = answer[position:end].split()
+        if head[-1] == b"missing" and not must:
+            position = end + 1
+            continue
+        if head[-1] == b"missing":
+            raise UpstreamError(f"the clone of upstream is incomplete: it lacks object {blob[:12]}")
+        size = int(head[2])
+        found[blob] = answer[end + 1 : end + 1 + size]
+        position = end + 2 + size
+    return found
+
+
+def read(
+    snapshot: Snapshot, paths: Iterable[PurePosixPath], optional: Collection[PurePosixPath] = ()
+) -> dict[PurePosixPath, bytes]:
+    """Read files of a snapshot, by path from the app's folder; those that it lacks are left out.
+
+    Args:
+        snapshot: the commit.
+        paths: the files.
+        optional: further ones, which may be missing from an incomplete clone.
+
+    Raises:
+        UpstreamError: a file of `paths` is missing from an incomplete clone.
+    """
+    listed = files(snapshot.repository, snapshot.commit, snapshot.directory)
+    wanted = {path: listed[path] for path in paths if path in listed}
+    content = blobs(snapshot.repository, wanted.values())
+    extra = {path: listed[path] for path in optional if path in listed and path not in wanted}
+    content |= blobs(snapshot.repository, extra.values(), must=False)
+    return {path: content[blob] for path, blob in (wanted | extra).items() if blob in content}
+
+
+def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """Read files of another commit, such as the one that the patches' author saw; nothing where it is not there."""
+    if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
+        return {}
+    return read(dataclasses.replace(snapshot, commit=commit), paths)

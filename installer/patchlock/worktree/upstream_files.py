@@ -1,0 +1,142 @@
+"""Upstream's files of any folder, found where they are and patched in memory; never changes the folder's own files.
+
+Of a clone they are those of a commit; of any other folder they are kept as a commit of ours the first time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.patch import Patch, Patched
+from patchlock.patches import engine, targets
+from patchlock.worktree import _branch_state, _merge, move, trees
+from patchlock.worktree.trees import Tree
+
+PRIVATE = ".patchlock"
+"""The folder of ours in a folder that is no clone."""
+_ORIGIN = "origin"
+"""A ref, as those of `moving`: the unpatched files of a folder that is no clone."""
+_NOT_UPSTREAMS = frozenset({PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
+_LARGEST = 8_000_000
+"""Bytes; a larger file of a folder that is no clone is a model or an archive, not source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchSet:
+    """The patches that a tree shall have."""
+
+    name: str
+    """The app, or the file of patches."""
+    profile: str
+    patches: tuple[Patch, ...]
+    digest: Sha256
+    directory: PurePosixPath
+    """The app's folder in the tree."""
+    seen: CommitId | None
+    """The commit that the patches' author saw, if there is one."""
+
+
+def patched(tree: Tree, wanted: PatchSet, upstream: CommitId | None = None) -> tuple[CommitId, Patched]:
+    """Patch upstream's files in memory: those of a commit, or of the one that fits the tree as it stands."""
+    applied = move.applied(tree)
+    if upstream:
+        pass
+    elif tree.is_clone:
+        upstream = commit_to_patch(tree, applied)
+    else:
+        upstream = _archive(tree, wanted, applied) if tree.has_repository else CommitId("")
+    listed = trees.entries(tree.repository, upstream) if upstream else dict.fromkeys(_files(tree))
+    below = {path.relative_to(wanted.directory): path for path in listed if path.is_relative_to(wanted.directory)}
+    chosen = targets.candidates(wanted.patches, below)
+    if upstream:
+        blobs = trees.contents(tree.repository, [e for path in chosen if (e := listed[below[path]]) is not None])
+        contents = {path: blobs[e.blob] for path in chosen if (e := listed[below[path]]) is not None}
+    else:
+        contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
+    gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone))
+
+
+def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
+    """Read missing files as the patches' author saw them, where the clone has that commit."""
+    paths = tuple(gone)
+    commit = trees.commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
+    listed = trees.entries(tree.repository, commit)
+    known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
+    blobs = trees.contents(tree.repository, known.values()) if known else {}
+    return {path: blobs[entry.blob] for path, entry in known.items()}
+
+
+def commit_to_patch(tree: Tree, applied: CommitId | None) -> CommitId:
+    """Choose the commit to patch: what is checked out, unless the user has committed our patches with his own work."""
+    where = _branch_state.read(tree, applied)
+    head, upstream = where.head or CommitId(""), where.upstream or CommitId("")
+    if where.unfinished in {"merge", "rebase"} or not where.commits:
+        return upstream
+    return upstream if applied is not None and _has_committed(tree, applied, head) else head
+
+
+def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
+    """Tell whether a commit holds what we patched, in at least one file."""
+    repository = tree.repository
+    before, after, now = (trees.entries(repository, c) for c in (trees.upstream_of(repository, applied), applied, head))
+    ours = [path for path in after if before.get(path) != after[path] and path in now]
+    listed = [state[path] for state in (before, after, now) for path in ours if path in state]
+    data = trees.contents(repository, listed)
+    for path in ours:
+        mine, new = data[now[path].blob], data[after[path].blob]
+        old = data[before[path].blob] if path in before else b""
+        joined = _merge.merge(repository, path, mine, old, new)
+        if mine == new or (mine != old and joined.is_clean and joined.data == mine):
+            return True
+    return False
+
+
+def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId:
+    """Keep the unpatched files of a folder that is no clone as a commit of ours.
+
+    A file that asks for its patches again has been replaced by a newer one of upstream; any other that differs from
+    what we left is the user's edit.
+    """
+    paths = _files(tree)
+    below = [path.relative_to(wanted.directory) for path in paths if path.is_relative_to(wanted.directory)]
+    chosen = [wanted.directory / path for path in targets.candidates(wanted.patches, below)]
+    listed = {path: data for path in chosen if (data := trees.read(tree, path)) is not None}
+    if applied is None:
+        return trees.commit_files(tree.repository, listed, parent=None, message="as found\n", ref=tree.ref(_ORIGIN))
+    origin = trees.upstream_of(tree.repository, applied)
+    before, after = trees.entries(tree.repository, origin), trees.entries(tree.repository, applied)
+    blobs = trees.contents(tree.repository, [*before.values(), *after.values()])
+    newer: dict[PurePosixPath, bytes | None] = {}
+    for path, mine in listed.items():
+        known = {blobs[state[path].blob] for state in (before, after) if path in state}
+        is_patched = path in after and before.get(path) != after[path]
+        if mine not in known and (not is_patched or _asks_again(wanted, path, mine)):
+            newer[path] = mine
+    if not newer:
+        return origin
+    return trees.commit_files(tree.repository, newer, parent=origin, message="as found again\n", ref=tree.ref(_ORIGIN))
+
+
+def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:
+    below = path.relative_to(wanted.directory)
+    return bool(engine.apply(wanted.patches, {below: data}).changes)
+
+
+def _files(tree: Tree) -> list[PurePosixPath]:
+    """List the files of a folder that is no clone: no links, no environments, nothing large."""
+    found = []
+    for folder, folders, files in os.walk(tree.root):
+        inner = Path(folder)
+        folders[:] = sorted(
+            name for name in folders if name not in _NOT_UPSTREAMS and not (inner / name / "pyvenv.cfg").exists()
+        )
+        for name in sorted(files):
+            file = inner / name
+            if not file.is_symlink() and file.is_file() and file.stat().st_size <= _LARGEST:
+                found.append(PurePosixPath(file.relative_to(tree.root).as_posix()))
+    return found

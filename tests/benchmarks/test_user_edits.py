@@ -1,0 +1,39 @@
+"""A few of the random trials of `benchmarks/user_edits.py`: nothing of the user's is lost, and the merge is git's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+from conftest import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+import user_edits
+
+from patchlock.worktree import _merge
+
+
+def _has_merge_tree() -> bool:
+    words = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
+    return tuple(int(part) for part in words.split(".")[:2]) >= (2, 38)
+
+
+pytestmark = pytest.mark.skipif(not _has_merge_tree(), reason="git is older than 2.38 and cannot merge trees for us")
+
+
+def test_nothing_of_the_users_is_lost() -> None:
+    counted = user_edits.play(range(6), 12)
+    assert counted["clean"] + counted["conflicts"] == 6 * 12
+    assert counted["same as git"] > 0
+
+
+def test_trials_see_a_merge_that_loses_the_users_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    def losing(_folder: Path, _path: PurePosixPath, _mine: bytes, _base: bytes, new: bytes) -> _merge.Joined:
+        return _merge.Joined(data=new, is_clean=True)
+
+    monkeypatch.setattr(_merge, "merge", losing)
+    with pytest.raises(user_edits.LostError, match="seed 0"):
+        user_edits.play(range(1), 12)

@@ -1,0 +1,325 @@
+"""Edits that become patches: which op for which edit, what is said clearly, and that the patches give the edited tree."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from patchlock.catalogue import _apps_and_profiles
+from patchlock.catalogue.authoring import assembly, writing
+from patchlock.catalogue.authoring.files import Likeness
+from patchlock.catalogue.table_reader import Report, Table
+from patchlock.model.patch import OutcomeKind, Patch
+from patchlock.model.text_files import SourceText, decode, encode, splice
+from patchlock.patches import engine
+
+
+def read_back(authored: assembly.Authored) -> tuple[Patch, ...]:
+    """Write the patches as TOML and read them as the catalogue does."""
+    text = writing.tables(authored.patches)
+    writing.require_readable(text, authored.patches)
+    report = Report(file="app.toml", text="")
+    patches = _apps_and_profiles.patches(Table(tomllib.loads(text), report), None)
+    assert report.problems == []
+    return patches
+
+
+def author(before: dict[str, str], after: dict[str, str]) -> tuple[assembly.Authored, dict[str, str]]:
+    """Say edits as patches, and give what these patches, read from TOML, make of upstream."""
+    old, new = ({PurePosixPath(path): text.encode() for path, text in files.items()} for files in (before, after))
+    authored = assembly.author(old, new)
+    patches = read_back(authored)
+    patched = engine.apply(patches, old)
+    assert patched.failures == ()
+    assert {outcome.kind for outcome in patched.outcomes} <= {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED}
+    made = old | {change.path: change.after for change in patched.changes}
+    return authored, {str(path): data.decode() for path, data in made.items()}
+
+
+def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
+    authored, made = author({path: before}, {path: after})
+    return [one.patch.op_name for one in authored.patches], authored.files[PurePosixPath(path)], made[path]
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "ops"),
+    [
+        pytest.param("requirements.txt", "a==1\nb\n", "a==2\nb\n", ["set-requirement"], id="pin-changed"),
+        pytest.param("requirements.txt", "a==1 # x\nb\n", "b\n", ["drop-requirement"], id="dropped"),
+        pytest.param("requirements.txt", "b\n", "b\nc>=1\n", ["add-requirement"], id="added"),
+        pytest.param("requirements/gpu.in", "x-gpu==1\nb\n", "x>=1\nb\n", ["rename-requirement"], id="renamed"),
+        pytest.param(
+            "requirements.txt",
+            "a==1\n-r b.txt\n",
+            "a==2\n-r c.txt\n",
+            ["set-requirement", "unified-diff"],
+            id="and-an-option",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nname = "x"\ndependencies = ["a==1", "b"]\n',
+            '[project]\nname = "x"\ndependencies = ["a==2", "b"]\n',
+            ["set-requirement"],
+            id="pin-in-pyproject",
+        ),
+        pytest.param(
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    a==1\n    b\n",
+            "[options]\ninstall_requires =\n    b\n",
+            ["drop-requirement"],
+            id="dropped-from-setup-cfg",
+        ),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - python=3.10\n  - pip:\n    - a==1\n",
+            "dependencies:\n  - python=3.10\n  - pip:\n    - a==2\n    - c>=1\n",
+            ["set-requirement", "add-requirement"],
+            id="conda",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nname = "x"\nversion = "1"\ndependencies = ["a==1"]\n',
+            '[project]\nname = "x"\nversion = "2"\ndependencies = ["a==2"]\n',
+            ["set-requirement", "unified-diff"],
+            id="pin-and-more-in-pyproject",
+        ),
+        pytest.param("notes.txt", "a==1\n", "a==2\n", ["unified-diff"], id="no-requirement-file"),
+        pytest.param(
+            "m.py", 'x = "cuda"\ny = "cuda"\n', 'x = "cpu"\ny = "cpu"\n', ["replace-expression"], id="everywhere"
+        ),
+        pytest.param(
+            "m.py",
+            'x = f("cuda")\ny = g("cuda")\n',
+            'x = f("cpu")\ny = g("cuda")\n',
+            ["replace-expression"],
+            id="one-of-two-by-what-is-around-it",
+        ),
+        pytest.param(
+            "m.py",
+            'def a():\n    return f("cuda")\n\n\nclass B:\n    def c(self):\n        return f("cuda")\n',
+            'def a():\n    return f("cuda")\n\n\nclass B:\n    def c(self):\n        return f("cpu")\n',
+            ["replace-expression"],
+            id="one-of-two-by-its-function",
+        ),
+        pytest.param("m.py", "x = run(a, 1)\n", "x = None\n", ["neutralise-call"], id="call-becomes-a-value"),
+        pytest.param("m.py", "x = y.load(1)\n", "x = y.loads(1)\n", ["replace-expression"], id="another-callee"),
+        pytest.param(
+            "m.py", "def f(a=1):\n    pass\n", "def f(a=2):\n    pass\n", ["replace-expression"], id="default"
+        ),
+        pytest.param(
+            "m.py",
+            'x = "cuda"\n# a\n',
+            'x = "cpu"\n\n\ndef f():\n    pass\n',
+            ["replace-expression", "unified-diff"],
+            id="and-more",
+        ),
+        pytest.param("m.py", "x = 1\n", "x = 1\nimport a\n", ["unified-diff"], id="a-new-statement"),
+        pytest.param("m.py", "x = 1\n# a\n", "x = 1\n# b\n", ["unified-diff"], id="a-comment"),
+        pytest.param("m.py", "x = (\n", "x = [\n", ["unified-diff"], id="does-not-parse"),
+        pytest.param("m.py", "a\nb\n", "a\nb", ["unified-diff"], id="the-last-newline"),
+        pytest.param("run.bat", "a\r\nb\r\n", "a\r\nc\r\nb\r\n", ["unified-diff"], id="crlf"),
+        pytest.param("run.sh", "a\n'''\n\tb\n", "a\n'''\n\tc\\d\"\n", ["unified-diff"], id="quotes-in-toml"),
+        pytest.param("m.py", "", "a = 1\n", ["add-file"], id="an-empty-file"),
+        pytest.param("m.py", "", "\n", ["add-file"], id="a-blank-line"),
+    ],
+)
+def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after: str, ops: list[str]) -> None:
+    assert only(path, before, after) == (ops, Likeness.BYTES, after)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "ops"),
+    [
+        pytest.param(
+            "requirements.txt", "a==1 # x\n", "a==2 # y\n", ["set-requirement"], id="comment-of-a-requirement"
+        ),
+        pytest.param("requirements.txt", "b\n", "b\nc>=1,<2\n", ["add-requirement"], id="clauses-in-another-order"),
+        pytest.param(
+            "m.py",
+            "import deepspeed as ds, os\nfrom deepspeed import a\n\n\ndef f():\n    return ds\n",
+            "import os\ntry:\n    import deepspeed as ds\n    from deepspeed import a\nexcept ImportError:\n    ds = a = None\n\n\n"
+            "def f():\n    return ds\n",
+            ["unified-diff"],
+            id="guards-in-another-order",
+        ),
+        pytest.param(
+            "m.py",
+            "import os\nimport deepspeed\n\n\ndef f():\n    deepspeed.init()\n",
+            "import os\ntry:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None\n\n\ndef f():\n    deepspeed.init()\n",
+            ["optional-import"],
+            id="import-in-a-try",
+        ),
+        pytest.param(
+            "m.py",
+            "import deepspeed\n\n\ndef f():\n    return deepspeed is not None\n",
+            "try:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None\n\n\ndef f():\n    return deepspeed is not None\n",
+            ["unified-diff"],
+            id="import-in-a-try-whose-absence-is-asked-for",
+        ),
+        pytest.param(
+            "m.py",
+            "def f():\n    run(1)\n    return 2\n",
+            "def f():\n    return 2\n",
+            ["neutralise-call"],
+            id="call-removed",
+        ),
+        pytest.param(
+            "m.py", "def f():\n    run(1)\n", "def f():\n    pass\n", ["neutralise-call"], id="call-becomes-pass"
+        ),
+    ],
+)
+def test_edit_becomes_ops_that_mean_the_same(path: str, before: str, after: str, ops: list[str]) -> None:
+    found, likeness, made = only(path, before, after)
+    assert found == ops
+    assert likeness is (Likeness.BYTES if ops == ["unified-diff"] else Likeness.MEANING)
+    assert made != before
+
+
+def test_function_that_returns_at_once_is_disabled_where_there_is_such_an_op() -> None:
+    from patchlock.patches.ops import OPS
+
+    before = "def f(a):\n    x = install(a)\n    return x\n"
+    found, likeness, _ = only("m.py", before, "def f(a):\n    return None\n    x = install(a)\n    return x\n")
+    if "disable-function" in OPS:
+        assert (found, likeness) == (["disable-function"], Likeness.MEANING)
+    else:
+        assert (found, likeness) == (["unified-diff"], Likeness.BYTES)
+
+
+def test_argument_that_calls_got_is_set_where_there_is_such_an_op() -> None:
+    from patchlock.patches.ops import OPS
+
+    after = 'x = torch.load(p, map_location="cpu")\ny = torch.load(q, 1, map_location="cpu")\n'
+    found, likeness, made = only("m.py", "x = torch.load(p)\ny = torch.load(q, 1)\n", after)
+    assert found == (["set-argument"] if "set-argument" in OPS else ["replace-expression"] * 2)
+    assert (likeness, made) == (Likeness.BYTES, after)
+
+
+def test_one_change_in_several_files_is_one_patch() -> None:
+    before = {f"{name}.py": f'{name} = "cuda"\n' for name in "abc"}
+    authored, made = author(before, {path: text.replace("cuda", "cpu") for path, text in before.items()})
+    assert [(one.patch.paths, one.patch.expect.sites) for one in authored.patches] == [(("a.py", "b.py", "c.py"), 3)]
+    assert made["b.py"] == 'b = "cpu"\n'
+
+
+def test_each_patch_asks_for_its_why_and_has_checks_that_failed_before() -> None:
+    before = {"a.py": 'x = "cuda"\nrun(1)\n', "b.sh": "a\nb\n", "requirements.txt": "a==1\n"}
+    after = {"a.py": 'x = "cpu"\n', "b.sh": "a\nc\n", "requirements.txt": "a==2\n"}
+    authored, _ = author(before, after)
+    assert len(authored.patches) == 4
+    for one in authored.patches:
+        assert one.patch.why.startswith("TODO")
+        assert one.patch.source.startswith("TODO")
+        path = PurePosixPath(one.patch.paths[0])
+        assert all(ensure.problems(path, before[str(path)].encode()) for _, ensure in one.ensures)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "note"),
+    [
+        ({"a": b"x"}, {}, "a was deleted: no patch deletes a file; neutralise what uses it"),
+        ({"a": b"\0x"}, {"a": b"\0y"}, "a was changed and is no text: a patch cannot hold it"),
+        ({}, {"a": b"\xff\xfe\0"}, "a is new and empty or no UTF-8 text: a patch cannot hold it"),
+        ({}, {"a": b""}, "a is new and empty or no UTF-8 text: a patch cannot hold it"),
+        (
+            {"a": b"x\r\ny\r\n"},
+            {"a": b"x\ny\n"},
+            "a differs in its encoding or line endings alone: patches keep upstream's",
+        ),
+        (
+            {"a": b"x\n"},
+            {"a": b""},
+            "a was changed in a way that no patch holds: its place cannot be told from its text",
+        ),
+    ],
+    ids=["deleted", "binary", "new-binary", "new-empty", "line-endings", "emptied"],
+)
+def test_what_no_patch_holds_is_said(before: dict[str, bytes], after: dict[str, bytes], note: str) -> None:
+    old, new = ({PurePosixPath(path): data for path, data in files.items()} for files in (before, after))
+    assert assembly.author(old, new) == assembly.Authored(patches=(), files={}, notes=(note,))
+
+
+def test_renamed_file_is_added_and_said() -> None:
+    authored, made = author({"a.py": "x = 1\n"}, {"b.py": "x = 1\n"})
+    assert [one.patch.op_name for one in authored.patches] == ["add-file"]
+    assert made["b.py"] == "x = 1\n"
+    assert authored.notes[1] == "a.py was renamed to b.py: the patch adds it under its new name, and the old file stays"
+
+
+def test_encoding_and_line_endings_of_upstream_stay() -> None:
+    path = PurePosixPath("requirements.txt")
+    before = "\ufeffa==1\r\nb\r\n".encode("utf-16-le")
+    authored = assembly.author({path: before}, {path: b"a==2\nb\n"})
+    assert authored.files == {path: Likeness.TEXT}
+    patched = engine.apply(read_back(authored), {path: before})
+    assert patched.changes[0].after == "\ufeffa==2\r\nb\r\n".encode("utf-16-le")
+
+
+def test_ids_begin_as_wanted_and_are_not_taken_twice() -> None:
+    path = PurePosixPath("m.py")
+    authored = assembly.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={"mine-f-2"})
+    (one,) = authored.patches
+    assert one.patch.id.startswith("mine-")
+    again = assembly.author({path: b"x = f(1)\n"}, {path: b"x = f(2)\n"}, "mine", taken={one.patch.id})
+    assert again.patches[0].patch.id == f"{one.patch.id}-2"
+
+
+STATEMENTS = st.lists(
+    st.sampled_from(
+        [
+            *("import os", "import deepspeed", "x = 1", 'x = "cuda"', 'y = f("cuda", a=1)', "run(x)", "run(x, b=2)"),
+            *("def f(a):\n    return g(a)", "def f(a):\n    return None", "class A:\n    device = 'cuda'", "# note"),
+            "try:\n    import deepspeed\nexcept ImportError:\n    deepspeed = None",
+        ]
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STATEMENTS, STATEMENTS)
+def test_any_edit_of_a_python_file_is_reproduced(one: list[str], other: list[str]) -> None:
+    before, after = "\n".join(one) + "\n", "\n".join(other) + "\n"
+    assume(before != after)
+    _, likeness, made = only("m.py", before, after)
+    assert likeness is not Likeness.OTHER
+    assert (made == after) is (likeness is Likeness.BYTES)
+
+
+LINES = st.lists(st.sampled_from(["a==1", "a==2", "b>=3", "c", "# c", "-r x.txt", "git+https://x/y.git"]), max_size=6)
+
+
+@settings(max_examples=150, deadline=None)
+@given(LINES, LINES)
+def test_any_edit_of_a_requirement_file_is_reproduced(one: list[str], other: list[str]) -> None:
+    before, after = ("".join(f"{line}\n" for line in lines) for lines in (one, other))
+    assume(before != after and before and after)
+    _, likeness, made = only("requirements.txt", before, after)
+    assert likeness is not Likeness.OTHER
+    assert (made == after) is (likeness is Likeness.BYTES)
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "bb", "# c", "d = 1", "e", "ff", "g()"]), min_size=1, max_size=9)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS, TEXTS)
+def test_a_diff_without_one_of_its_edits_fails_a_check(one: list[str], other: list[str]) -> None:
+    before, after = ("".join(f"{line}\n" for line in lines) for lines in (one, other))
+    assume(before != after and before.strip() and after.strip())
+    path = PurePosixPath("run.sh")
+    authored = assembly.author({path: before.encode()}, {path: after.encode()})
+    assume(authored.patches)
+    (patch,) = (written.patch for written in authored.patches)
+    source = decode(path, before.encode())
+    assert isinstance(source, SourceText)
+    edits = patch.op.locate(source).edits
+    assume(len(patch.ensures) >= len(edits))  # of lines that stand there many times, none tells
+    for edit in edits:
+        mutant = encode(splice(source, tuple(other for other in edits if other is not edit)))
+        assert any(ensure.problems(path, mutant) for ensure in patch.ensures), (patch.ensures, mutant)

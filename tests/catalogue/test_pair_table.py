@@ -1,0 +1,103 @@
+"""The matrix of apps and machines: what stands in a cell, which reasons are told, and that README.md shows it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from conftest import ROOT, Patchlock
+from packaging.specifiers import SpecifierSet
+
+from patchlock.catalogue import pair_table
+from patchlock.catalogue.pair_table import Reason, Standing
+from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import App, RefusedPair
+from patchlock.model.fits import Platform
+from patchlock.model.profile import Profile
+
+CATALOGUE = Catalogue(root=ROOT)
+CPU, CARD = CATALOGUE.profile("cpu"), CATALOGUE.profile("directml-vega")
+PLATFORMS = tuple(platform.name for platform in CPU.platforms)
+REFUSALS = (
+    RefusedPair(profile="cpu", platforms=PLATFORMS[:2], why="no wheel | there", source="https://a.test/x"),
+    RefusedPair(profile="directml-vega", platforms=(), why="too small", source="patches/demo/upstream/README.md"),
+)
+DEMO = dataclasses.replace(CATALOGUE.app("demo"), name="one", refusals=REFUSALS)
+OTHER = dataclasses.replace(DEMO, name="other", refusals=(), python=SpecifierSet("<3.4"))
+FREE = dataclasses.replace(DEMO, name="free", refusals=())
+
+
+def _is_locked(app: App, profile: Profile, platform: Platform) -> bool:
+    return (app.name, profile.name, platform.name) != ("free", "cpu", PLATFORMS[0])
+
+
+FOUND = pair_table.standings([DEMO, OTHER, FREE], [CPU, CARD], _is_locked)
+
+
+def test_each_platform_of_each_pair_stands_somewhere() -> None:
+    assert [(one.app, one.platform, one.state) for one in FOUND if one.profile == "cpu" and one.app != "other"] == [
+        *(("one", name, "refused") for name in PLATFORMS[:2]),
+        *(("one", name, "locked") for name in PLATFORMS[2:]),
+        ("free", PLATFORMS[0], "missing"),
+        *(("free", name, "locked") for name in PLATFORMS[1:]),
+    ]
+
+
+def test_rows_are_machines_and_columns_are_apps() -> None:
+    assert pair_table.rows(FOUND) == [
+        ["", "one", "other", "free"],
+        ["cpu", "locked 2 of 4", "refused", "locked 3 of 4"],
+        ["directml-vega", "refused", "refused", "locked"],
+    ]
+
+
+def test_a_reason_is_told_once_for_all_platforms_it_holds_for() -> None:
+    told = pair_table.reasons(FOUND)
+    first = Reason(app="one", profile="cpu", platforms=PLATFORMS[:2], why="no wheel | there", source="https://a.test/x")
+    assert told[0] == first
+    assert [(one.app, one.profile, one.platforms) for one in told[1:]] == [
+        ("one", "directml-vega", ()),
+        ("other", "cpu", ()),
+        ("other", "directml-vega", ()),
+    ]
+    assert told[2].why == f"it needs Python <3.4, and the profile has {CPU.python}"
+    assert pair_table.pair(first) == f"one × cpu × {PLATFORMS[0]}, {PLATFORMS[1]}"
+
+
+def test_markdown_has_the_matrix_and_links_to_the_sources() -> None:
+    lines = pair_table.markdown(FOUND).splitlines()
+    assert lines[:4] == [
+        "|  | one | other | free |",
+        "| --- | --- | --- | --- |",
+        "| `cpu` | locked 2 of 4 | refused | locked 3 of 4 |",
+        "| `directml-vega` | refused | refused | locked |",
+    ]
+    assert f"| one × cpu × {PLATFORMS[0]}, {PLATFORMS[1]} | no wheel \\| there | [source](https://a.test/x) |" in lines
+    assert lines[-1].endswith(" | [source](patches/demo/app.toml) |")
+
+
+def test_columns_are_aligned() -> None:
+    head, first, _ = pair_table.text(FOUND).splitlines()
+    assert head.index("other") == first.index("refused")
+
+
+@pytest.mark.parametrize(
+    ("states", "word"),
+    [
+        (["locked", "locked"], "locked"),
+        (["refused"], "refused"),
+        (["missing", "missing"], "missing"),
+        (["missing", "refused", "locked"], "locked 1 of 3"),
+        (["missing", "refused"], "locked 0 of 2"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else value,
+)
+def test_a_cell_says_how_many_platforms_are_locked(states: list[str], word: str) -> None:
+    found = [Standing(app="a", profile="p", platform=str(n), state=state) for n, state in enumerate(states)]
+    assert pair_table.cell(found) == word
+
+
+def test_readme_shows_the_matrix_as_it_is(patchlock: Patchlock) -> None:
+    begin, end = "<!-- matrix: made by `patchlock list --markdown` -->\n", "<!-- end of the matrix -->"
+    shown = (ROOT / "README.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    assert shown == patchlock("list", "--markdown").stdout, "write it with `patchlock list --markdown`"

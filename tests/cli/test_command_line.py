@@ -1,0 +1,100 @@
+"""The face: what --help says, what it does not read, and that the README tells the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from conftest import ROOT, Patchlock
+
+from patchlock.cli import COMMANDS
+from patchlock.cli._commands import _Commands
+from patchlock.cli._commands import patchlock as group
+
+
+def _all() -> list[tuple[str, ...]]:
+    paths: list[tuple[str, ...]] = []
+    for name in COMMANDS:
+        command = _Commands().get_command(click.Context(group), name)
+        if isinstance(command, click.Group):
+            paths += [(name, sub) for sub in command.commands]
+        paths.append((name,))
+    return paths
+
+
+@pytest.mark.parametrize("words", [(), *_all()], ids=lambda words: " ".join(words) or "patchlock")
+def test_help_of_every_command_shows_an_example_that_begins_like_it(
+    words: tuple[str, ...], patchlock: Patchlock
+) -> None:
+    done = patchlock(*words, "--help")
+    assert done.returncode == 0
+    assert re.search(rf"Example:\n +patchlock {' '.join(words)}".rstrip(), done.stdout)
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_overview_says_the_same_as_the_command(name: str) -> None:
+    command = _Commands().get_command(click.Context(group), name)
+    assert command is not None
+    assert COMMANDS[name][1] == (command.help or "").split("\n")[0]
+
+
+def _imported(*words: str) -> set[str]:
+    code = f"import sys; from patchlock.cli import main; main({list(words)!r}); print('|'.join(sys.modules), file=sys.stderr)"
+    env = Patchlock(ROOT).env()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True, cwd=ROOT)
+    return set(done.stderr.splitlines()[-1].split("|"))
+
+
+@pytest.mark.parametrize("words", [("--help",), ("list",), ("lock", "--check"), ("install", "--help")], ids=" ".join)
+def test_heavy_libraries_are_not_imported_where_they_are_not_needed(words: tuple[str, ...]) -> None:
+    assert not _imported(*words) & {"libcst", "rich", "requests", "ruamel", "tomlkit"}
+
+
+@pytest.mark.parametrize("words", [("detect",), ("detect", "--why-not", "cpu")], ids=" ".join)
+def test_detect_imports_nothing_that_takes_longer_than_its_answer(words: tuple[str, ...]) -> None:
+    slow = {"click", "packaging", "platformdirs", "hashlib", "difflib", "tempfile", "importlib.resources"}
+    assert not _imported(*words) & slow
+
+
+def test_locks_that_were_checked_need_no_catalogue_the_second_time() -> None:
+    assert "patchlock.locks.relock" not in [_imported("lock", "--check") for _ in range(2)][1]
+
+
+def test_help_reads_nothing_but_click() -> None:
+    heavy = {name for name in _imported("--help") if name.startswith(("packaging", "patchlock."))}
+    light = ("cli", "cli._fast_path", "cli._commands", "cli._output", "model", "model.errors")
+    assert heavy == {f"patchlock.{name}" for name in light}
+
+
+def test_readme_shows_the_help_as_it_is(patchlock: Patchlock) -> None:
+    assert f"```\n{patchlock('--help').stdout}```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_version(patchlock: Patchlock) -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    version = re.search(r'^version = "(.+)"', text, re.MULTILINE)
+    assert version is not None
+    assert patchlock("--version").stdout == f"patchlock {version[1]}\n"
+
+
+def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patchlock) -> None:
+    code = (
+        "import sys, patchlock.catalogue.reader as c; c.find = lambda folder: 1 / 0\n"
+        "from patchlock.cli import main; sys.exit(main(['list']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=patchlock.env(), check=False
+    )
+    assert done.returncode == 2
+    found = re.fullmatch(
+        r"error\[bug\]: patchlock met a mistake of its own: ZeroDivisionError: division by zero \((.+)\); "
+        r"please report it with that file\n",
+        done.stderr,
+    )
+    assert found is not None
+    assert "ZeroDivisionError" in Path(found[1]).read_text(encoding="utf-8")

@@ -1,0 +1,158 @@
+"""`doctor`: what it prints, what it asks for, what its exit code says, and that no home folder leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Said
+from receipts import install
+
+from patchlock.environments import installed
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is found depends on the system")
+NUMPY = "A module that was compiled using NumPy 1.x cannot be run in"
+DML = "[F525 18:22:35 dml_util.cc:118] Invalid or unsupported data type ComplexFloat."
+
+
+def test_a_certain_trouble_is_told_with_its_cure_and_exits_with_one(face: Callable[..., Said]) -> None:
+    done = face("doctor", "--says", "Failed to initialize NVML: Driver/library version mismatch")
+    assert done.returncode == 1
+    assert done.stdout.startswith(
+        "certain: NVIDIA's driver was updated, and the old one is still in the kernel [nvidia-driver-half-updated]\n"
+    )
+    for line in (
+        'seen    a program printed "Failed to initialize NVML: Driver/library version mismatch"',
+        "$ sudo systemctl reboot",
+        "needs   rights of root, the machine restarted afterwards",
+        "proof   $ nvidia-smi --query-gpu=driver_version --format=csv",
+        "source  https://github.com/NVIDIA/nvidia-container-toolkit/issues/394",
+    ):
+        assert f"  {line}\n" in done.stdout.replace("          $", "  $")
+    assert done.stdout.endswith("1 certain; run `patchlock doctor` again after each cure\n")
+
+
+def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:
+    done = face("doctor", "--says", f"Traceback\n{NUMPY}\n")
+    assert done.returncode == 0
+    assert "likely: NumPy 2 is beside modules that were built for NumPy 1" in done.stdout
+    assert "$ patchlock install APP --reinstall" in done.stdout
+
+
+def test_nothing_known_says_what_to_send(face: Callable[..., Said]) -> None:
+    done = face("doctor", "--says", "the cat sat on the keyboard")
+    assert done.returncode == 0
+    assert done.stdout.startswith("none of the known troubles matches; nothing is guessed.\n")
+    assert "\n  patchlock doctor --says-file LOG --json > doctor.json\n" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_log_is_read_as_shells_write_it(face: Callable[..., Said], tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "log").write_bytes(f"first\n{DML}\n".encode(encoding))
+    done = face("doctor", "--says-file", "log")
+    assert done.returncode == 1
+    assert "DirectML knows no complex numbers" in done.stdout
+
+
+def test_a_log_that_is_no_text_is_read_all_the_same(face: Callable[..., Said], tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(bytes(range(256)) * 40 + b"\n" + DML.encode())
+    assert face("doctor", "--says-file", "log").returncode == 1
+
+
+def test_of_a_huge_log_the_last_lines_are_read_each_once_and_not_in_full(
+    face: Callable[..., Said], tmp_path: Path
+) -> None:
+    progress = "".join(f"{number} of 40000\r\n" for number in range(40_000)) + "again\n" * 9_000
+    (tmp_path / "log").write_text(f"{progress}{'x' * 3_000_000}\n{DML}\n")
+    done = face("doctor", "--says-file", "log", "--json")
+    says = json.loads(done.stdout)["data"]["recording"]["says"]
+    assert (len(says), len(says[-2]), says[-3:]) == (5_000, 1_000, ["again", "x" * 1_000, DML])
+    assert done.returncode == 1
+
+
+def test_a_log_that_is_not_there_is_a_sentence(face: Callable[..., Said]) -> None:
+    done = face("doctor", "--says-file", "nothing.txt")
+    assert done.returncode == 2
+    assert "nothing.txt" in done.stderr
+
+
+def test_json_holds_findings_and_a_recording_without_the_home_folder(face: Callable[..., Said]) -> None:
+    done = face("doctor", "--json", "--says", f"{Path.home()}/app/run.py: {DML}")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert told["ok"] is False
+    (finding,) = told["data"]["findings"]
+    assert (finding["name"], finding["confidence"]) == ("directml-complex", "certain")
+    assert set(finding["remedies"][0]) == {"do", "shell", "commands", "needs", "proof", "proof-shell"}
+    assert told["data"]["recording"]["says"] == [f"~/app/run.py: {DML}"]
+    assert str(Path.home()) not in done.stdout
+
+
+def test_an_app_that_is_not_installed_is_a_sentence(face: Callable[..., Said]) -> None:
+    done = face("doctor", "demo")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[not-installed]: ")
+
+
+def _install(home: Path, profile: str, **packages: str) -> Path:
+    _, folder = install(home, app="demo", profile=profile)
+    site = folder / "lib" / "python3.11" / "site-packages"
+    for name, version in packages.items():
+        (site / f"{name}-{version.partition('+')[0]}.dist-info").mkdir(parents=True)
+    if "torch" in packages:
+        (site / "torch").mkdir()
+        (site / "torch" / "version.py").write_text(
+            f"from typing import Optional\n__version__ = '{packages['torch']}'\n"
+        )
+    return folder
+
+
+def test_the_environment_of_an_app_is_looked_at(face: Callable[..., Said]) -> None:
+    folder = _install(
+        Path(os.environ["PATCHLOCK_HOME"]),
+        "cpu",
+        torch="2.9.1+cpu",
+        torchaudio="2.8.0",
+        onnxruntime="1.20.0",
+        onnxruntime_gpu="1.20.0",
+    )
+    done = face("doctor", "demo")
+    assert done.returncode == 1
+    assert "torchaudio is 2.8.0, which is made for torch 2.8.0; torch is 2.9.1+cpu" in done.stdout
+    assert "onnxruntime 1.20.0 and onnxruntime-gpu 1.20.0 share one folder" in done.stdout
+    assert "$ patchlock install demo --reinstall" in done.stdout
+    assert f"""$ {folder}/bin/python -c "import torch, torchaudio;""" in done.stdout
+
+
+def test_an_app_on_two_profiles_must_be_named_with_one(face: Callable[..., Said]) -> None:
+    for profile in ("cpu", "cuda-linux"):
+        _install(Path(os.environ["PATCHLOCK_HOME"]), profile, torch="2.9.1+cpu")
+    assert face("doctor", "demo").returncode == 2
+    assert face("doctor", "demo", "--profile", "cpu").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("__version__ = '2.9.1+cu128'\n", "2.9.1+cu128"),
+        ('debug = False\n__version__ = "2.9.1+cpu"\n', "2.9.1+cpu"),
+        ("__version__ = '2.4.0+cu121'\n", "2.9.1"),  # left over from another one
+        ("\x00\xff nothing", "2.9.1"),
+        (None, "2.9.1"),
+    ],
+)
+def test_torch_says_which_build_it_is(tmp_path: Path, text: str | None, version: str) -> None:
+    site = installed.site_packages(tmp_path)
+    (site / "torch-2.9.1.dist-info").mkdir(parents=True)
+    if text is not None:
+        (site / "torch").mkdir()
+        (site / "torch" / "version.py").write_text(text, encoding="utf-8")
+    assert installed.installed_versions(tmp_path) == {"torch": version}
+
+
+def test_an_environment_that_is_gone_has_no_packages(tmp_path: Path) -> None:
+    assert installed.installed_versions(tmp_path / "gone") == {}

@@ -1,0 +1,54 @@
+"""How text stands on a terminal: long lines break between words and stay in their column, commands stay whole."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from patchlock.cli import _output
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _on_terminal(monkeypatch: pytest.MonkeyPatch, columns: int = 44) -> None:
+    """Let stdout be a terminal; called in the test itself, as pytest puts its own stdout back before each."""
+    monkeypatch.setattr(sys, "stdout", _Terminal())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+
+
+LONG = "the kernel is 6.8.0-31-generic, and must be 6.12 or later"
+
+
+def test_long_value_stays_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    assert _output.rows([("rocm", LONG), ("cpu", "short")]) == (
+        "  rocm  the kernel is 6.8.0-31-generic, and\n        must be 6.12 or later\n  cpu   short"
+    )
+
+
+def test_command_stays_whole_and_an_empty_line_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    assert _output.rows([("do", f"so:\n\n$ {LONG}")]) == f"  do  so:\n\n      $ {LONG}"
+
+
+def test_sentence_goes_on_further_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    assert _output.sentences([LONG, "second"]) == (
+        "  the kernel is 6.8.0-31-generic, and must\n    be 6.12 or later\n  second"
+    )
+
+
+def test_a_program_reads_whole_lines() -> None:
+    assert _output.rows([("rocm", LONG)]) == f"  rocm  {LONG}"
+    assert _output.sentences([LONG]) == f"  {LONG}"
+
+
+def test_narrow_terminal_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 20)
+    assert _output.sentences([LONG]) == f"  {LONG}"

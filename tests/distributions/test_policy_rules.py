@@ -1,0 +1,306 @@
+"""The rules of locks: families, archs, tags, artifacts, leftovers and exceptions; the known lies have a file of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from packaging.utils import NormalizedName
+from packaging.version import Version
+from policy_values import RULES, digest, judge, of_wheel, package
+
+from patchlock.distributions import policy
+from patchlock.distributions.policy.declared import Declared, excused, unused
+from patchlock.distributions.policy.fitting import yanked
+from patchlock.model.gpu_archs import ordered, runs
+from patchlock.model.lock_rules import PolicyException
+from patchlock.model.origins import Origin
+from patchlock.model.platforms import PLATFORMS
+from patchlock.model.policy import Facts, IndexFile, RecordedWheelFacts, Rules
+
+CHANNEL = "https://download.pytorch.org/whl/"
+ORIGIN = Origin(file="patches/x/app.toml", line=7)
+
+
+# --- families ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "member"),
+    [
+        pytest.param("2.0.1", ("torchaudio", "2.0.2"), id="other-patch-number"),
+        pytest.param("2.11.0", ("torchvision", "0.26.0"), id="plain-beside-plain"),
+        pytest.param("2.7.1+rocm6.3", ("torchvision", "0.22.1+rocm6.3"), id="same-local-tag"),
+        pytest.param("2.7.1+rocm6.3", ("pytorch-triton-rocm", "3.3.1"), id="triton-has-no-tag"),
+        pytest.param("2.13.0", ("torchaudio", "2.11.0"), id="stable-abi"),
+        pytest.param("2.9.1+cu128", ("torchcodec", "0.9.1"), id="plain-torchcodec-is-for-the-cpu"),
+        pytest.param("2.4.1+cpu", ("torch-directml", "0.2.5.dev240914"), id="directml-on-the-cpu-build"),
+    ],
+)
+def test_members_that_fit(head: str, member: tuple[str, str]) -> None:
+    assert judge(package("torch", head), package(*member)) == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "member", "clause"),
+    [
+        pytest.param("2.0.0", ("torchaudio", "2.0.2"), "it is built for torch 2.0.1", id="other-patch-number"),
+        pytest.param("2.5.1", ("torchvision", "0.20.0"), "it is built for torch 2.5.0", id="same-minor"),
+        pytest.param("2.8.0", ("triton", "3.3.1"), "it is built for torch 2.7.1", id="triton"),
+        pytest.param("2.9.1", ("xformers", "0.0.33"), "it is built for torch 2.9.0", id="xformers"),
+        pytest.param("2.9.1", ("triton-rocm", "3.6.0"), "it is built for torch 2.10.0", id="triton-rocm"),
+        pytest.param(
+            "2.7.1+cpu",
+            ("torchvision", "0.22.1"),
+            "torchvision 0.22.1 is the plain build of PyPI, and torch 2.7.1+cpu is the cpu build",
+            id="plain-beside-cpu",
+        ),
+        pytest.param("2.7.1+cu118", ("torchaudio", "2.7.1+cu126"), "is the cu126 build", id="two-cudas"),
+        pytest.param(
+            "2.15.0+cpu", ("torchcodec", "0.16.0"), "is the plain build of PyPI", id="torchcodec-that-links-cuda"
+        ),
+        pytest.param(
+            "2.11.0",
+            ("torchvision", "9.9"),
+            "unknown pair: profiles/policy/torch-family.toml has no torchvision 9.9",
+            id="member-not-in-the-table",
+        ),
+        pytest.param("9.9", ("torchvision", "0.26.0"), "has no torch 9.9", id="torch-not-in-the-table"),
+    ],
+)
+def test_members_that_do_not_fit(head: str, member: tuple[str, str], clause: str) -> None:
+    [found] = judge(package("torch", head), package(*member))
+    assert (found.rule, found.distributions) == ("family", ("torch", member[0]))
+    assert clause in str(found)
+
+
+def test_member_without_its_head_is_not_judged() -> None:
+    assert judge(package("torchvision", "9.9")) == ()
+
+
+@pytest.mark.parametrize(
+    ("platform", "channels", "number"),
+    [
+        pytest.param("linux-aarch64", ("cu130", "cu130"), 0, id="same-channel"),
+        pytest.param("linux-aarch64", ("cu130", "cpu"), 1, id="two-channels"),
+        pytest.param("macos-arm64", ("cu130", "cpu"), 0, id="one-build-on-macos"),
+    ],
+)
+def test_untagged_wheels_of_a_vendor_are_known_by_their_channel(
+    platform: str, channels: tuple[str, str], number: int
+) -> None:
+    files = ("torch-2.9.0-py3-none-any.whl", "torchvision-0.24.0-py3-none-any.whl")
+    locked = [
+        dataclasses.replace(of_wheel(file), url=f"{CHANNEL}{channel}/{file}")
+        for file, channel in zip(files, channels, strict=True)
+    ]
+    assert len(judge(*locked, platform=platform)) == number
+
+
+# --- archs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "arch", "expected"),
+    [
+        pytest.param(("sm_110",), "sm_110", True, id="itself"),
+        pytest.param(("sm_100", "sm_120"), "sm_110", False, id="other-majors"),
+        pytest.param(("sm_80",), "sm_87", True, id="lower-minor-of-the-major"),
+        pytest.param(("sm_87",), "sm_86", False, id="higher-minor-of-the-major"),
+        pytest.param(("compute_90",), "sm_110", True, id="older-ptx"),
+        pytest.param(("compute_120",), "sm_110", False, id="newer-ptx"),
+        pytest.param(("gfx1201",), "sm_110", False, id="other-vendor"),
+        pytest.param(("gfx1100", "gfx1201"), "gfx1201", True, id="gfx"),
+        pytest.param(("gfx1200",), "gfx1201", False, id="gfx-sibling"),
+        pytest.param(("gfx12-generic",), "gfx1201", True, id="gfx-generic"),
+        pytest.param(("gfx9-4-generic",), "gfx942", True, id="gfx-generic-of-a-branch"),
+        pytest.param(("gfx90a:xnack+",), "gfx90a", True, id="gfx-with-a-feature"),
+        pytest.param((), "sm_110", False, id="nothing"),
+    ],
+)
+def test_what_runs_on_an_architecture(found: tuple[str, ...], arch: str, expected: bool) -> None:
+    assert runs(found, arch) is expected
+
+
+def test_architectures_are_ordered_by_number() -> None:
+    assert ordered({"sm_90", "sm_110", "compute_75", "gfx1201", "gfx942"}) == [
+        "compute_75", "gfx942", "gfx1201", "sm_90", "sm_110",
+    ]  # fmt: skip
+
+
+def test_compressed_code_is_unknown_and_not_held_against_a_wheel() -> None:
+    facts = RecordedWheelFacts(filename="x", archs=frozenset({"compressed-rocm", "gfx90a"}), source="tests")
+    rules = Rules(wheels={digest("x-1"): facts})
+    locked = (package("x", "1"),)
+    assert policy.violations(
+        locked, Facts(), rules, platform=PLATFORMS["linux-x86_64"], python=Version("3.11"), arch="gfx1201"
+    ) == ()  # fmt: skip
+
+
+ARM = "cp312-cp312-manylinux_2_28_aarch64"
+
+
+@pytest.mark.parametrize(
+    ("filename", "is_refused"),
+    [
+        pytest.param(f"torch-2.9.0-{ARM}.whl", True, id="head"),
+        pytest.param(f"torchvision-0.24.0-{ARM}.whl", True, id="member"),
+        pytest.param(f"cupy_cuda13x-15.0.0-{ARM}.whl", True, id="another-version-was-scanned"),
+        pytest.param(f"nvidia_cublas_cu12-12.8.4.1-{ARM}.whl", True, id="of-cuda-12"),
+        pytest.param(f"nvidia_cublas-13.1.0.3-{ARM}.whl", False, id="of-cuda-13"),
+        pytest.param("nvidia_ml_py-13.0-py3-none-any.whl", False, id="pure"),
+        pytest.param(f"triton-3.5.0-{ARM}.whl", False, id="free"),
+        pytest.param(f"numpy-2.2.0-{ARM}.whl", False, id="no-gpu-code"),
+    ],
+)
+def test_wheel_that_nobody_has_scanned(filename: str, is_refused: bool) -> None:
+    found = judge(of_wheel(filename), platform="linux-aarch64", python="3.12", arch="sm_110")
+    assert [one.rule for one in found] == ["arch"] * is_refused
+    assert judge(of_wheel(filename), platform="linux-aarch64", python="3.12") == ()  # without an arch, none is asked
+
+
+def test_scanned_wheel_and_sdist_need_no_look() -> None:
+    scanned = next(digest for digest, facts in RULES.wheels.items() if facts.filename == f"torch-2.11.0-{ARM}.whl")
+    torch = of_wheel(f"torch-2.11.0-{ARM}.whl", scanned)
+    xformers = package("xformers", "0.0.35", why="requirements.txt:2 · sdist")
+    assert judge(torch, xformers, platform="linux-aarch64", python="3.12", arch="sm_110") == ()
+
+
+def test_sentence_about_a_wheel_that_nobody_has_scanned() -> None:
+    [found] = judge(of_wheel(f"torch-2.9.0-{ARM}.whl"), platform="linux-aarch64", python="3.12", arch="sm_110")
+    assert str(found) == (
+        "nobody has looked which GPUs torch 2.9.0 (requirements.txt:1) has code for; give its wheel, or the address that "
+        "its index gives, to `patchlock scan --record` on a connected machine, or declare an [[exception]] with its reason"
+    )
+
+
+# --- tags -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tags", "fits"),
+    [
+        pytest.param("py3-none-any", True, id="pure"),
+        pytest.param("cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64", True, id="set-of-tags"),
+        pytest.param("cp38-abi3-manylinux_2_28_x86_64", True, id="abi3"),
+        pytest.param("cp312-cp312-manylinux_2_28_x86_64", False, id="other-python"),
+        pytest.param("cp311-cp311-win_amd64", False, id="other-system"),
+        pytest.param("cp311-cp311-manylinux_2_28_aarch64", False, id="other-processor"),
+        pytest.param("cp311-cp311-manylinux_2_34_x86_64", False, id="newer-glibc"),
+    ],
+)
+@pytest.mark.parametrize("by_url", [False, True], ids=["from-the-lock-line", "from-the-address"])
+def test_every_wheel_must_run_on_the_platform(tags: str, fits: bool, by_url: bool) -> None:
+    url = f"https://vendor.invalid/x-1.0-{tags}.whl" if by_url else ""
+    why = "" if by_url else f"requirements.txt:3 · wheel {tags}"
+    found = judge(package("x", "1.0", why=why, url=url))
+    assert [one.rule for one in found] == ([] if fits else ["tags"])
+
+
+def test_sdist_has_no_tags() -> None:
+    assert judge(package("x", "1.0", why="requirements.txt:3 · sdist")) == ()
+
+
+# --- artifacts --------------------------------------------------------------------------------------------------------
+
+
+def _offered(*files: tuple[str, str, str | None]) -> Facts:
+    rows = tuple(IndexFile(filename=name, sha256=sha256, yanked=why) for name, sha256, why in files)
+    return Facts(filenames={digest("x-1.0"): "x-1.0-py3-none-any.whl"}, offered={NormalizedName("x"): rows})
+
+
+@pytest.mark.parametrize(
+    ("files", "clause"),
+    [
+        pytest.param((("x-1.0-py3-none-any.whl", digest("x-1.0"), None),), "", id="there"),
+        pytest.param((("x-1.0-py3-none-any.whl", "", None),), "", id="index-without-hashes"),
+        pytest.param(
+            (("x-1.0.tar.gz", "a", None),),
+            "x-1.0-py3-none-any.whl was deleted from the index, and only its sdist is left",
+            id="only-the-sdist",
+        ),
+        pytest.param((), "x-1.0-py3-none-any.whl was deleted from the index, and nothing of it is left", id="nothing"),
+        pytest.param(
+            (("x-1.0-cp311-none-any.whl", "a", None),), "x-1.0-py3-none-any.whl was deleted from the index", id="others"
+        ),
+    ],
+)
+def test_file_that_the_index_no_longer_has_is_named(
+    files: tuple[tuple[str, str, str | None], ...], clause: str
+) -> None:
+    assert [one.what for one in judge(package("x", "1.0"), facts=_offered(*files))] == ([clause] if clause else [])
+
+
+@pytest.mark.parametrize(
+    ("reason", "clauses"),
+    [
+        pytest.param(None, (), id="not"),
+        pytest.param("", ("x 1.0 was yanked by its project: no reason is given",), id="without-a-reason"),
+        pytest.param("broken", ("x 1.0 was yanked by its project: broken",), id="with-a-reason"),
+    ],
+)
+def test_yanked_file_is_told_and_no_violation(reason: str | None, clauses: tuple[str, ...]) -> None:
+    facts = _offered(("x-1.0-py3-none-any.whl", digest("x-1.0"), reason))
+    locked = (package("x", "1.0"),)
+    assert yanked(locked, facts) == policy.notices(locked, facts) == clauses
+    assert judge(*locked, facts=facts) == ()
+
+
+# --- leftovers and exceptions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "is_used"),
+    [
+        pytest.param("constraint", "there", True, id="constraint"),
+        pytest.param("constraint", "asked", False, id="constraint-on-nothing"),
+        pytest.param("newer", "there", True, id="newer"),
+        pytest.param("newer", "nowhere", False, id="newer-on-nothing"),
+        pytest.param("build", "nowhere", False, id="build-of-nothing"),
+        pytest.param("exclude", "asked", True, id="exclude"),
+        pytest.param("exclude", "nowhere", False, id="exclude-of-what-nobody-asks-for"),
+        pytest.param("override", "asked", True, id="override"),
+        pytest.param("override", "nowhere", False, id="override-of-what-nobody-asks-for"),
+    ],
+)
+def test_declaration_that_does_nothing_is_a_violation(kind: str, name: str, is_used: bool) -> None:
+    table = Declared(kind=kind, name=NormalizedName(name), origin=ORIGIN)  # type: ignore[arg-type]
+    found = [str(one) for one in unused([table], [package("there", "1")], {"there", "asked"})]
+    assert len(found) == (0 if is_used else 1)
+    assert all(one.startswith(f"the [[{kind}]] on {name} in patches/x/app.toml:7 ") for one in found)
+
+
+def test_exclusions_are_not_judged_where_nobody_knows_who_asked() -> None:
+    assert unused([Declared(kind="exclude", name=NormalizedName("x"), origin=ORIGIN)], [], None) == []
+
+
+def _exception(rule: str, *names: str) -> PolicyException:
+    return PolicyException(
+        rule=rule, distributions=tuple(map(NormalizedName, names)), why="w", source="s", profiles=(), origin=ORIGIN
+    )
+
+
+@pytest.mark.parametrize(
+    ("exception", "rules"),
+    [
+        pytest.param(_exception("one-owner", "onnxruntime", "onnxruntime-gpu"), [], id="covers"),
+        pytest.param(_exception("one-owner", "onnxruntime", "onnxruntime-gpu", "more"), [], id="covers-more"),
+        pytest.param(_exception("one-owner", "onnxruntime"), ["one-owner", "unused"], id="names-too-few"),
+        pytest.param(_exception("pair", "onnxruntime", "onnxruntime-gpu"), ["one-owner", "unused"], id="other-rule"),
+    ],
+)
+def test_exception_covers_its_violation_or_is_one(exception: PolicyException, rules: list[str]) -> None:
+    found = policy.violations(
+        (package("onnxruntime", "1"), package("onnxruntime-gpu", "1")),
+        Facts(),
+        RULES,
+        platform=PLATFORMS["linux-x86_64"],
+        python=Version("3.11"),
+        exceptions=[exception],
+        judged={ORIGIN.file},
+    )
+    assert [one.rule for one in found] == rules
+
+
+def test_unused_exception_of_a_profile_is_not_judged_by_one_app() -> None:
+    assert excused([], [_exception("pair", "x")], judged={"patches/other/app.toml"}) == []

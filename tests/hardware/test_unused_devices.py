@@ -1,0 +1,224 @@
+"""A card that the chosen profile leaves unused is a doubt that is told, except where nothing could be done with it."""
+
+from __future__ import annotations
+
+import pytest
+from reported_machines import (
+    CARDS,
+    DXG,
+    GB10,
+    KFD,
+    NVIDIA,
+    ORIN,
+    OUTLINES,
+    RTX_4090,
+    VEGA_8,
+    XT,
+    chosen,
+    linux,
+    windows,
+)
+
+from patchlock.hardware.selection import choose
+from patchlock.model.hosts import Device, Host, Node
+
+OTHER = (
+    "if that will do, name it (--profile cpu), and ask for one in an issue with what `patchlock detect --json` prints"
+)
+SEND = (
+    "is unknown to this patchlock; please open an issue with what `patchlock detect --json` prints (it has no names of "
+    "you or of this computer), titled"
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "doubt"),
+    [
+        pytest.param(
+            linux(XT, nodes=(KFD,), release="6.8.0-31-generic"),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but the kernel is 6.8.0-31-generic, and must be 6.12 or "
+            "later",
+            id="Ubuntu 24.04's first kernel",
+        ),
+        pytest.param(
+            linux(XT, nodes=(Node(path="/dev/kfd", is_usable=False, group="render"),)),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this user may not open /dev/kfd, only the group "
+            "render may",
+            id="not in the group render",
+        ),
+        pytest.param(
+            linux(XT, container="docker"),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but /dev/kfd is not there",
+            id="container that shows the card and has no node",
+        ),
+        pytest.param(
+            linux(XT, is_wsl=True, nodes=(DXG,)),
+            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this is WSL2, which has no /dev/kfd",
+            id="Radeon in WSL2",
+        ),
+        pytest.param(
+            linux(
+                Device(vendor="10de", device="2684", is_hidden=True),
+                nodes=(NVIDIA,),
+                variables={"CUDA_VISIBLE_DEVICES": ""},
+            ),
+            "cuda-linux would be for GeForce RTX 4090 (sm_89), but it is hidden by CUDA_VISIBLE_DEVICES",
+            id="hidden by an empty variable",
+        ),
+        pytest.param(
+            linux(RTX_4090, nodes=(NVIDIA,), versions={"nvidia-driver": "470.256.02"}),
+            "cuda-linux would be for GeForce RTX 4090 (sm_89), but the driver is 470.256.02, and must be 525.60.13 or later",
+            id="old driver",
+        ),
+        pytest.param(
+            windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
+            tuple(
+                f"{name} would be for Radeon RX 9060 XT (gfx1200), but it does not work (ConfigManagerErrorCode 43)"
+                for name in ("directml-onnx", "rocm-windows", "zluda-rdna4")
+            ),
+            id="stopped by Windows",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="9999")),
+            f'a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"',
+            id="unknown card",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", name="AMD Radeon(TM) Graphics")),
+            f'AMD Radeon(TM) Graphics {SEND} "unknown AMD card AMD Radeon(TM) Graphics"',
+            id="a name that many cards have, and no id",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de")), f'a card of NVIDIA\'s {SEND} "unknown NVIDIA card"', id="nothing known"
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", is_hidden=True), nodes=(NVIDIA,), variables={"CUDA_VISIBLE_DEVICES": ""}),
+            "a card of NVIDIA's is hidden by CUDA_VISIBLE_DEVICES, and cpu leaves it unused; take the variable away, or name "
+            "--profile cpu",
+            id="hidden, and nothing known",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
+            f"no profile is for GeForce RTX 5090 (sm_120) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            id="Blackwell, for which the locked torch has no code",
+        ),
+        pytest.param(
+            ORIN,
+            f"no profile is for Jetson Orin (sm_87) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            id="Orin on Thor's JetPack",
+        ),
+        pytest.param(
+            GB10,
+            f"no profile is for GB10 (sm_121) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            id="DGX Spark",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="1586", name="Radeon 8060S"), nodes=(KFD,)),
+            f"no profile is for Radeon 8060S (gfx1151) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            id="Strix Halo",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="74a1"), Device(vendor="1002", device="74a1"), nodes=(KFD,)),
+            "no profile is for Instinct MI300X (gfx942) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
+            "as its torch has code for this card, but nobody has tried: --profile rocm-linux",
+            id="Instinct, which torch has code for",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="738c"), container="docker"),
+            "no profile is for Instinct MI100 (gfx908) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
+            "as its torch has code for this card, but nobody has tried: --profile rocm-linux (what it lacks: /dev/kfd is "
+            "not there)",
+            id="Instinct that nobody may open",
+        ),
+        pytest.param(
+            linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
+            "no profile is for Radeon RX 6700 XT (gfx1031) on linux-x86_64, and cpu leaves it unused; rocm-linux may run "
+            "there, as its code for gfx1030 runs on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has "
+            "tried: --profile rocm-linux",
+            id="brother of a chip that torch has code for",
+        ),
+        pytest.param(
+            windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
+            "directml-onnx would be for GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 "
+            "Laptop GPU (sm_86), but it does not work (ConfigManagerErrorCode 43)",
+            id="stopped by Windows",
+        ),
+    ],
+)
+def test_missed_card_is_a_doubt(host: Host, doubt: str | tuple[str, ...]) -> None:
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", (doubt,) if isinstance(doubt, str) else doubt)
+
+
+def test_unknown_cards_are_one_sentence_however_many_they_are() -> None:
+    (doubt,) = chosen(linux(*(Device(vendor="1002", device=f"9{number:03x}") for number in range(1000)))).doubts
+    shown = ", ".join(f"1002:900{number}" for number in range(10))
+    assert (
+        doubt
+        == f"1000 cards {SEND.replace('is unknown', 'are unknown').replace('patchlock;', f'patchlock ({shown}, and 990 more);', 1).removesuffix(', titled')}"
+    )
+    (doubt,) = chosen(linux(*[Device(vendor="1002", device="9999")] * 3)).doubts
+    assert doubt == f'3 × a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"'
+
+
+def test_radeon_in_wsl_is_told_what_there_is_on_windows_itself() -> None:
+    note = "on Windows itself, outside WSL, {} can use {}: install there"
+    radeon = chosen(linux(XT, is_wsl=True, nodes=(DXG,)))
+    assert radeon.notes[0] == note.format("rocm-windows, zluda-rdna4 and directml-onnx", "Radeon RX 9070 XT (gfx1201)")
+    vega = chosen(linux(Device(vendor="1002", name="AMD Radeon(TM) Vega 8 Graphics"), is_wsl=True, nodes=(DXG,)))
+    assert (vega.doubts, vega.notes[:1]) == (
+        (),
+        (note.format("directml-vega and directml-onnx", "Radeon Vega 8 Graphics (gfx902)"),),
+    )
+    assert not any("outside WSL" in each for each in chosen(linux(XT, nodes=(KFD,))).notes)
+    polaris = chosen(linux(Device(vendor="1002", name="Radeon RX 580"), is_wsl=True, nodes=(DXG,)))
+    assert polaris.notes == ()
+
+
+def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
+    found = chosen(windows(VEGA_8, Device(vendor="1002", device="9999", name="Radeon RX 9999")))
+    assert found.chosen.profile.name == "directml-vega"
+    assert found.doubts == (f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999"',)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(linux(Device(vendor="1002", device="67df"), nodes=(KFD,)), id="Polaris on Linux"),
+        pytest.param(linux(Device(vendor="8086", device="a780")), id="graphics of an Intel processor"),
+        pytest.param(linux(Device(vendor="1002", device="1636", is_hidden=True)), id="hidden graphics of a processor"),
+        pytest.param(linux(Device(vendor="1002", device="1636", trouble="t")), id="broken graphics of a processor"),
+        pytest.param(
+            linux(Device(vendor="1002", device="1636"), Device(vendor="1002", is_hidden=True)), id="one chosen"
+        ),
+    ],
+)
+def test_card_that_nothing_computes_on_is_no_doubt(host: Host) -> None:
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
+
+
+def test_card_is_no_doubt_where_another_is_used() -> None:
+    assert chosen(linux(RTX_4090, MI300X, nodes=(NVIDIA, KFD))).doubts == ()
+
+
+def test_card_of_a_profile_that_the_app_refuses_is_no_doubt() -> None:
+    found = choose(
+        OUTLINES.values(), linux(XT, nodes=(KFD,)), CARDS, refused={"rocm-linux": "the app has no lock for it"}
+    )
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
+    assert found.notes == ("rocm-linux fits this machine better, but the app has no lock for it",)
+
+
+MI300X = Device(vendor="1002", device="74a1")
+
+
+def test_card_is_no_doubt_where_the_app_refuses_all_profiles_of_its_maker() -> None:
+    host = linux(MI300X, nodes=(KFD,))
+    assert choose(OUTLINES.values(), host, CARDS, refused={"rocm-linux": "r"}).doubts == ()
+    assert len(choose(OUTLINES.values(), host, CARDS, refused={"cuda-linux": "r"}).doubts) == 1
+
+
+def test_app_that_refuses_the_profiles_of_a_card_asks_nothing() -> None:
+    assert chosen(linux(MI300X, nodes=(KFD,))).doubts
+    assert choose(OUTLINES.values(), linux(MI300X, nodes=(KFD,)), CARDS, refused={"rocm-linux": "r"}).doubts == ()

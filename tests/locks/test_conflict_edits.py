@@ -1,0 +1,135 @@
+"""Edits become patches of the catalogue that do what the edits say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path, PurePosixPath
+
+import pytest
+from miniature import World
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from patchlock.catalogue.reader import Catalogue, patch_file
+from patchlock.locks.conflicts import _provenance, edits, model
+from patchlock.locks.conflicts._search import Correction
+from patchlock.locks.conflicts.model import Solved
+from patchlock.patches import engine
+
+LATER = (
+    "lock with `--as-of now` (`--as-of none` where the index has no upload times), or give what has to be newer a "
+    "[[newer]] table"
+)
+
+FILE = PurePosixPath("requirements.txt")
+
+
+def mended(world: World, raw: bytes, edit: str, **versions: str) -> tuple[edits.Remedy, str]:
+    """Make the remedy of one edit, `free alpha`, and the requirement file that it leads to."""
+    catalogue = Catalogue(root=world.catalogue)
+    app, profile = catalogue.app("mini"), catalogue.profile("tiny")
+    before = {FILE: raw}
+    patched = before | {change.path: change.after for change in engine.apply(app.patches, before).changes}
+    members = _provenance.members(app, profile, before, patched)
+    every = model.atoms(members, has_cut_off=True)
+    kind, _, name = edit.partition(" ")
+    chosen = next(one for one in model.edits(members, every) if one.kind == kind and name in (*one.names, ""))
+    found = {canonicalize_name(one): Version(version) for one, version in versions.items()}
+    correction = Correction(edits=(chosen,), solved=Solved(versions=found, via={}))
+    remedy = edits.remedy(members, correction, app.patches, {chosen: "it must be"})
+    files = edits.applied(app.patches, remedy, before, patched)
+    assert files is not None
+    return remedy, files[FILE].decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "edit", "version", "after"),
+    [
+        (b"beta==1.0  # old\r\n", "free beta", "1.5", "beta==1.5  # old\r\n"),
+        (b"beta[x]==1.0; python_version>'3'\n", "free beta", "1.5", "beta[x]==1.5; python_version>'3'\n"),
+        (b"beta<1.0\n", "free beta", "1.5", "beta>=1.5\n"),
+        (b"beta>=2.0\n", "free beta", "1.5", "beta<=1.5\n"),
+        (b"beta==1.*\nbeta==1.*\n", "free beta", "2.0+cpu", "beta==2.0\nbeta==2.0\n"),
+        (b"gamma\nbeta==1.0\n", "drop beta", "1.5", "gamma\n"),
+    ],
+    ids=["pin", "extras-and-marker", "upper-bound", "lower-bound", "twice", "drop"],
+)
+def test_edit_of_upstreams_line(world: World, raw: bytes, edit: str, version: str, after: str) -> None:
+    remedy, text = mended(world, raw, edit, beta=version)
+    assert text == after
+    (patch,) = tomllib.loads(remedy.toml)["patch"]
+    assert (patch["why"], patch["paths"], patch["name"]) == ("it must be", ["requirements.txt"], "beta")
+    assert patch["source"].startswith("TODO")
+
+
+def test_tables_are_read_by_the_catalogue_as_they_were_meant(world: World, tmp_path: Path) -> None:
+    remedy, _ = mended(world, b"beta==1.0\n", "free beta", beta="1.5")
+    (tmp_path / "new.toml").write_text(remedy.toml)
+    (read,) = patch_file(tmp_path / "new.toml")
+    assert (read.op, read.ensures) == (remedy.written[0].patch.op, remedy.written[0].patch.ensures)
+
+
+def test_pin_of_a_patch_is_changed_in_that_patch(world: World) -> None:
+    remedy, text = mended(world, b"alpha==9.0\n", "free alpha", alpha="2.0")
+    assert text == "alpha==2.0\n"
+    (patch,) = tomllib.loads(remedy.toml)["patch"]
+    assert (patch["id"], patch["why"]) == ("alpha-that-exists", "alpha 9 was deleted from the index")
+    assert (patch["specifier"], patch["ensure"][0]["specifier"]) == ("==2.0", "==2.0")
+
+
+ADDED = """
+[[patch]]
+id = "needs-delta"
+why = "x"
+source = "tests"
+op = "add-requirement"
+paths = ["requirements.txt"]
+requirement = "delta==1.0"
+profiles = ["tiny"]
+
+[[patch.ensure]]
+check = "requirement"
+name = "delta"
+specifier = "==1.0"
+"""
+
+
+def test_requirement_that_a_patch_adds_is_changed_there_and_only_for_its_profile(world: World) -> None:
+    world.app.write_text(world.app.read_text() + ADDED)
+    remedy, text = mended(world, b"beta\n", "free delta", delta="1.2")
+    assert text == "beta\ndelta==1.2\n"
+    (patch,) = tomllib.loads(remedy.toml)["patch"]
+    assert (patch["requirement"], patch["profiles"], patch["ensure"][0]["specifier"]) == (
+        "delta==1.2",
+        ["tiny"],
+        "==1.2",
+    )
+
+
+def test_requirement_that_a_patch_adds_is_dropped_with_the_patch(world: World) -> None:
+    world.app.write_text(world.app.read_text() + ADDED)
+    remedy, text = mended(world, b"beta\n", "drop delta")
+    assert (text, remedy.toml) == ("beta\n", "")
+    (sentence,) = remedy.by_hand
+    assert sentence.startswith("remove the patch needs-delta (patches/mini/app.toml:")
+
+
+def test_the_cut_off_is_no_patch(world: World) -> None:
+    remedy, text = mended(world, b"beta\n", "later")
+    assert (text, remedy.toml) == ("beta\n", "")
+    assert remedy.by_hand == (LATER,)
+
+
+@pytest.mark.parametrize(
+    ("old", "version", "new"),
+    [
+        ("==1", "2.1", "==2.1"),
+        ("<1", "2", ">=2"),
+        (">=1,<2", "3", ">=3"),
+        ("~=2.0", "1.4", "<=1.4"),
+        ("!=1", "2", ">=2"),
+    ],
+)
+def test_new_bound_is_written_as_the_old_one(old: str, version: str, new: str) -> None:
+    assert edits.near(SpecifierSet(old), Version(version)) == SpecifierSet(new)

@@ -1,0 +1,248 @@
+"""Launchers: what they start, with which words and variables, from paths with everything in them; run by real shells."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PureWindowsPath
+
+import pytest
+
+from patchlock.cli import _launcher
+from patchlock.model import launchers
+from patchlock.model.launchers import Starter, Target
+
+WINE = Path(os.environ.get("PATCHLOCK_WINE", ""))
+START = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))"
+TARGET = Target(app="mini", title="A miniature", profile="tiny")
+ODD = {
+    "plain": "tools",
+    "spaces": "my tools  here",
+    "quotes": """it's "mine" `here`""",
+    "signs": "100% $HOME !x! %PATH% & co; #1 \\ ^(y)",
+    "other scripts": "Zoë 日本語 🎵",
+    "a line break": "two\nlines",
+}
+WORDS = ("", "a b", '"q"', "it's", "$HOME", "`x`", "100%", "!y!", "a\\", "*", "--json", "-n", "Zoë", "a\nb")
+TOLD = ("PATCHLOCK_HOME", "PYTHONPATH", "PYTHONHOME")
+PROGRAM = f"""\
+#!{sys.executable} -I
+import json, os, sys
+print(json.dumps([sys.argv[1:], [os.environ.get(name) for name in {TOLD}]]))
+sys.exit(7)
+"""
+
+
+def _starter(folder: Path) -> Starter:
+    folder.mkdir(parents=True)
+    program = folder / "patch'lock 1%"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    variables = {"PATCHLOCK_HOME": f"{folder}/the home", "PYTHONPATH": str(folder)}
+    return Starter(program=str(program), arguments=("-m", "patch lock"), variables=variables, anchor=str(program))
+
+
+def _run(path: Path, *words: str, shell: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*([shell] if shell else []), str(path), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONHOME": "/nowhere", "PYTHONUTF8": "1"},
+        cwd="/",
+    )
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD)
+@pytest.mark.parametrize("shell", ["", "dash", "bash"])
+def test_shell_script_hands_on_every_word_and_the_exit_code(tmp_path: Path, name: str, shell: str) -> None:
+    if shell and not shutil.which(shell):
+        pytest.skip(f"there is no {shell}")
+    starter = _starter(tmp_path / name)
+    script = tmp_path / name / "run"
+    script.write_bytes(launchers.shell(starter, TARGET))
+    script.chmod(0o755)
+    done = _run(script, *WORDS, shell=shell)
+    assert (done.returncode, done.stderr) == (7, "")
+    words = ["-m", "patch lock", "run", "mini", "--profile", "tiny", "--", *WORDS]
+    assert json.loads(done.stdout) == [words, [f"{tmp_path / name}/the home", str(tmp_path / name), None]]
+
+
+def test_shell_script_keeps_the_bytes_of_a_path_that_is_no_text(tmp_path: Path) -> None:
+    starter = _starter(tmp_path / os.fsdecode(b"caf\xe9"))
+    script = tmp_path / "run"
+    script.write_bytes(launchers.shell(starter, TARGET))
+    assert _run(script, shell="sh").returncode == 7
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD)
+def test_shell_script_says_that_patchlock_is_gone(tmp_path: Path, name: str) -> None:
+    starter = _starter(tmp_path / name)
+    script = tmp_path / "run"
+    script.write_bytes(launchers.shell(starter, TARGET))
+    Path(starter.anchor).unlink()
+    done = _run(script, shell="sh")
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == (
+        f"patchlock: it is not at {starter.anchor} any more; run `patchlock install mini --profile tiny` from where it "
+        "is now, which writes this file anew\n"
+    )
+
+
+def test_shell_script_is_sound(tmp_path: Path) -> None:
+    checker = shutil.which("shellcheck")
+    if checker is None:
+        pytest.skip("there is no shellcheck")
+    script = tmp_path / "run"
+    script.write_bytes(launchers.shell(_starter(tmp_path / ODD["quotes"]), TARGET))
+    done = subprocess.run([checker, "-S", "warning", str(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+# --- the menu ---------------------------------------------------------------------------------------------------------
+
+
+def _exec_of(entry: bytes) -> list[str]:
+    """Read `Exec` as the specification says: first the escapes of a string, then quotation, then field codes."""
+    (line,) = re.findall(r"(?m)^Exec=(.*)$", entry.decode())
+    text = re.sub(r"\\(.)", lambda m: {"n": "\n", "t": "\t", "r": "\r", "s": " ", "\\": "\\"}[m[1]], line)
+    words = re.findall(r'"((?:[^"\\`$]|\\["\\`$])*)"(?: |$)|([^\s"\'\\<>~|&;$*?#()`]+)(?: |$)', text)
+    plain = [re.sub(r'\\(["\\`$])', r"\1", quoted) or bare for quoted, bare in words]
+    assert all(re.fullmatch(r"(?:[^%]|%%)*", word) for word in plain), "a field code"
+    return [word.replace("%%", "%") for word in plain]
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD)
+def test_entry_of_the_menu_names_the_script(name: str) -> None:
+    assert _exec_of(launchers.desktop(TARGET, f"/{name}/run")) == ["sh", f"/{name}/run"]
+
+
+def test_entry_of_the_menu_is_readable() -> None:
+    target = dataclasses.replace(TARGET, title="Zoë's \\ app: what it does, at length")
+    assert launchers.desktop(target, "/my home/run").decode() == (
+        "[Desktop Entry]\nType=Application\nName=Zoë's \\\\ app\nComment=mini on tiny, as patchlock installed it\n"
+        'Exec=sh "/my home/run"\nTerminal=true\n'
+    )
+
+
+@pytest.mark.skipif(shutil.which("gio") is None, reason="there is no gio")
+@pytest.mark.parametrize("kind", [kind for kind in ODD if kind != "a line break"])
+def test_desktop_starts_the_script(tmp_path: Path, kind: str) -> None:
+    script = tmp_path / ODD[kind] / "run"
+    script.parent.mkdir()
+    script.write_text(f"echo started >'{tmp_path}/told'\n")
+    entry = tmp_path / "x.desktop"
+    # A terminal is what a machine of tests has not.
+    entry.write_bytes(launchers.desktop(TARGET, str(script)).replace(b"Terminal=true", b"Terminal=false"))
+    done = subprocess.run(["gio", "launch", str(entry)], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    for _ in range(100):
+        if (tmp_path / "told").exists():
+            break
+        subprocess.run(["sleep", "0.02"], check=True)
+    assert (tmp_path / "told").read_text() == "started\n"
+
+
+@pytest.mark.parametrize("name", ODD.values(), ids=ODD)
+def test_patchlocks_own_launcher_finds_its_home_without_variables(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / name
+    home.mkdir()
+    bootstrap = home / "install.sh"
+    bootstrap.write_text('#!/bin/sh\nprintf "%s|" "$PATCHLOCK_MODULE" "$PATCHLOCK_HOME" "$PATCHLOCK_CACHE_DIR" "$@"\n')
+    bootstrap.chmod(0o755)
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(bootstrap))
+    monkeypatch.setenv("PATCHLOCK_HOME", name)
+    monkeypatch.delenv("PATCHLOCK_CACHE_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    _launcher.write(home)
+    done = subprocess.run([str(_launcher.path(home)), "run", "a b"], capture_output=True, text=True, check=True, env={})
+    assert done.stdout == f"patchlock|{home}||run|a b|"
+
+
+# --- Windows ----------------------------------------------------------------------------------------------------------
+
+
+WINDOWS = Starter(
+    program=r"C:\100% mine\python.exe",
+    arguments=("-P", "-m", "patchlock"),
+    variables={"PATCHLOCK_HOME": r"C:\it's & co"},
+    anchor=r"C:\100% mine\python.exe",
+)
+
+
+def test_batch_file_doubles_percent_signs_and_keeps_the_code_page() -> None:
+    lines = launchers.batch(WINDOWS, TARGET).decode().split("\r\n")
+    assert lines[2:9] == [
+        "setlocal DisableDelayedExpansion",
+        r'set "PATCHLOCK_AT=C:\100%% mine\python.exe"',
+        'set "PATCHLOCK_HOME=C:\\it\'s & co"',
+        'set "PYTHONHOME="',
+        'if not exist "%PATCHLOCK_AT%" goto gone',
+        '"%PATCHLOCK_AT%" -P -m patchlock run mini --profile tiny -- %*',
+        "exit /b %ERRORLEVEL%",
+    ]
+
+
+def test_batch_file_is_read_as_utf8_where_a_path_needs_that() -> None:
+    starter = dataclasses.replace(WINDOWS, anchor=r"C:\Zoë\python.exe", program=r"C:\Zoë\python.exe")
+    lines = launchers.batch(starter, TARGET).decode().split("\r\n")
+    first, last = lines.index("chcp 65001 >nul"), lines.index("chcp %PATCHLOCK_CODE_PAGE% >nul")
+    assert all(line.isascii() for line in lines[:first] + lines[last:])
+    assert r'set "PATCHLOCK_AT=C:\Zoë\python.exe"' in lines[first:last]
+
+
+def test_powershell_file_quotes_every_kind_of_quotation_mark() -> None:
+    starter = dataclasses.replace(WINDOWS, variables={"PATCHLOCK_HOME": "C:\\it's \u2018his\u2019 $home `x"})
+    text = launchers.powershell(starter, TARGET)
+    assert text.startswith(b"\xef\xbb\xbf# Starts mini")
+    assert "'C:\\it''s \u2018\u2018his\u2019\u2019 $home `x'\r\n".encode() in text
+    assert b"@('-P', '-m', 'patchlock', 'run', 'mini', '--profile', 'tiny', '--') + $args" in text
+
+
+@pytest.mark.wine
+def test_batch_file_hands_on_words_and_the_exit_code(tmp_path: Path) -> None:
+    """Wine's cmd expands what a variable holds once more, and has one code page: no `%` and only ASCII here."""
+    folder = tmp_path / "it's $HOME !x! & co; #1 ^(y)"
+    folder.mkdir()
+    (folder / "tell.py").write_text(PROGRAM.partition("\n")[2], encoding="utf-8")
+    tell = str(PureWindowsPath(f"Z:{folder}/tell.py"))
+    starter = Starter(
+        program=r"C:\python\python.exe",
+        arguments=(tell,),
+        variables={"PATCHLOCK_HOME": f"Z:{folder}"},
+        anchor=tell,
+    )
+    (folder / "run.bat").write_bytes(launchers.batch(starter, TARGET))
+    script = str(PureWindowsPath(f"Z:{folder}/run.bat"))
+    words = ["a b", "$HOME", "!y!", "--json", "it's"]
+    run = [str(WINE / "enter"), "python", "-c", START, script, *words]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace")
+    told = json.loads(done.stdout.strip().splitlines()[-1])
+    assert (told[0], done.returncode) == (["run", "mini", "--profile", "tiny", "--", *words], 7)
+    assert told[1][0] == f"Z:{folder}"
+    (folder / "tell.py").unlink()
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace")
+    assert (done.returncode, "from where it is now, which writes this file anew" in done.stdout) == (127, True)
+
+
+@pytest.mark.parametrize(
+    ("os_name", "folder", "made"),
+    [
+        ("linux", "/home/x", {"run", "patchlock-mini-tiny.desktop"}),
+        ("linux", "/home/x\ny", {"run"}),
+        ("macos", "/home/x", {"run"}),
+        ("windows", "C:\\x", {"run.bat", "run.ps1"}),
+    ],
+    ids=["Linux", "a name no menu can have", "macOS", "Windows"],
+)
+def test_files_that_fit_the_system_are_made_and_known(os_name: str, folder: str, made: set[str]) -> None:
+    starter = WINDOWS
+    assert launchers.files(starter, TARGET, os=os_name, folder=folder).keys() == made
+    assert made <= set(launchers.names("mini", "tiny"))

@@ -1,0 +1,228 @@
+"""Patches over sources with the real ops: one outcome per patch and file, and what is kept."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import PurePosixPath
+
+import pytest
+from miniature import APP
+
+from patchlock.catalogue import _apps_and_profiles
+from patchlock.catalogue.table_reader import Report, Table
+from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched, Site
+from patchlock.patches.engine import apply
+
+CPU = """
+op = "replace-expression"
+paths = ["**/*.py"]
+pattern = '"cuda"'
+replacement = 'pick("cpu")'
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+BATCH = """
+op = "replace-text"
+paths = ["*.bat"]
+old = "pip"
+new = "rem"
+ensure = [{ check = "lacks", text = "pip" }]
+"""
+PIN = """
+op = "set-requirement"
+paths = ["requirements*.txt"]
+name = "av"
+specifier = "==12.0"
+ensure = [{ check = "requirement", name = "av", specifier = "==12.0" }]
+"""
+OPTIONAL = """
+op = "optional-import"
+paths = ["*.py"]
+package = "deepspeed"
+ensure = [{ check = "imports-without", package = "deepspeed" }]
+"""
+
+
+def patches(**texts: str) -> tuple[Patch, ...]:
+    """Read patches, each id with the rest of its table."""
+    tables = [
+        f'[[patch]]\nid = "{patch_id.replace("_", "-")}"\nwhy = "w"\nsource = "s"\n{text}'
+        for patch_id, text in texts.items()
+    ]
+    text = APP.partition("[[patch]]")[0] + "\n".join(tables)
+    report = Report(file="app.toml", text="")
+    app = _apps_and_profiles.app(Table(tomllib.loads(text), report), "mini")
+    assert report.problems == []
+    return app.patches
+
+
+def run(chosen: tuple[Patch, ...], **files: bytes) -> Patched:
+    """Apply patches to files; in a name `__` is a slash and `_` a dot."""
+    return apply(chosen, {path(name): data for name, data in files.items()})
+
+
+def path(name: str) -> PurePosixPath:
+    """Give the path of a keyword."""
+    return PurePosixPath(name.replace("__", "/").replace("_", "."))
+
+
+def after(patched: Patched) -> dict[str, bytes]:
+    """Give the files that changed."""
+    return {str(change.path): change.after for change in patched.changes}
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "kind", "where", "sites", "detail"),
+    [
+        pytest.param(
+            CPU,
+            {"a_py": b'x = "cuda"\n'},
+            OutcomeKind.NEEDED,
+            "a.py",
+            [Site(line=1, text='x = "cuda"')],
+            "",
+            id="needed",
+        ),
+        pytest.param(
+            CPU,
+            {"a_py": b'x = pick("cpu")\n'},
+            OutcomeKind.FIXED_UPSTREAM,
+            "a.py",
+            [Site(line=1, text='x = pick("cpu")')],
+            "",
+            id="fixed",
+        ),
+        pytest.param(
+            CPU,
+            {"a_py": b'x = pick("cpu")\ny = "cuda"\nz = pick("cpu")'},
+            OutcomeKind.PARTLY_FIXED,
+            "a.py",
+            [Site(line=2, text='y = "cuda"')],
+            "2 already as wanted",
+            id="partly",
+        ),
+        pytest.param(CPU, {"a_py": b"x = 1\n"}, OutcomeKind.GONE, None, [], "nothing there needs it", id="gone"),
+        pytest.param(
+            CPU.replace('"**/*.py"', '"a.py", "b.py"'),
+            {"a_txt": b"x"},
+            OutcomeKind.GONE,
+            None,
+            [],
+            "no file matches a.py, b.py",
+            id="gone-with-its-file",
+        ),
+        pytest.param(
+            CPU + "expect.sites = 1",
+            {"a_py": b'x = "cuda", "cuda"\n'},
+            OutcomeKind.NEW_SITES,
+            "a.py",
+            [Site(line=1, text='x = "cuda", "cuda"')] * 2,
+            "2 places, the author saw 1",
+            id="new-sites",
+        ),
+        pytest.param(
+            CPU + "expect.sites = 3",
+            {"a_py": b'x = "cuda"\n'},
+            OutcomeKind.NEEDED,
+            "a.py",
+            [Site(line=1, text='x = "cuda"')],
+            "",
+            id="fewer-sites",
+        ),
+        pytest.param(
+            CPU + "expect = { sites = 1, exact = true }",
+            {"a_py": b'x = "cuda"\n'},
+            OutcomeKind.NEEDED,
+            "a.py",
+            [Site(line=1, text='x = "cuda"')],
+            "",
+            id="exact",
+        ),
+        pytest.param(
+            CPU + "expect = { sites = 1, exact = true }",
+            {"a_py": b'x = "cuda"\ny = "cuda"\n'},
+            OutcomeKind.AMBIGUOUS,
+            "a.py",
+            [Site(line=1, text='x = "cuda"'), Site(line=2, text='y = "cuda"')],
+            "1 place expected, 2 found",
+            id="not-exact",
+        ),
+        pytest.param(
+            CPU + "expect = { sites = 2, exact = true }",
+            {"a_py": b'x = "cuda"\n'},
+            OutcomeKind.AMBIGUOUS,
+            "a.py",
+            [Site(line=1, text='x = "cuda"')],
+            "2 places expected, 1 found",
+            id="too-few",
+        ),
+        pytest.param(
+            PIN,
+            {"requirements_txt": b"av==11 --hash=sha256:00\n"},
+            OutcomeKind.AMBIGUOUS,
+            "requirements.txt",
+            [Site(line=1, text="the file is hash-locked; it must be locked again, not edited")],
+            "the file is hash-locked; it must be locked again, not edited",
+            id="refused",
+        ),
+        pytest.param(
+            BATCH,
+            {"a_bat": b"pip\0"},
+            OutcomeKind.UNPARSABLE,
+            "a.bat",
+            [],
+            "it has NUL bytes",
+            id="undecodable",
+        ),
+    ],
+)
+def test_outcome(
+    text: str, files: dict[str, bytes], kind: OutcomeKind, where: str | None, sites: list[Site], detail: str
+) -> None:
+    [patch] = patches(one=text)
+    assert run((patch,), **files).outcomes == (
+        Outcome(
+            patch="one",
+            op=patch.op_name,
+            kind=kind,
+            path=PurePosixPath(where) if where else None,
+            sites=tuple(sites),
+            detail=detail,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "kind"),
+    [
+        pytest.param(CPU, b'x = "cuda\n', OutcomeKind.UNPARSABLE, id="no-python"),
+        pytest.param(OPTIONAL, b"from deepspeed import *\n", OutcomeKind.REQUIRED_AT_IMPORT, id="required"),
+    ],
+)
+def test_what_an_op_refuses_blocks_the_patch(text: str, data: bytes, kind: OutcomeKind) -> None:
+    patched = run(patches(one=text), a_py=data)
+    [outcome] = patched.outcomes
+    assert (outcome.kind, outcome.path, bool(outcome.detail)) == (kind, PurePosixPath("a.py"), True)
+    assert (patched.changes, patched.failures) == ((), ())
+
+
+def test_expected_sites_are_counted_over_all_files() -> None:
+    exact = CPU + "expect = { sites = 2, exact = true }"
+    patched = run(patches(one=exact), a_py=b'x = "cuda"', b_py=b'x = "cuda"')
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.NEEDED] * 2
+    patched = run(patches(one=exact), a_py=b'x = "cuda"', b_py=b'x = "cuda"', c_py=b'x = "cuda"')
+    assert [outcome.detail for outcome in patched.outcomes] == ["2 places expected, 3 found"] * 3
+    assert patched.changes == ()
+
+
+def test_changes_are_sorted_and_only_of_files_that_differ() -> None:
+    patched = run(patches(one=CPU), z_py=b'x = "cuda"', b__c_py=b"1", a_py=b'x = "cuda"\r\n', m_py=b'x = pick("cpu")')
+    assert [(str(c.path), c.before, c.after) for c in patched.changes] == [
+        ("a.py", b'x = "cuda"\r\n', b'x = pick("cpu")\r\n'),
+        ("z.py", b'x = "cuda"', b'x = pick("cpu")'),
+    ]
+    assert [str(outcome.path) for outcome in patched.outcomes] == ["a.py", "m.py", "z.py"]
+
+
+def test_outcomes_are_in_the_order_of_the_patches_then_of_the_paths() -> None:
+    patched = run(patches(z=BATCH, a=CPU), b_bat=b"pip\0", a_bat=b"pip", c_py=b'x = "cuda"')
+    assert [(o.patch, str(o.path)) for o in patched.outcomes] == [("z", "a.bat"), ("z", "b.bat"), ("a", "c.py")]

@@ -1,0 +1,112 @@
+"""Which files and which patches are looked at: globs, literals in any encoding, profiles."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from pathlib import PurePosixPath
+
+import pytest
+from test_engine import BATCH, CPU, patches, run
+
+from patchlock.model.patch import OutcomeKind
+from patchlock.patches.engine import apply, for_profile
+from patchlock.patches.outcomes import broken_file_notes, counted
+from patchlock.patches.targets import candidates
+
+
+@pytest.mark.parametrize(
+    ("glob", "matching"),
+    [
+        ("*.py", {"a.py"}),
+        ("**/*.py", {"a.py", "src/a.py", "src/x/a.py", "src/x/ab.py"}),
+        ("src/*.py", {"src/a.py"}),
+        ("src/**/*.py", {"src/a.py", "src/x/a.py", "src/x/ab.py"}),
+        ("src/**", {"src/a.py", "src/x/a.py", "src/x/ab.py", "src/b.txt"}),
+        ("src/*/a.py", {"src/x/a.py"}),
+        ("**/a?.py", {"src/x/ab.py"}),
+        ("src?a.py", set()),
+        ("a.p", set()),
+        ("axpy", set()),
+        ("aXpy", set()),
+        ("src/**ab.py", {"src/x/ab.py"}),
+        ("A.py", set()),
+        ("src/b.txt", {"src/b.txt"}),
+    ],
+)
+def test_globs_over_posix_paths(glob: str, matching: set[str]) -> None:
+    paths = [PurePosixPath(name) for name in ("src/x/ab.py", "src/x/a.py", "src/b.txt", "src/a.py", "a.py")]
+    chosen = patches(one=BATCH.replace("*.bat", glob))
+    found = candidates(chosen, paths)
+    assert {str(path) for path in found} == matching
+    assert list(found) == sorted(found)
+    outcomes = apply(chosen, dict.fromkeys(paths, b"pip")).outcomes
+    assert {str(outcome.path) for outcome in outcomes if outcome.path} == matching
+
+
+def test_candidates_are_those_of_any_patch() -> None:
+    paths = [PurePosixPath(name) for name in ("c.md", "b.py", "a.bat")]
+    assert candidates(patches(one=CPU, two=BATCH), paths) == (PurePosixPath("a.bat"), PurePosixPath("b.py"))
+
+
+@pytest.mark.parametrize(
+    ("data", "is_read"),
+    [
+        pytest.param(b"echo pip", True, id="utf-8"),
+        pytest.param(codecs.BOM_UTF16_LE + "echo pip".encode("utf-16-le"), True, id="utf-16-le"),
+        pytest.param(codecs.BOM_UTF16_BE + "echo pip".encode("utf-16-be"), True, id="utf-16-be"),
+        pytest.param(b"echo \xff\0", False, id="not-mentioned-and-not-text"),
+    ],
+)
+def test_file_without_any_of_the_literals_is_not_read(data: bytes, is_read: bool) -> None:
+    [outcome] = run(patches(one=BATCH + 'literal = ["conda", "pip"]'), a_bat=data).outcomes
+    assert outcome.kind == (OutcomeKind.NEEDED if is_read else OutcomeKind.GONE)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        pytest.param(b"d = 'cuda'  # \xe9\n", OutcomeKind.NEEDED, id="comment-that-python-bears"),
+        pytest.param(b"d = 'cuda', '\xe9'\n", OutcomeKind.UNPARSABLE, id="text-that-is-no-utf-8"),
+        pytest.param(b"# coding: martian\nd = 'cuda'\n", OutcomeKind.UNPARSABLE, id="unknown-encoding"),
+        pytest.param(b"d = 'gpu', '\xe9'\n", OutcomeKind.GONE, id="needed-by-no-patch"),
+    ],
+)
+def test_python_file_that_python_cannot_read_is_told_where_a_patch_needs_it(data: bytes, kind: OutcomeKind) -> None:
+    patched = run(patches(one=CPU + 'literal = ["cuda"]'), a_py=data)
+    assert [outcome.kind for outcome in patched.outcomes] == [kind]
+    assert bool(patched.changes) is (kind is OutcomeKind.NEEDED)
+
+
+def test_profiles_choose_their_patches_in_order() -> None:
+    chosen = patches(all=CPU, cpu=CPU + 'profiles = ["cpu", "tiny"]', cuda=CPU + 'profiles = ["cuda"]', also=BATCH)
+    assert [patch.id for patch in for_profile(chosen, "cpu")] == ["all", "cpu", "also"]
+    assert [patch.id for patch in for_profile(chosen, "rocm")] == ["all", "also"]
+
+
+PIP = """
+op = "run-time-pip"
+paths = ["**/*.py"]
+literal = ["pip"]
+ensure = [{ check = "no-run-time-pip" }]
+"""
+
+
+def test_patch_goes_on_without_a_file_that_no_python_can_run() -> None:
+    patched = run(patches(one=PIP), a_py=b"import x\npip install x\n", b_py=b"import os\nos.system('pip install x')\n")
+    why = "no Python reads it, so that none of it can run, and it is left as it is: `pip install x`"
+    assert [(o.kind, str(o.path), [(site.line, site.text) for site in o.sites]) for o in patched.outcomes] == [
+        (OutcomeKind.BROKEN, "a.py", [(2, why)]),
+        (OutcomeKind.NEEDED, "b.py", [(2, "os.system('pip install x')")]),
+    ]
+    assert ([str(change.path) for change in patched.changes], patched.failures) == (["b.py"], ())
+    assert counted(patched.outcomes) == "1 needed"
+    assert broken_file_notes(patched.outcomes) == (f"one: a.py:2: {why}",)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 15), reason="this Python reads it")
+def test_file_that_a_newer_python_may_run_stops_the_patch() -> None:
+    newer = b"lazy import os\nos.system('pip install x')\n"
+    patched = run(patches(one=PIP), a_py=newer, b_py=b"import os\nos.system('pip install x')\n")
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.UNPARSABLE, OutcomeKind.NEEDED]
+    assert patched.changes == ()

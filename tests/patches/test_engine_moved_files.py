@@ -1,0 +1,113 @@
+"""A file that a patch names and that is not there any more: found by content, or said; and two patches that fight."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+from test_engine import patches, run
+
+from patchlock.model.patch import Outcome, Patch
+from patchlock.patches.engine import apply
+from patchlock.patches.targets import candidates
+
+SELECT = """
+op = "replace-expression"
+paths = ["lib/zluda.py"]
+literal = ["is_zluda"]
+pattern = "is_zluda($x)"
+replacement = "is_zluda($x) and not is_hip()"
+ensure = [{ check = "calls", callee = "is_hip" }]
+"""
+SITE = b"def pick(x):\n    return is_zluda(x)\n\n\ndef other():\n    return 1\n"
+DONE = SITE.replace(b"is_zluda(x)", b"is_zluda(x) and not is_hip()")
+
+
+def kinds(chosen: tuple[Patch, ...], seen: bytes | None = None, **files: bytes) -> list[tuple[str, str, str]]:
+    contents = {PurePosixPath(name.replace("__", "/") + ".py"): data for name, data in files.items()}
+    known = {} if seen is None else {PurePosixPath("lib/zluda.py"): seen}
+    return [_told(outcome) for outcome in apply(chosen, contents, known).outcomes]
+
+
+def _told(outcome: Outcome) -> tuple[str, str, str]:
+    return outcome.kind.value, str(outcome.path), outcome.detail
+
+
+def test_file_of_the_same_name_elsewhere_is_patched_there() -> None:
+    assert kinds(patches(one=SELECT), arvc__models__zluda=SITE, other=SITE) == [
+        ("moved", "arvc/models/zluda.py", "lib/zluda.py is not there any more")
+    ]
+
+
+def test_two_files_of_the_same_name_are_ambiguous() -> None:
+    detail = "lib/zluda.py is not there, and this may be what became of it: a/zluda.py:2, b/zluda.py:2"
+    assert kinds(patches(one=SELECT), a__zluda=SITE, b__zluda=SITE) == [("ambiguous", "a/zluda.py", detail)]
+
+
+def test_renamed_file_is_known_by_its_lines() -> None:
+    assert kinds(patches(one=SELECT), seen=SITE + b"# old\n", lib__backend=SITE) == [
+        ("moved", "lib/backend.py", "lib/zluda.py is not there any more")
+    ]
+
+
+@pytest.mark.parametrize("seen", [None, b"a = 1\nb = 2\nc = 3\n"], ids=["unknown", "unlike"])
+def test_file_of_another_name_and_other_lines_is_ambiguous(seen: bytes | None) -> None:
+    detail = "lib/zluda.py is not there, and this may be what became of it: lib/backend.py:2"
+    assert kinds(patches(one=SELECT), seen=seen, lib__backend=SITE) == [("ambiguous", "lib/backend.py", detail)]
+
+
+def test_file_that_is_nowhere_is_gone() -> None:
+    assert kinds(patches(one=SELECT), main=b"is_zluda = 1\n") == [
+        ("gone", "None", "no file matches lib/zluda.py"),
+    ]
+
+
+def test_moved_file_is_written_and_stays_so() -> None:
+    chosen = patches(one=SELECT)
+    path = PurePosixPath("new/zluda.py")
+    once = apply(chosen, {path: SITE})
+    assert [(change.path, change.after) for change in once.changes] == [(path, DONE)]
+    assert apply(chosen, {path: DONE}).changes == ()
+
+
+def test_a_file_that_is_there_is_never_looked_for_elsewhere() -> None:
+    assert [kind for kind, *_ in kinds(patches(one=SELECT), lib__zluda=b"is_zluda = 1\n", a__zluda=SITE)] == ["gone"]
+
+
+def test_all_files_of_a_kind_are_candidates_where_one_is_missing() -> None:
+    chosen = patches(one=SELECT)
+    paths = [PurePosixPath(name) for name in ("a.py", "b/zluda.py", "c.txt")]
+    assert candidates(chosen, paths) == (PurePosixPath("a.py"), PurePosixPath("b/zluda.py"))
+    assert candidates(chosen, [*paths, PurePosixPath("lib/zluda.py")]) == (PurePosixPath("lib/zluda.py"),)
+
+
+CUDA = """
+op = "replace-expression"
+paths = ["a.py"]
+pattern = '"cuda"'
+replacement = 'choose("{}")'
+ensure = [{{ check = "calls", callee = "choose" }}]
+{}
+"""
+
+
+def test_two_patches_that_want_the_same_place_fight() -> None:
+    chosen = patches(first=CUDA.format("cpu", ""), second=CUDA.format("mps", ""))
+    patched = run(chosen, a_py=b'd = "cuda"\n')
+    assert patched.failures == (
+        'second: a.py:1: first changes the same place; if that is meant, write after = ["first"]',
+    )
+    assert [change.after for change in patched.changes] == [b'd = choose("cpu")\n']
+
+
+def test_patch_that_goes_after_another_takes_what_it_left() -> None:
+    chosen = patches(first=CUDA.format("cpu", ""), second=CUDA.format("mps", 'after = ["first"]'))
+    assert run(chosen, a_py=b'd = "cuda"\n').failures == ()
+
+
+def test_patches_of_one_file_that_want_different_places_do_not_fight() -> None:
+    other = CUDA.replace("'\"cuda\"'", "'\"hip\"'")
+    chosen = patches(first=CUDA.format("cpu", ""), second=other.format("mps", ""))
+    patched = run(chosen, a_py=b'd = "cuda"\ne = "hip"\n')
+    assert patched.failures == ()
+    assert [change.after for change in patched.changes] == [b'd = choose("cpu")\ne = choose("mps")\n']

@@ -1,0 +1,264 @@
+"""Patches in a clone or folder that the user made himself, whatever he and his git do to it between two runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+from test_engine import patches
+
+from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
+from patchlock.model.identities import Sha256
+from patchlock.model.patch import OutcomeKind
+from patchlock.worktree import clone_patches, manifest
+from patchlock.worktree.upstream_files import PatchSet
+
+CHOOSE = """
+op = "replace-expression"
+paths = ["**/*.py"]
+literal = ["cuda"]
+pattern = '"cuda"'
+replacement = "choose()"
+ensure = [{ check = "no-string", value = "cuda" }]
+"""
+WANTED = PatchSet(
+    name="test",
+    profile="",
+    patches=patches(choose=CHOOSE),
+    digest=Sha256("0" * 64),
+    directory=PurePosixPath(),
+    seen=None,
+)
+FILE = "".join(f"line{n} = {n}\n" for n in range(1, 10)).replace("line5 = 5", 'device = "cuda"')
+PATCHED = FILE.replace('"cuda"', "choose()")
+USER = ("-c", "user.name=x", "-c", "user.email=x@localhost")
+
+
+def git(folder: Path, *words: str, allowed: tuple[int, ...] = (0,)) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *USER, *words], check=False, capture_output=True, text=True)
+    assert done.returncode in allowed, done.stderr + done.stdout
+    return done.stdout.strip()
+
+
+def commit(folder: Path, message: str = "change", **files: str) -> str:
+    for name, text in files.items():
+        file = folder / f"{name}.py"
+        file.write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    folder = tmp_path / "upstream"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, app=FILE, other="x = 1\n")
+    return folder
+
+
+@pytest.fixture
+def clone(upstream: Path, tmp_path: Path) -> Path:
+    git(tmp_path, "clone", "-q", str(upstream), "clone")
+    return tmp_path / "clone"
+
+
+def apply(folder: Path) -> clone_patches.Applied | None:
+    return clone_patches.apply(clone_patches.open_tree(folder), WANTED)
+
+
+def read(folder: Path, name: str = "app") -> str:
+    return (folder / f"{name}.py").read_text()
+
+
+def test_patches_stand_in_the_working_tree_and_the_branch_is_not_moved(clone: Path) -> None:
+    head = git(clone, "rev-parse", "HEAD")
+    done = apply(clone)
+    assert done is not None
+    assert [outcome.kind for outcome in done.outcomes] == [OutcomeKind.NEEDED]
+    assert read(clone) == PATCHED
+    assert git(clone, "status", "--short") == "M app.py"
+    assert git(clone, "rev-parse", "HEAD", "main") == f"{head}\n{head}"
+    assert git(clone, "show", "refs/patchlock/applied:app.py") + "\n" == PATCHED
+
+
+def test_same_upstream_and_patches_give_the_same_commit_everywhere(upstream: Path, tmp_path: Path) -> None:
+    commits = set()
+    for name in ("one", "two"):
+        git(tmp_path, "clone", "-q", str(upstream), name)
+        done = apply(tmp_path / name)
+        assert done is not None
+        commits.add(done.applied)
+    assert len(commits) == 1
+
+
+def test_second_time_there_is_nothing_to_do(clone: Path) -> None:
+    assert apply(clone) is not None
+    assert apply(clone) is None
+
+
+def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone) + "mine = 1\n")
+    clone_patches.undo(clone_patches.open_tree(clone))
+    assert read(clone) == FILE + "mine = 1\n"
+    assert git(clone, "for-each-ref", "refs/patchlock") == ""
+    assert manifest.read(clone_patches.open_tree(clone)) is None
+    with pytest.raises(NotPatchedError):
+        clone_patches.undo(clone_patches.open_tree(clone))
+
+
+@pytest.mark.parametrize("how", ["stash", "reset"])
+def test_pull_with_the_patches_out_of_the_way_is_repaired(clone: Path, upstream: Path, how: str) -> None:
+    apply(clone)
+    commit(upstream, app=FILE + "more = 1\n", new='d = "cuda"\n')
+    git(clone, *(["stash", "-q"] if how == "stash" else ["reset", "-q", "--hard"]))
+    git(clone, "pull", "-q")
+    apply(clone)
+    assert (read(clone), read(clone, "new")) == (PATCHED + "more = 1\n", "d = choose()\n")
+
+
+def test_pull_that_touches_other_files_needs_nothing_but_their_patches(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone) + "mine = 1\n")
+    commit(upstream, other='x = "cuda"\n')
+    git(clone, "pull", "-q")
+    apply(clone)
+    assert (read(clone), read(clone, "other")) == (PATCHED + "mine = 1\n", "x = choose()\n")
+
+
+def test_users_commits_with_our_patches_in_them_survive_a_merge(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    commit(upstream, app=FILE + 'again = "cuda"\n')
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit")
+    apply(clone)
+    assert read(clone) == PATCHED.replace("line1 = 1", "line1 = 'mine'") + "again = choose()\n"
+
+
+def test_detached_checkout_of_an_older_commit_is_patched_there(clone: Path, upstream: Path) -> None:
+    old = git(upstream, "rev-parse", "HEAD")
+    commit(upstream, app="new = 1\n" + FILE)
+    git(clone, "pull", "-q")
+    apply(clone)
+    git(clone, "stash", "-q")
+    git(clone, "checkout", "-q", old)
+    apply(clone)
+    assert read(clone) == PATCHED
+
+
+def test_update_follows_upstream_and_keeps_edits(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text("first = 0\n" + read(clone))
+    (clone / "mine.txt").write_text("model\n")
+    newest = commit(upstream, app=FILE + 'end = "cuda"\n', new='n = "cuda"\n')
+    git(upstream, "rm", "-q", "other.py")
+    newest = commit(upstream)
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.upstream == newest == git(clone, "rev-parse", "HEAD")
+    assert read(clone) == "first = 0\n" + PATCHED + "end = choose()\n"
+    assert read(clone, "new") == "n = choose()\n"
+    assert not (clone / "other.py").exists()
+    assert git(clone, "status", "--short") == "M app.py\n M new.py\n?? mine.txt"
+
+
+def test_update_leaves_a_branch_with_commits_of_its_own_alone(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
+    commit(upstream, new="n = 1\n")
+    with pytest.raises(UpstreamError, match="main has commits of its own"):
+        clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+
+
+def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    git(upstream, "rm", "-q", "other.py")
+    commit(upstream)
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.moved.kept == (PurePosixPath("other.py"),)
+    assert read(clone, "other") == "x = 'mine'\n"
+
+
+def test_edit_that_takes_a_patch_back_is_told(clone: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(PATCHED.replace("choose()", '"cuda"  # mine').replace("line1", "first"))
+    _, _, outcomes = clone_patches.status(clone_patches.open_tree(clone), WANTED)
+    assert [(o.kind, o.detail) for o in outcomes] == [
+        (OutcomeKind.DRIFTED, "in your file: line 5: it has the string 'cuda'")
+    ]
+
+
+def test_folder_that_is_no_clone(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    (folder / "app.py").write_text(FILE)
+    apply(folder)
+    assert read(folder) == PATCHED
+    assert apply(folder) is None
+    (folder / "app.py").write_text(PATCHED + "mine = 1\n")
+    apply(folder)
+    assert read(folder) == PATCHED + "mine = 1\n"
+    (folder / "app.py").write_text("new = 1\n" + FILE)  # the next version of the archive, unpacked over it
+    apply(folder)
+    assert read(folder) == "new = 1\n" + PATCHED
+    clone_patches.undo(clone_patches.open_tree(folder))
+    assert read(folder) == "new = 1\n" + FILE
+
+
+def test_blocked_patch_writes_nothing(clone: Path) -> None:
+    (clone / "app.py").write_text('f"{"cuda"}\n')
+    commit(clone)
+    with pytest.raises(PatchError, match="does not do what it says"):
+        apply(clone)
+    assert git(clone, "status", "--short") == ""
+
+
+def test_staged_work_stays_staged_over_an_update(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "mine.py").write_text("mine = 1\n")
+    (clone / "other.py").write_text("x = 'staged'\n")
+    git(clone, "add", "mine.py", "other.py")
+    (clone / "other.py").write_text("x = 'later'\n")
+    commit(upstream, new="n = 1\n")
+    clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert git(clone, "show", ":other.py") == "x = 'staged'"
+    assert git(clone, "status", "--short") == "M app.py\nA  mine.py\nMM other.py"
+    assert read(clone, "new") == "n = 1\n"
+
+
+@pytest.mark.parametrize("how", ["autocrlf", "attributes"])
+def test_line_endings_that_git_converts_are_no_edit(upstream: Path, tmp_path: Path, how: str) -> None:
+    if how == "attributes":
+        (upstream / ".gitattributes").write_text("*.py text eol=crlf\n")
+        commit(upstream)
+    git(tmp_path, "clone", "-q", "-c", f"core.autocrlf={'true' if how == 'autocrlf' else 'false'}", "upstream", "crlf")
+    done = apply(tmp_path / "crlf")
+    assert done is not None
+    assert done.moved.conflicts == ()
+    assert [outcome.kind for outcome in done.outcomes] == [OutcomeKind.NEEDED]
+    assert (tmp_path / "crlf" / "app.py").read_bytes() == PATCHED.replace("\n", "\r\n").encode()
+    assert git(tmp_path / "crlf", "status", "--short") == "M app.py"
+    clone_patches.undo(clone_patches.open_tree(tmp_path / "crlf"))
+    assert git(tmp_path / "crlf", "status", "--short") == ""
+
+
+def test_file_that_a_patch_makes_appears_and_goes_again(clone: Path) -> None:
+    text = """
+op = "add-file"
+paths = ["start.sh"]
+content = "#!/bin/sh\\necho started\\n"
+executable = true
+ensure = [{ check = "contains", text = "started" }]
+"""
+    tree = clone_patches.open_tree(clone)
+    done = clone_patches.apply(tree, dataclasses.replace(WANTED, patches=patches(start=text)))
+    assert done is not None
+    assert subprocess.run([clone / "start.sh"], check=True, capture_output=True).stdout == b"started\n"
+    clone_patches.undo(tree)
+    assert not (clone / "start.sh").exists()

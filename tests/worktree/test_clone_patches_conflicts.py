@@ -1,0 +1,162 @@
+"""Where the user's edits and the patches meet: git's conflict, what resolves it, and the one command that goes back."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
+
+from patchlock.model.errors import SourceConflictError
+from patchlock.worktree import clone_patches, move
+
+__all__ = ["clone", "upstream"]
+
+
+def test_stash_pop_that_conflicts_is_repaired(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone, "stash", "-q")
+    git(clone, "pull", "-q")
+    git(clone, "stash", "pop", "-q", allowed=(1,))
+    assert "<<<<<<<" in read(clone)
+    done = apply(clone)
+    assert done is not None
+    assert read(clone) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
+    assert git(clone, "status", "--short") == "M app.py"
+
+
+@pytest.mark.parametrize("how", ["stash", "merge"])
+def test_program_stays_one_in_the_index_where_a_conflict_is_repaired(how: str, clone: Path, upstream: Path) -> None:
+    git(upstream, "update-index", "--chmod=+x", "app.py")
+    git(upstream, "commit", "-q", "-m", "a program")
+    git(upstream, "checkout", "-q", "app.py")
+    git(clone, "pull", "-q")
+    apply(clone)
+    mine = read(clone).replace("line1 = 1", "line1 = 'mine'")
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    if how == "stash":
+        (clone / "app.py").write_text(mine)
+        git(clone, "stash", "-q")
+        git(clone, "pull", "-q")
+        git(clone, "stash", "pop", "-q", allowed=(1,))
+    else:
+        commit(clone, "all of it", app=mine)
+        git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    apply(clone)
+    assert git(clone, "ls-files", "--stage", "app.py").startswith("100755 ")
+
+
+def test_merge_that_conflicts_is_repaired_and_can_be_committed(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    assert "<<<<<<<" in read(clone)
+    apply(clone)
+    assert read(clone) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
+    git(clone, "commit", "-q", "--no-edit")
+    assert git(clone, "status", "--short") == ""
+
+
+@pytest.mark.parametrize("conflicting", [False, True], ids=["clean", "conflicting"])
+def test_rebase_is_repaired(clone: Path, upstream: Path, conflicting: bool) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    new = FILE.replace('device = "cuda"', 'device = pick("cuda", 2)') if conflicting else FILE + 'again = "cuda"\n'
+    commit(upstream, app=new)
+    git(clone, "pull", "-q", "--rebase", allowed=(0, 1))
+    apply(clone)
+    wanted = PATCHED.replace("line1 = 1", "line1 = 'mine'")
+    if conflicting:
+        wanted = wanted.replace("choose()", "pick(choose(), 2)")
+        git(clone, "-c", "core.editor=true", "rebase", "--continue")
+    else:
+        wanted += "again = choose()\n"
+    assert read(clone) == wanted
+
+
+def test_conflict_that_the_user_began_to_resolve_is_left_to_him(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("choose()", "mine()"))
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    begun = read(clone) + "# half done\n"
+    (clone / "app.py").write_text(begun)
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert read(clone) == begun
+
+
+def _conflict(clone: Path, upstream: Path) -> clone_patches.Applied:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"), new="n = 1\n")
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    return done
+
+
+def test_edits_that_meet_are_left_as_git_leaves_them(clone: Path, upstream: Path) -> None:
+    done = _conflict(clone, upstream)
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert "<<<<<<< yours\nline4 = 'mine'\n=======\nline4 = 'theirs'\n>>>>>>> patchlock\n" in read(clone)
+    assert git(clone, "status", "--short") == "UU app.py"
+    assert git(clone, "show", ":2:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'mine'")
+    assert git(clone, "show", ":3:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'theirs'")
+    with pytest.raises(SourceConflictError, match="still has conflict markers"):
+        apply(clone)
+
+
+def test_one_command_goes_back(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    head, applied = git(clone, "rev-parse", "HEAD"), git(clone, "rev-parse", "refs/patchlock/applied")
+    _conflict(clone, upstream)
+    begun = read(clone) + "# begun\n"
+    (clone / "app.py").write_text(begun)
+    assert set(move.abort(clone_patches.open_tree(clone))) == {PurePosixPath("app.py"), PurePosixPath("new.py")}
+    assert read(clone) == PATCHED.replace("line4 = 4", "line4 = 'mine'")
+    assert not (clone / "new.py").exists()
+    assert git(clone, "rev-parse", "HEAD", "refs/patchlock/applied") == f"{head}\n{applied}"
+    assert git(clone, "status", "--short") == "M app.py"
+    assert git(clone, "show", "refs/patchlock/aborted:app.py") + "\n" == begun
+
+
+def test_resolved_conflict_is_the_users_edit_from_then_on(clone: Path, upstream: Path) -> None:
+    _conflict(clone, upstream)
+    resolved = PATCHED.replace("line4 = 4", "line4 = 'both'")
+    (clone / "app.py").write_text(resolved)
+    apply(clone)
+    assert read(clone) == resolved
+    assert git(clone, "status", "--short") == "M app.py"
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'") + "end = 1\n")
+    clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert read(clone) == resolved + "end = 1\n"
+
+
+def test_conflict_in_a_merge_stays_a_conflict_for_git(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    commit(clone, "all of it", app=read(clone).replace("line4 = 4", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert git(clone, "status", "--short") == "UU app.py"
+    git(clone, "commit", "-q", "-m", "merged", allowed=(128,))
+
+
+def test_staged_change_of_a_conflicting_file_comes_back(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'staged'"))
+    git(clone, "add", "app.py")
+    (clone / "app.py").write_text(read(clone).replace("line4 = 'staged'", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.moved.conflicts
+    move.abort(clone_patches.open_tree(clone))
+    assert "line4 = 'staged'" in git(clone, "show", ":app.py")
+    assert "line4 = 'mine'" in read(clone)

@@ -1,0 +1,71 @@
+"""What no patch can hold is told, whether the edited folder is a clone or beside the one that it was made from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_clone_patches import git
+
+from patchlock.worktree import edited_tree
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has neither modes nor links that git would keep")
+
+
+def _link(folder: Path) -> None:
+    (folder / "new").symlink_to("start.sh")
+    (folder / "broken").symlink_to("nowhere")
+    (folder / "folder").symlink_to("sub")
+
+
+def _change_link(folder: Path) -> None:
+    (folder / "link").unlink()
+    (folder / "link").symlink_to("sub")
+
+
+@pytest.mark.parametrize(
+    ("change", "notes"),
+    [
+        pytest.param(lambda _: None, (), id="nothing"),
+        pytest.param(
+            lambda folder: (folder / "start.sh").chmod(0o755),
+            ("start.sh has another mode: no patch changes the mode of a file",),
+            id="mode-alone",
+        ),
+        pytest.param(
+            _link,
+            tuple(f"{name} is or was a link: no patch makes, changes or removes one" for name in ("broken", "folder", "new")),
+            id="new-links",
+        ),
+        pytest.param(
+            lambda folder: (folder / "link").unlink(),
+            ("link is or was a link: no patch makes, changes or removes one",),
+            id="removed-link",
+        ),
+        pytest.param(
+            _change_link, ("link is or was a link: no patch makes, changes or removes one",), id="link-to-elsewhere"
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["clone", "folder"])
+def test_what_no_patch_holds_is_told(
+    tmp_path: Path, kind: str, change: Callable[[Path], None], notes: tuple[str, ...]
+) -> None:
+    source = tmp_path / "source"
+    (source / "sub").mkdir(parents=True)
+    (source / "start.sh").write_text("echo\n")
+    (source / "sub" / "a.py").write_text("x = 1\n")
+    (source / "link").symlink_to("start.sh")
+    if kind == "clone":
+        git(source, "init", "-q")
+        git(source, "add", "-A")
+        git(source, "commit", "-q", "-m", "one")
+    base = tmp_path / "base"
+    shutil.copytree(source, base, symlinks=True)
+    change(source)
+    found = edited_tree.read(source, base=None, base_folder=base if kind == "folder" else None)
+    assert (dict(found.before), dict(found.after)) == ({}, {})
+    assert found.notes == notes
