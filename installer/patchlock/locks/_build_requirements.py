@@ -184,8 +184,8 @@ def _locked(
             where=target.platform.name,
             remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
         )
-    askers: list[str] = [rule.name for rule in metadata if package.name in map(_name, rule.build)]
-    askers += [one.id for one in in_tree if package.name in map(_name, one.requires)]
+    askers: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
+    askers += [one.id for one in in_tree if _names(package.name, one.requires)]
     return LockedPackage(
         name=package.name,
         version=package.version,
@@ -195,5 +195,5 @@ def _locked(
     )
 
 
-def _name(requirement: Requirement) -> NormalizedName:
-    return canonicalize_name(requirement.name)
+def _names(name: NormalizedName, requirements: Iterable[Requirement]) -> bool:
+    return any(canonicalize_name(requirement.name) == name for requirement in requirements)

@@ -37,7 +37,7 @@ def require_possible(pins: tuple[Pin, ...], rules: LockRules) -> None:
     for pin in sdists:
         if pin.name not in rules.source_builds:
             raise PolicyError(
-                f"{_filename(pin.url)} is no wheel, and {pin.name} may not be built",
+                f"{filename(pin.url)} is no wheel, and {pin.name} may not be built",
                 where=pin.url,
                 remedy=f'allow it: [[build]] names = ["{pin.name}"], or name a wheel',
             )
@@ -96,20 +96,20 @@ def locked(
     """
     found = Sha256(archive.hashes.get("sha256", ""))
     pin = next(one for one in pins if one.name == package.name and one.url == (archive.url or "").partition("#")[0])
-    filename = _filename(pin.url)
+    file = filename(pin.url)
     if found != pin.sha256:
         raise HashMismatchError(
-            f"{filename} is not the file that the requirements name",
+            f"{file} is not the file that the requirements name",
             where=f"it has sha256 {found[:12]}…, wanted {pin.sha256[:12]}…",
             remedy="find out why it changed before you correct the sha256",
         )
-    if pin.is_wheel and wheel_choice.best_wheel([filename], *target) is None:
+    if pin.is_wheel and wheel_choice.best_wheel([file], *target) is None:
         raise PolicyError(
-            f"{filename} does not run on {target[0].name}", remedy="name one file for each platform, with markers"
+            f"{file} does not run on {target[0].name}", remedy="name one file for each platform, with markers"
         )
     if package.version is None:
-        raise PolicyError(f"{filename} has no version", remedy="write it down with [[metadata]]")
-    kind = f"wheel {'-'.join(filename.removesuffix('.whl').split('-')[-3:])}" if pin.is_wheel else "sdist"
+        raise PolicyError(f"{file} has no version", remedy="write it down with [[metadata]]")
+    kind = f"wheel {'-'.join(file.removesuffix('.whl').split('-')[-3:])}" if pin.is_wheel else "sdist"
     return LockedPackage(
         name=NormalizedName(package.name),
         version=package.version,
@@ -119,7 +119,8 @@ def locked(
     )
 
 
-def _filename(url: str) -> str:
+def filename(url: str) -> str:
+    """Give the name of the file that a URL leads to, unquoted."""
     return unquote(url.rpartition("/")[2])
 
 

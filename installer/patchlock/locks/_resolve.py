@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
@@ -188,7 +187,7 @@ def _via(askers: tuple[NormalizedName, ...]) -> list[str]:
 def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> LockedPackage:
     if package.archive is not None:
         return _direct_files.locked(package, package.archive, order.pins, (order.platform, order.profile), reasons)
-    wheels = {_filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
+    wheels = {_direct_files.filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
     best = wheel_choice.best_wheel(wheels, order.platform, order.profile)
     if best is not None:
         artifact = wheels[best]
@@ -205,7 +204,7 @@ def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> Lo
     recorded = {wheel.url for index in order.indexes for wheel in index.wheels}
     recorded |= {sdist.url for index in order.indexes for sdist in index.sdists}
     if "sha256" not in artifact.hashes or package.version is None:
-        raise PolicyError(f"the index gives no sha256 for {_filename(url)}", where=order.app.name)
+        raise PolicyError(f"the index gives no sha256 for {_direct_files.filename(url)}", where=order.app.name)
     return LockedPackage(
         name=package.name,
         version=package.version,
@@ -213,10 +212,6 @@ def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> Lo
         sha256=Sha256(artifact.hashes["sha256"]),
         why=" · ".join([*reasons, kind]),
     )
-
-
-def _filename(url: str) -> str:
-    return unquote(url.rpartition("/")[2])
 
 
 def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:

@@ -52,6 +52,11 @@ class Refusal:
     kind: Literal[OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.BROKEN]
     why: str
 
+    @classmethod
+    def ambiguous(cls, line: int, why: str) -> Refusal:
+        """Refuse a place that could be meant in more than one way, or cannot be changed."""
+        return cls(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Located:

@@ -73,7 +73,7 @@ def locate(op: Op, source: SourceText) -> Located:
         made = _edit_in(notebook, edit)
         (refusals if isinstance(made, Refusal) else edits).append(made)  # type: ignore[arg-type]
     if edits and not refusals and not _is_same_edit(notebook, found.edits, edits):
-        refusals.append(_refusal(1, "its JSON cannot be edited cleanly"))
+        refusals.append(Refusal.ambiguous(1, "its JSON cannot be edited cleanly"))
     sites, settled = (tuple(_site_in(notebook, site) for site in some) for some in (found.sites, found.settled))
     if refusals:
         return Located(settled=settled, refusals=tuple(refusals))
@@ -176,14 +176,14 @@ def _edit_in(notebook: Notebook, edit: Edit) -> Edit | Refusal:
     """Bring an edit of the code into the JSON text."""
     line = _line_in(notebook, edit.start)
     if any(edit.start < end and edit.end > start for start, end in notebook.masked):
-        return _refusal(line, "the place is in a shell command or a magic of the notebook")
+        return Refusal.ambiguous(line, "the place is in a shell command or a magic of the notebook")
     starts = [cell.start for cell in notebook.cells]
     cell = notebook.cells[bisect.bisect_right(starts, edit.start) - 1]
     start, end = edit.start - cell.start, edit.end - cell.start
     if end > len(cell.text):
-        return _refusal(line, "the place goes from one cell into the next")
+        return Refusal.ambiguous(line, "the place goes from one cell into the next")
     if not cell.strings:
-        return _refusal(line, "the cell is empty")
+        return Refusal.ambiguous(line, "the cell is empty")
     text = notebook.source.text
     offsets = [(offset, string) for string in cell.strings for offset in _json_offsets.characters(text, string)[:-1]]
     last = cell.strings[-1]
@@ -246,7 +246,3 @@ def _site_in(notebook: Notebook, site: Site) -> Site:
 
 def _refusal_in(notebook: Notebook, refusal: Refusal) -> Refusal:
     return dataclasses.replace(refusal, line=_at_line(notebook, refusal.line))
-
-
-def _refusal(line: int, why: str) -> Refusal:
-    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)

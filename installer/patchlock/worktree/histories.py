@@ -10,7 +10,7 @@ from patchlock.model.identities import CommitId
 from patchlock.model.patch import Patch
 from patchlock.patches import targets, trials
 from patchlock.patches.trials import Survival, Verdict
-from patchlock.worktree.upstream_cache import Snapshot, git, read_known
+from patchlock.worktree.upstream_cache import Snapshot, commit_id, git, read_known
 
 _AT_ONCE = 200
 """Commits whose files are read together."""
@@ -35,7 +35,7 @@ def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot |
     if found.returncode != 0:
         return None
     repository = Path(found.text)
-    commit = _commit(repository, revision)
+    commit = commit_id(repository, revision)
     if commit is None:
         raise UpstreamError(f"that clone has no commit {revision}", where=source, remedy="name one with --commit")
     return Snapshot(repository=repository, commit=commit, date="", directory=directory)
@@ -46,11 +46,6 @@ def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath
     listing = _Concern(patches).files(_listings(snapshot, [snapshot.commit])[snapshot.commit])
     data = dict(_objects(snapshot.repository, set(listing.values())))
     return {path: content for path, blob in listing.items() if (content := data[blob]) is not None}
-
-
-def _commit(repository: Path, name: str) -> CommitId | None:
-    done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
-    return CommitId(done.text) if done.returncode == 0 else None
 
 
 def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, ...]:
@@ -65,7 +60,7 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
         UpstreamError: there is no such commit before the snapshot's.
     """
     repository = snapshot.repository
-    first = _commit(repository, since)
+    first = commit_id(repository, since)
     if first is None:
         raise UpstreamError(f"commit {since} is not in that upstream", remedy="name one that is before its HEAD")
     line = [] if every else ["--first-parent"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patchlock.model.patch import Located, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches.ops import _pattern as patterns
-from patchlock.patches.ops._blocks import ambiguous, rejection_reason
+from patchlock.patches.ops._blocks import rejection_reason
 from patchlock.patches.ops._functions import check_name
 from patchlock.patches.ops.syntax import (
     Module,
@@ -77,7 +77,7 @@ class SetArgument:
         try:
             return self._located(module)
         except RecursionError:
-            return Located(refusals=(ambiguous(1, "an expression is nested too deeply to be matched"),))
+            return Located(refusals=(Refusal.ambiguous(1, "an expression is nested too deeply to be matched"),))
 
     def _located(self, module: Module) -> Located:
         edits: list[Edit] = []
@@ -94,11 +94,11 @@ class SetArgument:
             if isinstance(node, ast.Call) and place.is_within(self.within) and _is_wanted(wanted, node):
                 old = self._passed(node)
                 if why := self._doubt(node, old):
-                    refusals.append(ambiguous(node.lineno, why))
+                    refusals.append(Refusal.ambiguous(node.lineno, why))
                 elif self._is_settled(old):
                     settled.append(module.site(node))
                 elif place.barrier:
-                    refusals.append(ambiguous(node.lineno, place.barrier))
+                    refusals.append(Refusal.ambiguous(node.lineno, place.barrier))
                 else:
                     sites.append(module.site(node))
                     edits += self._edits(module, node, old)
@@ -106,7 +106,7 @@ class SetArgument:
                     inner = [one for one in inner if one.node is not old]
             stack.extend(inner[::-1])
         if edits and (why := rejection_reason(module, tuple(edits), instead)):
-            refusals.append(ambiguous(sites[0].line, why))
+            refusals.append(Refusal.ambiguous(sites[0].line, why))
         if refusals:
             return Located(settled=tuple(settled), refusals=tuple(refusals))
         return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled))

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from patchlock.model.patch import OutcomeKind, Refusal
+from patchlock.model.patch import Refusal
 from patchlock.model.text_files import Edit, splice
-from patchlock.patches.ops.syntax import Module, is_string_statement, parse, same
+from patchlock.patches.ops.syntax import Module, is_string_statement, parse, same, within
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _Header = ast.stmt | ast.ExceptHandler | ast.match_case
@@ -99,8 +99,8 @@ class Block:
     """Dotted names of the functions and classes around, outermost first."""
 
     def is_within(self, names: tuple[str, ...]) -> bool:
-        """Tell whether a function or class of one of these names (`load`, `Model.load`) is around; no name: always."""
-        return not names or any(f".{scope}".endswith(f".{name}") for scope in self.scopes for name in names)
+        """Tell whether a function or class of one of these names is around; see `syntax.within`."""
+        return within(self.scopes, names)
 
     @property
     def entry(self) -> int:
@@ -266,8 +266,3 @@ def _error(module: Module) -> str:
     except (ValueError, RecursionError, MemoryError) as error:
         return str(error) or "it is nested too deeply"
     return ""
-
-
-def ambiguous(line: int, why: str) -> Refusal:
-    """Refuse a place that could be meant in more than one way, or cannot be changed."""
-    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)

@@ -10,7 +10,6 @@ from patchlock.model.patch import Located, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches.ops._blocks import (
     Code,
-    ambiguous,
     code,
     first,
     insertion,
@@ -145,13 +144,13 @@ def _located(source: SourceText, name: str, change: Callable[[Module, Definition
         if changed is None:
             settled.append(module.site(one.node))
         elif isinstance(changed, str):
-            refusals.append(ambiguous(one.node.lineno, changed))
+            refusals.append(Refusal.ambiguous(one.node.lineno, changed))
         else:
             sites.append(module.site(one.node))
             edits += changed[0]
             instead[id(one.node.body)] = changed[1]
     if edits and (why := rejection_reason(module, tuple(edits), instead)):
-        refusals.append(ambiguous(sites[0].line, why))
+        refusals.append(Refusal.ambiguous(sites[0].line, why))
     if refusals:
         return Located(settled=tuple(settled), refusals=tuple(refusals))
     return Located(edits=tuple(edits), sites=tuple(sites), settled=tuple(settled))

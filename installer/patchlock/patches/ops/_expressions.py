@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from patchlock.model.patch import Located, OutcomeKind, Refusal
+from patchlock.model.patch import Located, Refusal
 from patchlock.model.text_files import Edit, SourceText, splice
 from patchlock.patches.ops import _pattern as patterns
 from patchlock.patches.ops._pattern import Capture, Captures, Pattern
@@ -56,7 +56,7 @@ def locate(source: SourceText, rule: Rule) -> Located:
     try:
         return _checked(module, rule, _search(module, rule, [Place(node=module.tree)]))
     except RecursionError:
-        return Located(refusals=(_refusal(1, "an expression is nested too deeply to be matched"),))
+        return Located(refusals=(Refusal.ambiguous(1, "an expression is nested too deeply to be matched"),))
 
 
 def _checked(module: Module, rule: Rule, found: _Found) -> Located:
@@ -69,10 +69,12 @@ def _checked(module: Module, rule: Rule, found: _Found) -> Located:
         after = parse(splice(module.source, edits))
         meant = {id(node): parse_expression(text) or node for _, node, text in found.replaced}
         if isinstance(after, Refusal) or not same(module.tree, after.tree, meant):
-            refusals += (_refusal(sites[0].line, f"`{rule.text}` cannot stand there as it is"),)
+            refusals += (Refusal.ambiguous(sites[0].line, f"`{rule.text}` cannot stand there as it is"),)
             return Located(settled=settled, refusals=refusals)
         if again := _search(after, rule, [Place(node=after.tree)]).replaced:
-            refusals += (_refusal(again[0][1].lineno, f"`{rule.wanted.text}` is there again after it was replaced"),)
+            refusals += (
+                Refusal.ambiguous(again[0][1].lineno, f"`{rule.wanted.text}` is there again after it was replaced"),
+            )
             return Located(settled=settled, refusals=refusals)
     return Located(edits=edits, sites=sites, settled=settled, refusals=refusals)
 
@@ -100,7 +102,7 @@ def _search(module: Module, rule: Rule, places: Iterable[Place]) -> _Found:
 def _replaced(module: Module, rule: Rule, place: Place, node: ast.expr, captures: Captures) -> _Found:
     """Replace one match, after what it captured."""
     if why := place.barrier or (_unfit_use(place, rule) if rule.is_call else ""):
-        return _Found(refusals=[_refusal(node.lineno, why)])
+        return _Found(refusals=[Refusal.ambiguous(node.lineno, why)])
     replacement = patterns.compile(rule.text)
     kept = {name: captures[name] for name in sorted(replacement.ones | replacement.rests)}
     inner = _search(module, rule, _captured(place, kept.values()))
@@ -109,7 +111,7 @@ def _replaced(module: Module, rule: Rule, place: Place, node: ast.expr, captures
     try:
         text = patterns.substitute(rule.text, {name: _text(module, kept[name], edits) for name in kept})
     except ValueError as error:
-        inner.refusals.append(_refusal(node.lineno, str(error)))
+        inner.refusals.append(Refusal.ambiguous(node.lineno, str(error)))
     else:
         inner.replaced.append((place, node, text))
     return inner
@@ -199,7 +201,3 @@ _PLAIN = (
     *(ast.Constant, ast.Name, ast.Attribute, ast.expr_context, ast.UnaryOp, ast.unaryop),
     *(ast.List, ast.Tuple, ast.Set, ast.Dict),
 )
-
-
-def _refusal(line: int, why: str) -> Refusal:
-    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)

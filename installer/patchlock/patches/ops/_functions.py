@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchlock.model.patch import Refusal
-from patchlock.patches.ops._blocks import Block, ambiguous, blocks
+from patchlock.patches.ops._blocks import Block, blocks
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -52,12 +52,12 @@ def live(tree: ast.Module, name: str) -> tuple[Definition, ...] | Refusal:
     if len(names) > 1:
         line = max(one.node.lineno for one in found)
         told = [*(f"`{other}`" for other in names[:3]), *([f"{len(names) - 3} others"] if len(names) > 3 else ())]
-        return ambiguous(line, f"`{name}` could be {' or '.join(told)}; write which one")
+        return Refusal.ambiguous(line, f"`{name}` could be {' or '.join(told)}; write which one")
     last: dict[int, Definition] = {}
     for one in found:
         decorators = {_last_name(decorator) for decorator in one.node.decorator_list}
         if decorators & _SEVERAL_IN_ONE:
-            return ambiguous(one.node.lineno, f"`{name}` is several functions under one name")
+            return Refusal.ambiguous(one.node.lineno, f"`{name}` is several functions under one name")
         if "overload" not in decorators:
             last[id(_home(tree, one.node))] = one
     return tuple(sorted(last.values(), key=lambda one: one.node.lineno))

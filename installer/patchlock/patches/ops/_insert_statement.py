@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from patchlock.model.patch import Located, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches.ops import _pattern as patterns
-from patchlock.patches.ops._blocks import Block, Code, ambiguous, blocks, code, insertion, parse_code, rejection_reason
+from patchlock.patches.ops._blocks import Block, Code, blocks, code, insertion, parse_code, rejection_reason
 from patchlock.patches.ops._functions import check_name, live
 from patchlock.patches.ops.syntax import Module, parse, same
 
@@ -83,7 +83,7 @@ class InsertStatement:
         try:
             found = list(self._spots(module))
         except RecursionError:
-            return Located(refusals=(ambiguous(1, "an expression is nested too deeply to be matched"),))
+            return Located(refusals=(Refusal.ambiguous(1, "an expression is nested too deeply to be matched"),))
         edits: list[Edit] = []
         sites: list[Site] = []
         settled: list[Site] = []
@@ -95,14 +95,14 @@ class InsertStatement:
             if _stands(spot):
                 settled.append(_site(module, spot))
             elif why := self._unreached(spot):
-                refusals.append(ambiguous(_site(module, spot).line, why))
+                refusals.append(Refusal.ambiguous(_site(module, spot).line, why))
             else:
                 sites.append(_site(module, spot))
                 edits += insertion(module, spot.block, spot.index, spot.new, hug_next=spot.hug_next)
                 put.setdefault(id(spot.block.statements), []).append(spot)
         unique = tuple(dict.fromkeys(edits))
         if unique and (why := rejection_reason(module, unique, {key: _together(spots) for key, spots in put.items()})):
-            refusals.append(ambiguous(sites[0].line, why))
+            refusals.append(Refusal.ambiguous(sites[0].line, why))
         if refusals:
             return Located(settled=tuple(settled), refusals=tuple(refusals))
         return Located(edits=unique, sites=tuple(sites), settled=tuple(settled))
@@ -145,7 +145,7 @@ class InsertStatement:
                 texts = {name: _text(module, capture) for name, capture in captures.items()}
                 new = code(patterns.substitute(self.statement, texts, parse_code))
             except ValueError as error:
-                yield ambiguous(block.statements[index].lineno, str(error))
+                yield Refusal.ambiguous(block.statements[index].lineno, str(error))
                 continue
             if self.above:
                 reach = range(indexes[at - 1] + 1 if at else 0, index)

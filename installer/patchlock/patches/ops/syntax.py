@@ -180,8 +180,8 @@ class Place:
                     )
 
     def is_within(self, names: tuple[str, ...]) -> bool:
-        """Tell whether a function or class of one of these names (`load`, `Model.load`) is around; no name: always."""
-        return not names or any(f".{scope}".endswith(f".{name}") for scope in self.scopes for name in names)
+        """Tell whether a function or class of one of these names is around; see `within`."""
+        return within(self.scopes, names)
 
     def _root(self, field: str, child: ast.AST) -> ast.expr | None:
         if not isinstance(child, ast.expr):
@@ -263,3 +263,13 @@ def _gap(text: str, start: int, end: int) -> list[tuple[str, int]]:
 def _closing_before_comma(gap: list[tuple[str, int]]) -> int:
     marks = [mark for mark, _ in gap]
     return marks[: marks.index(",")].count(")") if "," in marks else marks.count(")")
+
+
+def within(scopes: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    """Tell whether a scope has one of these names (`load`, `Model.load`); no name: always.
+
+    Args:
+        scopes: dotted names of the functions and classes around a place.
+        names: what is looked for.
+    """
+    return not names or any(f".{scope}".endswith(f".{name}") for scope in scopes for name in names)

@@ -21,8 +21,7 @@ class Contains:
     text: str
 
     def __post_init__(self) -> None:
-        if not self.text:
-            raise ValueError("`text` is empty")
+        _require_text(self.text)
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:  # noqa: ARG002  (any kind of file)
         """Say that the text is missing."""
@@ -39,8 +38,7 @@ class Lacks:
     text: str
 
     def __post_init__(self) -> None:
-        if not self.text:
-            raise ValueError("`text` is empty")
+        _require_text(self.text)
 
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:  # noqa: ARG002  (any kind of file)
         """Say on which line the text still stands, one clause for each."""
@@ -78,3 +76,8 @@ def _unified(text: str) -> str:
 def _shown(text: str) -> str:
     first, *others = text.strip("\r\n").splitlines() or [repr(text)]
     return f"the text `{first.strip()}{' …' if others else ''}`"
+
+
+def _require_text(text: str) -> None:
+    if not text:
+        raise ValueError("`text` is empty")

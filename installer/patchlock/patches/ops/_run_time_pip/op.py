@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patchlock.model.patch import Located, OutcomeKind, Refusal, Site
+from patchlock.model.patch import Located, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText, splice
 from patchlock.patches.ops._run_time_pip import install_commands, syntax_versions
 from patchlock.patches.ops._run_time_pip.scopes import Call, Function, Scopes, read
@@ -51,7 +51,7 @@ class RunTimePip:
         try:
             return _Search(module, self).located()
         except RecursionError:
-            return Located(refusals=(_refusal(1, "an expression is nested too deeply to be read"),))
+            return Located(refusals=(Refusal.ambiguous(1, "an expression is nested too deeply to be read"),))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Search:
                         self._handed.setdefault(id(owner), set()).add(text)
             elif kind and install_commands.judge(text) == "untellable" and not self._op.packages:
                 why = "it asks an installer for something that only running it would tell"
-                self._refusals.append(_refusal(call.node.lineno, why))
+                self._refusals.append(Refusal.ambiguous(call.node.lineno, why))
                 return
 
     def _is_wanted(self, text: str) -> bool:
@@ -141,7 +141,7 @@ class _Search:
             texts = [text for argument in arguments for text in self._reader.of(argument, call.scope)]
             if any(install_commands.judge(text) == "installs" and self._is_wanted(text) for text in texts):
                 why = "it hands an executor on together with a command that installs"
-                self._refusals.append(_refusal(call.node.lineno, why))
+                self._refusals.append(Refusal.ambiguous(call.node.lineno, why))
 
     def _checked(self) -> Located:
         """Write the edits, and prove that they give the tree that is meant."""
@@ -153,7 +153,7 @@ class _Search:
             text, why = self._written(hit, place)
             node = place.node
             if why or not isinstance(node, ast.expr):
-                self._refusals.append(_refusal(hit.call.node.lineno, why))
+                self._refusals.append(Refusal.ambiguous(hit.call.node.lineno, why))
                 continue
             start = self._module.start(node)
             is_glued = self._module.source.text[start - 1 : start].isalnum()
@@ -165,7 +165,7 @@ class _Search:
         if edits:
             after = parse(splice(self._module.source, tuple(edits)))
             if isinstance(after, Refusal) or not same(self._module.tree, after.tree, meant):
-                refusal = _refusal(sites[0].line, "what would be left of it does not parse")
+                refusal = Refusal.ambiguous(sites[0].line, "what would be left of it does not parse")
                 return Located(settled=settled, refusals=(*refusals, refusal))
         return Located(edits=tuple(edits), sites=tuple(sites), settled=settled, refusals=refusals)
 
@@ -220,7 +220,3 @@ def _is_ours(node: ast.Call) -> bool:
             return text.startswith(_SAYS)
         case _:
             return False
-
-
-def _refusal(line: int, why: str) -> Refusal:
-    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)

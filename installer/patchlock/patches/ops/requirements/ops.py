@@ -95,14 +95,16 @@ class AddRequirement:
         present = [entry for one in lists for entry in _named(one, name)]
         settled = tuple(_site(entry) for entry in present if self._is_met_by(entry))
         refusals = _doubts(declared, name) + tuple(
-            _refused(entry.line, f"it already requires {name}, in another way; set-requirement can change it")
+            Refusal.ambiguous(entry.line, f"it already requires {name}, in another way; set-requirement can change it")
             for entry in present
             if not self._is_met_by(entry)
         )
         if present or refusals:
             return Located(settled=settled, refusals=refusals)
         if not lists:
-            return Located(refusals=(_refused(1, f"it has no list `{target}` to which a requirement could be added"),))
+            return Located(
+                refusals=(Refusal.ambiguous(1, f"it has no list `{target}` to which a requirement could be added"),)
+            )
         addition = lists[0].layout.appended(self.requirement)
         if isinstance(addition, Refusal):
             return Located(refusals=(addition,))
@@ -179,7 +181,7 @@ def _located(
             case None:
                 settled.append(_site(entry))
             case Untouched(why=why):
-                refusals.append(_refused(entry.line, why))
+                refusals.append(Refusal.ambiguous(entry.line, why))
             case found:
                 edits += found
                 sites.append(_site(entry))
@@ -210,7 +212,9 @@ def _doubts(declared: Declared, name: NormalizedName) -> tuple[Refusal, ...]:
             why = f"it mentions {name} and cannot be read: {doubt.why}"
             refusals.append(Refusal(line=doubt.line, kind=OutcomeKind.UNPARSABLE, why=why))
         elif doubt.is_location and any(mention.match(part) for part in _components(doubt.text)):
-            refusals.append(_refused(doubt.line, f"`{doubt.text}` does not say what it installs, which may be {name}"))
+            refusals.append(
+                Refusal.ambiguous(doubt.line, f"`{doubt.text}` does not say what it installs, which may be {name}")
+            )
     return (*refusals, *declared.computed)
 
 
@@ -218,10 +222,6 @@ def _components(target: str) -> list[str]:
     """The parts of a URL's or local path; without the first of several, which is the owner of a repository."""
     components = re.split(r"[/\\]+", re.sub(r"^[^/\\]*://[^/]*|[?#].*$", "", target).strip("/\\"))
     return components[1:] or components
-
-
-def _refused(line: int, why: str) -> Refusal:
-    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)
 
 
 def _site(entry: Entry) -> Site:
