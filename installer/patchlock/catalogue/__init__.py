@@ -1,5 +1,5 @@
-"""The catalogue's files: apps, profiles, devices, rules and troubles; read, checked and proposed.
+"""The catalogue's files: apps, profiles, devices, rules, troubles; read, checked, and drafted.
 
-In: TOML. Out: `App`, `Profile` and their kin, or every mistake of a file at once; and the other way round, TOML for
-patches and apps that are proposed. Imports `model`, `core` and `patches`.
+In: TOML. Out: `App`, `Profile` and other values, or every mistake of a file at once. In the other direction: patches
+and apps that are proposed, as TOML. May import `model`, `core` and `patches`.
 """

@@ -1,4 +1,8 @@
-"""The command line: which commands there are, and the one place that catches errors; reads click late."""
+"""The command line: one module for each command, and the one place that catches unexpected errors.
+
+In: words of a command line. Out: lines or one JSON envelope, and an exit code. May import every room. `COMMANDS` says
+which commands there are; each is imported when it is asked for, and click too.
+"""
 
 from __future__ import annotations
 

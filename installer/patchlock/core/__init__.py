@@ -1,5 +1,5 @@
-"""The operating system: processes, whole files, file locks, HTTP, archives, memory, and the driving of uv.
+"""The operating system: processes, files, locks between processes, HTTP, archives, memory, and driving uv.
 
-In: commands, paths, addresses. Out: what they gave, or an error with a way out. Imports `model` alone; knows nothing
-of apps, patches or locks.
+In: commands, paths, addresses. Out: what they gave, or an error that says what to do. May import `model` alone; knows
+nothing of apps, patches or lockfiles.
 """

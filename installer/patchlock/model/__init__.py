@@ -1,5 +1,5 @@
-"""Values that several rooms share, frozen and already parsed, and the errors that patchlock can meet.
+"""Values that several rooms share, frozen and already parsed, and every error that patchlock can report.
 
-In: nothing but Python values. Out: types, and pure functions of them. Imports no other room; reads no file and asks
+In: nothing but Python values. Out: types, and pure functions of them. May import no other room; reads no file and asks
 nobody.
 """

@@ -1,5 +1,5 @@
-"""The transactions that join the rooms: install, repair, roll back, uninstall, check, propose and export.
+"""The transactions that join the rooms: install, repair, roll back, prune, uninstall; check, propose, export.
 
-In: a request. Out: an installation that is either the old one or the new one, whenever it is killed. Imports every
-room but `cli`.
+In: a `Request`, or an app's name. Out: for an installation, the old one or the new one, whenever it is killed. May
+import every room but `cli`; prints nothing.
 """

@@ -1,5 +1,5 @@
 """The proof: what is installed loads, computes on the device, and is as it was installed.
 
-In: an environment, a device, and checks. Out: a report. Each program that is run may hang, crash or eat memory, and
-is ended by its limits. Imports the rooms from `model` to `environments`.
+In: an environment, a device, and checks. Out: results and a report. Each program that runs may hang, crash or eat
+memory, and is ended by its limits. May import the rooms from `model` to `environments`.
 """

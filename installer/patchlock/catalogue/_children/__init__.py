@@ -1,1 +1,1 @@
-"""Programs that run in a process of their own; they import nothing of patchlock."""
+"""The program that runs a codemod in a process of its own; imports nothing of patchlock."""

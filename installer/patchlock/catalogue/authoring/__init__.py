@@ -1,1 +1,1 @@
-"""Turn edits into patches: an edited tree into `[[patch]]` tables, by meaning where that can be; no I/O."""
+"""Turn an edited tree into `[[patch]]` tables, each by an op where the edit is recognised, else as a diff; no I/O."""

@@ -1,1 +1,1 @@
-"""From a clone of an app that the catalogue does not have, propose its file; values in, values out, reads no file."""
+"""Draft the file of an app that the catalogue does not have, from the files of its clone; no I/O."""

@@ -1,1 +1,1 @@
-"""Programs that run in a process of their own; they import nothing of patchlock."""
+"""The program that runs the cases of a patched distribution; imports nothing of patchlock."""

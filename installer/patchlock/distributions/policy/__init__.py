@@ -1,4 +1,7 @@
-"""The rules of a lock that no resolver knows; pure: they judge values, and `wheel_facts` gathers these."""
+"""The rules of a lock that no resolver knows. Pure: they judge values, which `wheel_facts` gathers.
+
+In: the packages of a lock, facts about their files, tables of the catalogue. Out: violations and notices.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Programs that are copied into each environment, where its Python runs them; they import nothing of patchlock."""
+"""Programs that are copied into each environment and run by its Python: the gate, and what loads overlays.
+
+They import nothing of patchlock.
+"""

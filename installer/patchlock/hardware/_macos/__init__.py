@@ -1,1 +1,1 @@
-"""A Mac."""
+"""Observe a Mac."""

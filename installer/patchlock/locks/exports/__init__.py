@@ -1,1 +1,1 @@
-"""Other shapes of a lock, for those who want them: PEP 751, CycloneDX, a Dockerfile; values in, text out."""
+"""Other shapes of a lock: PEP 751, CycloneDX, a Dockerfile. In: values. Out: text. Nothing reads them back."""

@@ -1,4 +1,8 @@
-"""The vocabulary of patches: every op that a `[[patch]]` table may name, listed by hand."""
+"""The ops: every one that a `[[patch]]` table may name, listed by hand.
+
+In: the text of one file. Out: edits, places that are right already, and refusals (`model.patch.Located`). Pure; shares
+no code with `postconditions`.
+"""
 
 from __future__ import annotations
 

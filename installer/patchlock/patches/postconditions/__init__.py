@@ -1,4 +1,7 @@
-"""What must hold after patching: every check that an `ensure` may name, listed by hand; shares no code with ops."""
+"""The postconditions: every check that a `[[patch.ensure]]` may name, listed by hand.
+
+In: the bytes of one patched file. Out: what does not hold in it. Pure; shares no code with `ops`.
+"""
 
 from __future__ import annotations
 

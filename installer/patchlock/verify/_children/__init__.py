@@ -1,1 +1,4 @@
-"""Small programs, each in its own process, for an app's environment and for codemods; they never import patchlock."""
+"""Programs that run in an app's environment, under its Python: kernels, imports, and what forks them.
+
+They import nothing of patchlock.
+"""

@@ -1,1 +1,1 @@
-"""Ops on TOML, JSON and YAML files."""
+"""The ops on TOML, JSON and YAML files: `set-key` and `delete-key`."""

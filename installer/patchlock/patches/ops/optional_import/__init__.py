@@ -1,1 +1,1 @@
-"""The op `optional-import`: a file can be imported without a package."""
+"""The op `optional-import`: a file can be imported although a package is absent."""

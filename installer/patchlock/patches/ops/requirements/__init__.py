@@ -1,1 +1,1 @@
-"""Ops on requirements, in every format that declares them."""
+"""The ops on requirements, in every format that declares them; one module for each format."""
