@@ -1,6 +1,6 @@
 """Recorded machines: each is told with its source and nobody's name, and what is concluded of it stands beside it.
 
-`PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/hardware/hosts` writes the conclusions anew; read the diff before you commit it.
+`PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/hardware/test_recorded_hosts.py` writes the conclusions anew; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from patchlock.model import host_vocabulary
 
 NAMES = host_snapshots.names()
 WRITES = os.environ.get("PATCHLOCK_WRITE_SNAPSHOTS", "")
-ACCEPT = "PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/hardware/hosts"
+ACCEPT = "PATCHLOCK_WRITE_SNAPSHOTS=1 tests/run tests/hardware/test_recorded_hosts.py"
 
 _PERSONAL = re.compile(r"/home/\w|/Users/\w|[A-Z]:\\Users\\|[\w.]+@[\w.]+\.\w|\b\w+@\w+:", re.IGNORECASE)
 """Home folders that name somebody, addresses of mail, and prompts of shells."""

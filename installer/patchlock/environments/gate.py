@@ -1,6 +1,6 @@
-"""Put the gate into an environment: what keeps an app from installing packages while it runs; see `children/gate.py`.
+"""Put the gate into an environment: what keeps an app from installing packages while it runs; see `_children/gate.py`.
 
-It is also the one hook by which anything of ours is in an app's process: `children/preload.py` starts from it.
+It is also the one hook by which anything of ours is in an app's process: `_children/preload.py` starts from it.
 """
 
 from __future__ import annotations

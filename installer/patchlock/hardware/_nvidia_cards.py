@@ -59,7 +59,7 @@ def from_information(address: str, text: str) -> NvidiaCard:
 
 
 def from_nvml(answer: Mapping[str, Any]) -> NvidiaAnswer:
-    """Read the answer of `children/nvml.py`."""
+    """Read the answer of `hardware/_children/nvml.py`."""
     return NvidiaAnswer(
         cards=tuple(_card(one) for one in answer.get("cards", [])),
         driver=_version(answer.get("driver", "")),

@@ -293,8 +293,8 @@ def collect_inputs(
     Args:
         request: the pair.
         wanted: what upstream asks for.
-        as_of: see `locks._resolve.Order`.
-        newer: distributions that may be younger, until when; see `locks._resolve.Order`.
+        as_of: see `locks.resolution_inputs.ResolutionInputs`.
+        newer: distributions that may be younger, until when; see `locks.resolution_inputs.ResolutionInputs`.
     """
     from patchlock.locks.resolution_inputs import ResolutionInputs
 

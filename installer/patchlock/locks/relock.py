@@ -197,7 +197,7 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     Args:
         request: the pair.
         rules: the catalogue's.
-        cache: see `locks._rules.broken`.
+        cache: see `locks._rules.policy_violations`.
     """
     try:
         require_possible(request.app, request.profile, request.platform)

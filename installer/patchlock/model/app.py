@@ -63,7 +63,7 @@ class Launch:
     says: str
     """What a person does next, or ""."""
     beside: Mapping[str, str]
-    """Variable → another app of the catalogue that this one starts, see `patchlock.environments.companion_apps`."""
+    """Variable → another app of the catalogue that this one starts, see `environments.generations`."""
     listens: Listens | None = None
     """None: it serves nothing."""
 

@@ -11,9 +11,9 @@ TORCH_KERNELS = (
     *("mm-f32", "mm-f16", "mm-bf16", "linear", "bmm", "stft", "istft", "rfft", "conv1d", "conv-transpose1d"),
     *("sdpa", "lstm", "topk", "multinomial", "cumsum-i64", "pow-f64", "lstsq"),
 )
-"""Of `children/compute.py`, the most telling first: where that one hangs or crashes, the others are not tried."""
+"""Of `verify/_children/compute.py`, the most telling first: where that one hangs or crashes, the others are not tried."""
 ONNX_KERNELS = ("ort-matmul", "ort-conv", "ort-conv-transpose")
-"""Of `verify/children/onnx_session.py`."""
+"""Of `verify/_children/onnx_session.py`."""
 KERNELS = (*TORCH_KERNELS, *ONNX_KERNELS)
 TORCH = canonicalize_name("torch")
 
@@ -33,7 +33,7 @@ class BackEnd:
 
 
 BUILDS: Mapping[str, str] = {"cuda": "CUDA", "hip": "ROCm", "directml": "DirectML (torch-directml)"}
-"""What `verify/children/compute.py` says that a torch is built for → its name."""
+"""What `verify/_children/compute.py` says that a torch is built for → its name."""
 
 BACK_ENDS: Mapping[str, BackEnd] = {
     "cpu": BackEnd(device="cpu", built_for="", first_seconds=120, seconds=60),

@@ -118,7 +118,7 @@ class Patch:
     """Ids of patches of the same app that go first."""
     origin: Origin
     executed: tuple[SmokeImport, ...] = ()
-    """What must hold when the patched code runs; see `patches.outcomes.executed`."""
+    """What must hold when the patched code runs; see `patches.outcomes.smoke_checks`."""
     optional: str = ""
     """Only where a person chooses this name; "": always. Several patches may share one."""
     gives: str = ""

@@ -54,7 +54,7 @@ def clone_in_background(
     """Make the clone, where there is none, beside its place and while uv fills the environment, which takes longer.
 
     Args:
-        source: where it will be, once `worktree.clone.appear` puts it there.
+        source: where it will be, once `worktree.clone.publish` puts it there.
         app: the app.
         snapshot: upstream's commit in our cache.
         ref: the patched commit in our cache.

@@ -364,7 +364,7 @@ def prove(
         progress: told what runs.
         executed: ensures of patches that are executed.
         ready: called before any code of its distributions is run, but for what Python itself starts with.
-        is_short: see `verify.proof.Wanted`.
+        is_short: see `verify.proof.ProofPlan`.
     """
     where, tell, profile = check_context(request, folder), progress.say, request.profile
     every = (*profile.checks, *executed, *request.app.checks)

@@ -26,7 +26,7 @@ from patchlock.worktree.upstream_cache import git
 from patchlock.worktree.upstream_files import PatchSet
 
 _MADE = "made"
-"""A ref, as those of `moving`: the newest patched commit."""
+"""A ref, as those of `move`: the newest patched commit."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from patchlock.worktree.trees import Tree
 PRIVATE = ".patchlock"
 """The folder of ours in a folder that is no clone."""
 _ORIGIN = "origin"
-"""A ref, as those of `moving`: the unpatched files of a folder that is no clone."""
+"""A ref, as those of `move`: the unpatched files of a folder that is no clone."""
 _NOT_UPSTREAMS = frozenset({PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
 _LARGEST = 8_000_000
 """Bytes; a larger file of a folder that is no clone is a model or an archive, not source."""

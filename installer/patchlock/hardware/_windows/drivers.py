@@ -100,7 +100,7 @@ def ask_amd(library: str, env: Mapping[str, str], patience: float) -> Answer:
 
 
 def read(rows: object) -> Sequence[DriverCard] | None:
-    """Read the cards in the answer of `children/hip.py`; None where something in it cannot be."""
+    """Read the cards in the answer of `hardware/_children/hip.py`; None where something in it cannot be."""
     if not isinstance(rows, list):
         return None
     found = [_told(row) for row in rows if isinstance(row, dict)]

@@ -63,7 +63,7 @@ class ResolverSession:
         """Answer each, those that are new at the same time."""
         if self.config is None:
             self.config = _short_memory()
-            uv.find()  # once before the threads; see `cli/locks.py`
+            uv.find()  # once before the threads; see `cli/_lock.py`
         new = [question for question in dict.fromkeys(questions) if question not in self.known]
         with concurrent.futures.ThreadPoolExecutor(max_workers=self.workers) as pool:
             for question, answer in zip(new, pool.map(self._answer, new), strict=True):

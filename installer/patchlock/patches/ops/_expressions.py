@@ -1,4 +1,4 @@
-"""Replace the expressions of a file that match a pattern, and prove the result; both ops of `python.py` are this."""
+"""Replace the expressions of a file that match a pattern, and prove the result; both ops of `_python.py` are this."""
 
 from __future__ import annotations
 
