@@ -11,7 +11,7 @@ TORCH_KERNELS = (
     *("mm-f32", "mm-f16", "mm-bf16", "linear", "bmm", "stft", "istft", "rfft", "conv1d", "conv-transpose1d"),
     *("sdpa", "lstm", "topk", "multinomial", "cumsum-i64", "pow-f64", "lstsq"),
 )
-"""Of `verify/_children/compute.py`, the most telling first: where that one hangs or crashes, the others are not tried."""
+"""Of `verify/_children/compute.py`, most telling first: where that one hangs or crashes, the others are not tried."""
 ONNX_KERNELS = ("ort-matmul", "ort-conv", "ort-conv-transpose")
 """Of `verify/_children/onnx_session.py`."""
 KERNELS = (*TORCH_KERNELS, *ONNX_KERNELS)
