@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-HOSTS = HERE.parent / "tests" / "hosts"
+HOSTS = HERE.parent / "tests" / "hardware" / "hosts"
 INPUTS = HERE / "same_behaviour.toml"
 AT_A_TIME = 2
 LONGEST = 1200
