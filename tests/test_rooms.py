@@ -1,4 +1,4 @@
-"""What import-linter cannot see of the rooms: their number, their signs, what is public, and what runs at import."""
+"""What import-linter cannot see: the number of rooms, their signs, what is public and what runs at import; and tests."""
 
 from __future__ import annotations
 
@@ -133,3 +133,15 @@ def test_programs_that_tests_hold_as_text_import_what_exists() -> None:
                 except ModuleNotFoundError:
                     missing.append(f"{path.relative_to(ROOT)}: from {module} import {name}")
     assert missing == []
+
+
+def test_no_test_asserts_how_long_something_takes() -> None:
+    """A deadline that a loop waits for is no such thing: it is compared as it is, and no difference is taken."""
+    clock = re.compile(r"time\.(monotonic|perf_counter|process_time|thread_time|time)(_ns)?\(\) -|\bos\.times\(")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert | ast.If | ast.While) and clock.search(ast.unparse(node.test))
+    ]
+    assert found == []
