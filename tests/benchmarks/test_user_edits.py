@@ -24,6 +24,7 @@ def _has_merge_tree() -> bool:
 pytestmark = pytest.mark.skipif(not _has_merge_tree(), reason="git is older than 2.38 and cannot merge trees for us")
 
 
+@pytest.mark.slow
 def test_nothing_of_the_users_is_lost() -> None:
     counted = user_edits.play(range(6), 12)
     assert counted["clean"] + counted["conflicts"] == 6 * 12

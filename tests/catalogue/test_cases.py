@@ -12,6 +12,7 @@ from patchlock.catalogue.reader import Catalogue
 APPS, _ = Catalogue(root=ROOT).read_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     sorted(app.name for app in APPS if app.shared or (ROOT / "patches" / app.name / "cases").is_dir()),

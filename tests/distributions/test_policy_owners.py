@@ -114,6 +114,24 @@ def test_sentence_names_the_owners_and_the_first_files() -> None:
     )
 
 
+def test_one_of_the_known_owners_of_a_folder_is_no_trouble() -> None:
+    assert judge(package("onnxruntime", "1")) == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [(3, "all write m/0.py, m/1.py, m/2.py with"), (4, "all write m/0.py, m/1.py, m/2.py and 1 more files with")],
+)
+def test_sentence_about_three_owners(number: int, shown: str) -> None:
+    locked = tuple(package(name, "1") for name in "abc")
+    paths = [f"m/{index}.py" for index in range(number)]
+    facts = Facts(contents={one.sha256: _files(*paths, crc=crc) for crc, one in enumerate(locked)})
+    [found] = judge(*locked, facts=facts)
+    assert (found.rule, found.distributions) == ("one-owner", ("a", "b", "c"))
+    assert found.what == f"a 1 and b 1 and c 1 {shown} different bytes, so which one counts is chance"
+    assert found.remedy == "keep one of them: drop or exclude the other, or declare an [[exception]] with its reason"
+
+
 def test_files_shared_without_harm_are_not_told() -> None:
     locked = tuple(package(name, "1") for name in ("nvidia-c", "nvidia-a", "nvidia-b"))
     facts = Facts(contents={one.sha256: _files("nvidia/__init__.py") for one in locked})

@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 from policy_values import RULES, digest, judge, of_wheel, package
 
 from patchlock.distributions import policy
 from patchlock.distributions.policy.declared import Declared, excused, unused
-from patchlock.distributions.policy.fitting import yanked
+from patchlock.distributions.policy.fitting import broken_pairs, gone, only_sdists, without_wheels, yanked
 from patchlock.model.gpu_archs import ordered, runs
 from patchlock.model.lock_rules import PolicyException
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
-from patchlock.model.policy import Facts, IndexFile, RecordedWheelFacts, Rules
+from patchlock.model.policy import BrokenPair, Facts, IndexFile, RecordedWheelFacts, Rules
 
 CHANNEL = "https://download.pytorch.org/whl/"
 ORIGIN = Origin(file="patches/x/app.toml", line=7)
@@ -195,6 +196,8 @@ def test_every_wheel_must_run_on_the_platform(tags: str, fits: bool, by_url: boo
     why = "" if by_url else f"requirements.txt:3 · wheel {tags}"
     found = judge(package("x", "1.0", why=why, url=url))
     assert [one.rule for one in found] == ([] if fits else ["tags"])
+    assert all(f" is locked as a wheel for {tags}, which does not run on linux-x86_64 " in one.what for one in found)
+    assert all(one.remedy == "lock again" for one in found)
 
 
 def test_sdist_has_no_tags() -> None:
@@ -228,7 +231,81 @@ def _offered(*files: tuple[str, str, str | None]) -> Facts:
 def test_file_that_the_index_no_longer_has_is_named(
     files: tuple[tuple[str, str, str | None], ...], clause: str
 ) -> None:
-    assert [one.what for one in judge(package("x", "1.0"), facts=_offered(*files))] == ([clause] if clause else [])
+    found = judge(package("x", "1.0"), facts=_offered(*files))
+    assert [(one.rule, one.what) for one in found] == ([("artifact", clause)] if clause else [])
+
+
+def test_file_that_was_replaced_under_its_name_is_named() -> None:
+    [found] = judge(package("x", "1.0"), facts=_offered(("x-1.0-py3-none-any.whl", "b" * 64, None)))
+    assert (found.rule, found.distributions) == ("artifact", ("x",))
+    assert found.what == (
+        f"x-1.0-py3-none-any.whl was replaced: its sha256 was {digest('x-1.0')[:12]}…, and the index now gives "
+        "bbbbbbbbbbbb… under the same name"
+    )
+    assert found.remedy == "ask the project why before you lock again; a file that was published never changes"
+
+
+@pytest.mark.parametrize(
+    ("filenames", "clause"),
+    [
+        pytest.param(("x-1.0-py3-none-any.whl",), "", id="wheel"),
+        pytest.param(("x-1.0.tar.gz", "x-1.0-py3-none-any.whl"), "", id="both"),
+        pytest.param(("x-1.0.tar.gz", "x-2.0-py3-none-any.whl"), "only its sdist", id="sdist"),
+        pytest.param(("x-2.0.tar.gz", "no file name"), "nothing of it", id="nothing"),
+    ],
+)
+def test_what_is_left_of_a_version(filenames: tuple[str, ...], clause: str) -> None:
+    files = [IndexFile(filename=name, sha256="", yanked=None) for name in filenames]
+    assert without_wheels(Version("1.0"), files) == clause
+
+
+# --- what the index has -----------------------------------------------------------------------------------------------
+
+
+def _of(*filenames: str) -> dict[NormalizedName, list[IndexFile]]:
+    return {NormalizedName("x"): [IndexFile(filename=name, sha256="", yanked=None) for name in filenames]}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        pytest.param("x==1.0", (), id="there"),
+        pytest.param("x==2.0", ("the index has nothing of x 2.0",), id="gone"),
+        pytest.param("x==2.*", (), id="no-one-version"),
+        pytest.param("x==2.0,==2.0.0", (), id="two-pins"),
+        pytest.param("x!=1.0", (), id="no-pin"),
+        pytest.param("y==1.0", (), id="not-asked-for"),
+    ],
+)
+def test_pinned_version_that_the_index_has_not(requirement: str, expected: tuple[str, ...]) -> None:
+    assert gone([Requirement(requirement)], _of("x-1.0.tar.gz")) == expected
+
+
+@pytest.mark.parametrize(
+    ("requirement", "filenames", "newest"),
+    [
+        pytest.param("x", ("x-1.0.tar.gz", "x-1.1.tar.gz", "x-2.0rc1.tar.gz"), "1.1", id="newest-release"),
+        pytest.param("x", ("x-1.0a1.tar.gz", "x-1.0b1.tar.gz"), "1.0b1", id="nothing-but-pre-releases"),
+        pytest.param("x<1.1", ("x-1.0.tar.gz", "x-1.1.tar.gz"), "1.0", id="bounded"),
+        pytest.param("x", ("x-1.0.tar.gz", "x-1.1-py3-none-any.whl"), "", id="one-has-a-wheel"),
+        pytest.param("x<1.1", ("x-1.0.tar.gz", "x-1.1-py3-none-any.whl"), "1.0", id="a-wheel-beyond-the-bound"),
+        pytest.param("x", ("x-1.0.tar.gz", "x-1.1rc1-py3-none-any.whl"), "", id="a-pre-release-has-a-wheel"),
+    ],
+)
+def test_distribution_without_wheels(requirement: str, filenames: tuple[str, ...], newest: str) -> None:
+    expected = (("x", Version(newest)),) if newest else ()
+    assert only_sdists([Requirement(requirement)], _of(*filenames)) == expected
+
+
+@pytest.mark.parametrize(("version", "number"), [("1.0", 0), ("2.0rc1", 1), ("2.0", 1)])
+def test_pair_breaks_with_a_pre_release_too(version: str, number: int) -> None:
+    pair = BrokenPair(
+        first=Requirement("x>=1.5"), second=Requirement("y"), os=(), why="why", remedy="pin x<1.5", source="source"
+    )
+    locked = [package("x", version), package("y", "1")]
+    found = broken_pairs(locked, [pair], PLATFORMS["linux-x86_64"])
+    assert [(one.rule, one.distributions, one.remedy) for one in found] == [("pair", ("x", "y"), "pin x<1.5")] * number
+    assert [one.what for one in found] == [f"x {version} does not work beside y 1: why (source)"] * number
 
 
 @pytest.mark.parametrize(

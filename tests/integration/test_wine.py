@@ -55,7 +55,7 @@ PROBES = """
 import sys; sys.path.insert(0, {installer!r})
 import tempfile, winreg
 from pathlib import Path
-from patchlock.hardware import system, requirements_seen
+from patchlock.hardware import resource_detection, system
 from patchlock.core import file_lock
 from patchlock.catalogue.reader import Catalogue
 place = r"SYSTEM\\CurrentControlSet\\Control\\FileSystem"
@@ -68,7 +68,7 @@ print("long paths", system.has_long_paths())
 print("drive", system.folder(Path("//server/share/ai"), "X").drive or "none", system.folder(Path("C:/ai"), "X").drive or "none")
 catalogue = Catalogue(root=Path({root!r}))
 for name in ("directx-12", "hip-sdk"):
-    print(name, requirements_seen.look(catalogue.resource(name), "windows", ask_version=False).where.lower() or "none")
+    print(name, resource_detection.detect(catalogue.resource(name), "windows", ask_version=False).where.lower() or "none")
 with tempfile.TemporaryDirectory() as folder, file_lock.hold(Path(folder) / "lock", wait=0):
     print("held", file_lock.holder(Path(folder) / "lock"))
 """

@@ -32,10 +32,10 @@ PREAMBLE = r"""
 import contextlib, sys, time
 sys.path += [r"{installer}", r"{packages}"]
 from pathlib import Path
-from patchlock.environments import venv, fill
+from patchlock.environments import fill, venv
 from patchlock.core import file_lock, process
 from patchlock.catalogue.reader import Catalogue
-from patchlock.locks.request import Request, read_lock
+from patchlock.locks.lock_request import Request, read_lock
 from patchlock.model.platforms import PLATFORMS
 
 drive = Path(r"{drive}")
@@ -52,15 +52,15 @@ class Progress:
 
 lock, _ = read_lock(request)
 request.installation.folder.mkdir(parents=True)
-with mutex.hold(request.installation.folder / "lock", wait=0) as held:
-    environments.create(folder, r"C:\python\python.exe", lock=held)
-    filled = filling.fill(request, lock, folder, Progress(), held)
+with file_lock.hold(request.installation.folder / "lock", wait=0) as held:
+    venv.create(folder, r"C:\python\python.exe", lock=held)
+    filled = fill.fill(request, lock, folder, Progress(), held)
     filled.mend(filled.settle())
 """
 ASK = r"""
-env = environments.launch_environment(folder, {}, {})
+env = venv.launch_variables(folder, {}, {})
 # Into a file: what opens a window or asks for one starts Wine's explorer.exe, which keeps a pipe open for as long as anything runs.
-child = process.start(str(environments.interpreter(folder)), "-X", "utf8", sys.argv[1], env=env, cwd=drive, log=drive / "said.txt")
+child = process.start(str(venv.interpreter(folder)), "-X", "utf8", sys.argv[1], env=env, cwd=drive, log=drive / "said.txt")
 sys.exit(child.wait())
 """
 NATIVE = r"""

@@ -18,30 +18,25 @@ pytestmark = pytest.mark.wine
 
 WINE = Path(os.environ.get("PATCHLOCK_WINE", ""))
 HEAD = f"""
-import json, sys, time, warnings
+import json, sys, warnings
 warnings.simplefilter("error")
 sys.path += [r"Z:{ROOT / "installer"}", r"Z:{Path(packaging.__file__).parent.parent}"]
 from pathlib import Path
 from patchlock.model import hosts
 from patchlock.hardware import probes
-from patchlock.hardware._windows import cards, devices, drivers, facts, host, registry
+from patchlock.hardware._windows import cards as windows_cards, drivers as windows_drivers, facts as windows_facts
+from patchlock.hardware._windows import host as windows_host, registry as windows_registry
 from patchlock.hardware._windows.records import DISPLAY_KEY
 """
 PROBE = """
-began = time.perf_counter()
 host = probes.probe(Path(r"C:/patchlock/not there yet"))
-took = time.perf_counter() - began
-print(json.dumps({"took": took, **hosts.to_json(hosts.Recording(host=host))}))
+print(json.dumps(hosts.to_json(hosts.Recording(host=host))))
 """
 ANSWER = """
-from patchlock.hardware import report, recorded
-took = []
-for _ in range(7):
-    began = time.perf_counter()
-    host = probes.probe(Path(r"C:/patchlock/not there yet"))
-    look = report.look(Path(CATALOGUE), recorded.Observed(recording=hosts.Recording(host=host)))
-    took.append(time.perf_counter() - began)
-print(json.dumps({"took": min(took), "chosen": look.choice.chosen.profile.name, "click": "click" in sys.modules}))
+from patchlock.hardware import host_overrides, report
+host = probes.probe(Path(r"C:/patchlock/not there yet"))
+look = report.build_report(Path(CATALOGUE), host_overrides.ObservedHost(recording=hosts.Recording(host=host)))
+print(json.dumps({"chosen": look.choice.chosen.profile.name, "click": "click" in sys.modules}))
 """
 RECORDED = """
 import winreg
@@ -85,13 +80,11 @@ for number in range(600):
         winreg.SetValueEx(handle, "DriverDesc", 0, winreg.REG_SZ, f"card {number}")
         winreg.SetValueEx(handle, "MatchingDeviceId", 0, winreg.REG_SZ, "PCI\\\\VEN_10DE&DEV_2C58")
         winreg.SetValueEx(handle, "HardwareInformation.qwMemorySize", 0, winreg.REG_BINARY, bytes(8))
-began = time.perf_counter()
 registry, failures = windows_registry.read({rf"{DISPLAY_KEY}\\*": windows_facts.CARD_VALUES}, under=place)
 devices = windows_cards.devices(registry, None)
-took = time.perf_counter() - began
 for number in range(600):
     winreg.DeleteKey(winreg.HKEY_CURRENT_USER, rf"{place}\\{DISPLAY_KEY}\\{number:04}")
-print(json.dumps({"took": took, "devices": len(devices), "failures": len(failures)}))
+print(json.dumps({"devices": len(devices), "failures": len(failures)}))
 """
 DRIVER = """
 print(json.dumps([repr(windows_drivers.ask({"1002"}, {"amdhip64_7.dll": one}, patience=30)) for one in LIBRARIES]))
@@ -108,10 +101,9 @@ def _run(folder: Path, code: str, **values: Any) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_wine_is_observed_in_half_a_second_and_has_no_card(tmp_path: Path) -> None:
+def test_wine_is_observed_and_has_no_card(tmp_path: Path) -> None:
     said = _run(tmp_path, PROBE)
     host = said["host"]
-    assert said["took"] < 0.5
     assert (host["os"], host["machine"], host["container"]) == ("windows", "amd64", "wine")
     assert host["distribution"] == f"windows {'11' if int(host['release'].split('.')[2]) >= 22000 else '10'}"
     assert host["release"].startswith("10.0.")
@@ -124,10 +116,9 @@ def test_wine_is_observed_in_half_a_second_and_has_no_card(tmp_path: Path) -> No
     ]  # it has the functions, and nothing in them
 
 
-def test_wine_is_told_its_profile_in_half_a_second(tmp_path: Path) -> None:
+def test_wine_is_told_its_profile_without_click(tmp_path: Path) -> None:
     said = _run(tmp_path, ANSWER, CATALOGUE=f"Z:{ROOT}")
     assert (said["chosen"], said["click"]) == ("cpu", False)
-    assert said["took"] < 0.5
 
 
 def test_registry_gives_back_recorded_machines(tmp_path: Path) -> None:
@@ -140,10 +131,9 @@ def test_registry_gives_back_recorded_machines(tmp_path: Path) -> None:
     assert said["cim"] == ["PowerShell printed nothing"]
 
 
-def test_hundreds_of_display_entries_are_read_in_time(tmp_path: Path) -> None:
+def test_hundreds_of_display_entries_are_read(tmp_path: Path) -> None:
     said = _run(tmp_path, MANY)
     assert (said["devices"], said["failures"]) == (600, 0)
-    assert said["took"] < 2
 
 
 @pytest.mark.skipif(shutil.which("x86_64-w64-mingw32-gcc") is None, reason="there is no compiler for Windows")

@@ -19,16 +19,16 @@ DRIVER = r"""
 import json, os, sys
 from pathlib import Path
 sys.path.insert(0, r"Z:{installer}")
-from patchlock.verify import _contained
-from patchlock.model import proofs
+from patchlock.verify import _task_runner
+from patchlock.model import kernel_results
 env = {{**os.environ, "PYTHONPATH": r"Z:{here}", "PRETEND_TORCH": "bmm=hang,lstm=exit,rfft=raise,topk=abort,sdpa=shifted"}}
-where = _contained.Where(python=Path(sys.executable), options=("-X", "utf8"), folder=Path(r"Z:{here}"), variables=env)
-with _contained.opened(where, "torch") as workshop:
+where = _task_runner.ProcessContext(python=Path(sys.executable), options=("-X", "utf8"), folder=Path(r"Z:{here}"), variables=env)
+with _task_runner.open_runner(where, "torch") as workshop:
     found = {{}}
     for name in ("mm-f32", "bmm", "lstm", "rfft", "topk", "sdpa"):
-        task = _contained.Task(name=name, program="compute", arguments=("cuda:0", name), seconds=10, memory=1 << 30)
+        task = _task_runner.Task(name=name, program="compute", arguments=("cuda:0", name), seconds=10, memory=1 << 30)
         ended = workshop.run(task)
-        found[name] = [proofs.judge(ended, "cuda:0").verdict.value, ended.code]
+        found[name] = [kernel_results.classify_exit(ended, "cuda:0").verdict.value, ended.code]
 print(json.dumps(found))
 """
 

@@ -27,7 +27,7 @@ from patchlock.environments import venv, gate, overlays, preloads
 from patchlock.core import atomic_files
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.errors import OverlayError
-from patchlock.locks.request import Request
+from patchlock.locks.lock_request import Request
 from patchlock.model.platforms import PLATFORMS
 
 drive = pathlib.Path(r"{drive}")
@@ -45,14 +45,14 @@ def tree(path):
 
 
 def whose(name, **extra):
-    env = {{**venv.launch_environment(folder / name, {{}}, {{}}), **extra}}
+    env = {{**venv.launch_variables(folder / name, {{}}, {{}}), **extra}}
     done = subprocess.run([str(venv.interpreter(folder / name)), "-c", "import torch; print(torch.whose())"],
                           env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout.strip()
 
 
 for name in ("one", "two"):
-    gate.put(folder / name, venv.interpreter(folder / name))
+    gate.install_gate(folder / name, venv.interpreter(folder / name))
 torch = folder / "two" / "Lib" / "site-packages" / "torch"
 before = tree(folder / "one"), tree(folder / "two")
 try:
@@ -62,9 +62,9 @@ except OverlayError as error:
 os.environ["HIP_PATH"] = str(drive / "sdk") + os.sep
 os.environ["PATH"] = os.environ["PATH"] + os.pathsep + "C:\\AMD\\ROCm\\6.4\\bin"
 overlays.require_possible(request)
-overlays.put(request, folder / "two", lambda text: None, lambda text: said.setdefault("note", text))
+overlays.install_overlays(request, folder / "two", lambda text: None, lambda text: said.setdefault("note", text))
 said["without"], said["with"] = whose("one"), whose("two")
-env = venv.launch_environment(folder / "two", {{}}, {{}})
+env = venv.launch_variables(folder / "two", {{}}, {{}})
 said["environment"] = [env["HIP_PATH"], env["ZLUDA_NVRTC_LIB"], "rocm" in env["PATH"].lower()]
 said["problems"] = list(preloads.problems(folder / "two", preloads.archives(folder / "two")))
 said["kept"] = all(digest == tree(folder / "two").get(path) for path, digest in before[1].items())

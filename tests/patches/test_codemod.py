@@ -15,6 +15,8 @@ from patchlock.model.patch import Located, OutcomeKind, Refusal, Site
 from patchlock.model.text_files import SourceText, decode, encode, splice
 from patchlock.patches.ops.codemod import Codemod
 
+pytestmark = pytest.mark.slow
+
 RENAME = """
 import libcst as cst
 from libcst.codemod import VisitorBasedCodemodCommand

@@ -81,6 +81,42 @@ def test_all_files_of_a_kind_are_candidates_where_one_is_missing() -> None:
     assert candidates(chosen, [*paths, PurePosixPath("lib/zluda.py")]) == (PurePosixPath("lib/zluda.py"),)
 
 
+@pytest.mark.parametrize("glob", ["lib/*.py", "lib/z?.py", "**/b.py"])
+def test_glob_that_matches_nothing_is_no_missing_file(glob: str) -> None:
+    chosen = patches(one=SELECT.replace("lib/zluda.py", glob))
+    assert candidates(chosen, [PurePosixPath("a.py"), PurePosixPath("src/zluda.py")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("glob", "matched"),
+    [
+        ("lib/*.py", ("lib/a.py",)),
+        ("lib/?.py", ("lib/a.py",)),
+        ("lib/**.py", ("lib/a.py", "lib/b/c.py")),
+        ("lib/**", ("lib/a.py", "lib/b/c.py", "lib/d_py")),
+        ("**/*.py", ("a.py", "lib/a.py", "lib/b/c.py")),
+        ("lib/**/*.py", ("lib/a.py", "lib/b/c.py")),
+        ("lib/a.p?", ("lib/a.py",)),
+    ],
+)
+def test_globs_over_folders(glob: str, matched: tuple[str, ...]) -> None:
+    paths = [PurePosixPath(name) for name in ("a.py", "lib/a.py", "lib/b/c.py", "lib/d_py")]
+    assert tuple(map(str, candidates(patches(one=SELECT.replace("lib/zluda.py", glob)), paths))) == matched
+
+
+def test_file_that_the_patch_is_for_anyway_is_no_missing_one() -> None:
+    chosen = patches(one=SELECT.replace('["lib/zluda.py"]', '["lib/zluda.py", "lib/other.py"]'))
+    assert [(kind, path) for kind, path, _ in kinds(chosen, lib__other=SITE)] == [("needed", "lib/other.py")]
+
+
+@pytest.mark.parametrize(("kept", "kind"), [(3, "moved"), (2, "ambiguous")])
+def test_renamed_file_keeps_half_of_its_lines_or_more(kept: int, kind: str) -> None:
+    lines = SITE.splitlines(keepends=True)
+    seen = b"".join(lines[:kept]) + b"".join(b"other%d\n" % number for number in range(len(lines) - kept))
+    [(found, path, _)] = kinds(patches(one=SELECT), seen=seen, lib__backend=SITE)
+    assert (found, path) == (kind, "lib/backend.py")
+
+
 CUDA = """
 op = "replace-expression"
 paths = ["a.py"]

@@ -128,7 +128,9 @@ def _nothing():
 
 
 def _leaving_a_child():
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    """Leave a child that outlives the kernel, and notes its end where the test looks."""
+    code = "import sys, time; from pathlib import Path; time.sleep(60); Path(sys.argv[1], 'ended').touch()"
+    subprocess.Popen([sys.executable, "-c", code, os.environ["KERNEL_TEST"]])
 
 
 _ENDS = {

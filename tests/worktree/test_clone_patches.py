@@ -15,6 +15,8 @@ from patchlock.model.patch import OutcomeKind
 from patchlock.worktree import clone_patches, manifest
 from patchlock.worktree.upstream_files import PatchSet
 
+pytestmark = pytest.mark.slow
+
 CHOOSE = """
 op = "replace-expression"
 paths = ["**/*.py"]

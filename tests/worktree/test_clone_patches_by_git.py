@@ -15,6 +15,8 @@ from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import clone_patches, move, trees
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clone"]
 
 LOCAL = ("-c", "protocol.file.allow=always")

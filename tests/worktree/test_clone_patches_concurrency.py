@@ -14,6 +14,8 @@ from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git,
 from patchlock.model.errors import BusyError, NotPatchedError
 from patchlock.worktree import clone_patches, hooks, trees
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clone", "upstream"]
 
 

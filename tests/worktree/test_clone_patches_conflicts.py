@@ -10,6 +10,8 @@ from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git,
 from patchlock.model.errors import SourceConflictError
 from patchlock.worktree import clone_patches, move
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clone", "upstream"]
 
 

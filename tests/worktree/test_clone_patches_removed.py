@@ -10,6 +10,8 @@ from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git,
 from patchlock.model.patch import OutcomeKind
 from patchlock.worktree import clone_patches
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clone", "upstream"]
 
 APP = PurePosixPath("app.py")

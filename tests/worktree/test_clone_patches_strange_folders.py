@@ -10,6 +10,8 @@ from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git,
 from patchlock.model.errors import UnsafePathError, UpstreamError
 from patchlock.worktree import clone_patches, trees
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["clone", "upstream"]
 
 

@@ -12,6 +12,8 @@ from patchlock.model.identities import CommitId
 from patchlock.worktree import clone, move, trees
 from patchlock.worktree.trees import Tree
 
+pytestmark = pytest.mark.slow
+
 ONE = b"first\n\n\n\nedition 1\n\n\n\nlast\n"
 TWO = ONE.replace(b"edition 1", b"edition 2")
 FILES = [PurePosixPath(name) for name in ("a.txt", "b.txt")]

@@ -1,0 +1,147 @@
+"""What import-linter cannot see: the number of rooms, their signs, what is public and what runs at import; and tests."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import ROOT
+
+PACKAGE = ROOT / "installer" / "patchlock"
+ROOMS = sorted(path for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__")
+HEAVY = {"click", "libcst", "requests", "rich", "ruamel", "tomlkit"}
+"""Libraries that a command must not wait for unless it uses them."""
+PURE = ("model", "patches")
+USED_BY_NO_OTHER_ROOM: dict[str, str] = {}
+"""Public module → why it is public all the same."""
+STARTS_PROGRAMS = {
+    "core.process": "the one place that starts programs",
+    "environments._children.gate": "runs inside an app's environment, which has no patchlock",
+    "verify._children.forks": "runs inside an app's environment, which has no patchlock",
+}
+
+
+def _modules() -> dict[str, ast.Module]:
+    """Give each module by its dotted name below patchlock; a package by its folder."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+MODULES = _modules()
+
+
+def _imports(node: ast.AST, *, at_import: bool) -> Iterator[str]:
+    """Name what a module imports, `from a import b` as `a.b`; with `at_import` only what runs when it is imported."""
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=module, names=names):
+                yield from (f"{module}.{alias.name}" for alias in names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda() if at_import:
+                continue
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=orelse) if at_import:
+                yield from _imports(ast.Module(body=orelse, type_ignores=[]), at_import=True)
+            case _:
+                yield from _imports(child, at_import=at_import)
+
+
+def _room(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _calls(name: str) -> set[str]:
+    return {ast.unparse(node.func) for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)}
+
+
+def test_patchlock_holds_at_most_twelve_rooms_and_nothing_else() -> None:
+    assert len(ROOMS) <= 12
+    others = {path.name for path in PACKAGE.iterdir()} - {path.name for path in ROOMS} - {"__pycache__"}
+    assert others == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("room", [path.name for path in ROOMS])
+def test_each_room_says_what_it_is_for(room: str) -> None:
+    assert ast.get_docstring(MODULES[room])
+
+
+def test_every_public_module_is_imported_by_another_room() -> None:
+    used: set[str] = set()
+    for name, tree in MODULES.items():
+        for imported in _imports(tree, at_import=False):
+            first, _, below = imported.partition(".")
+            while first == "patchlock" and below and below not in MODULES:
+                below = below.rpartition(".")[0]
+            while first == "patchlock" and below and _room(below) != _room(name):
+                used.add(below)  # and the packages around it
+                below = below.rpartition(".")[0]
+    public = {name for name in MODULES if "." in name and "._" not in f".{name}"}
+    assert public - used == USED_BY_NO_OTHER_ROOM.keys()
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        name
+        for name, tree in MODULES.items()
+        if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    ]
+    assert relative == []
+
+
+def test_nothing_heavy_is_imported_at_import() -> None:
+    for name, tree in MODULES.items():
+        allowed = {"click"} if _room(name) == "cli" else set()
+        tops = {imported.partition(".")[0] for imported in _imports(tree, at_import=True)}
+        assert tops & HEAVY <= allowed, name
+
+
+def test_only_process_starts_programs() -> None:
+    starts = re.compile(r"subprocess\.\w+|os\.(system|popen|fork|exec\w+|spawn\w+|posix_spawn\w*|startfile)")
+    assert {name for name in MODULES if any(map(starts.fullmatch, _calls(name)))} == STARTS_PROGRAMS.keys()
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_call_nothing_that_does_io(room: str) -> None:
+    wrong = {"open", "print", "input", "exec", "eval", "breakpoint"}
+    assert {name: _calls(name) & wrong for name in MODULES if _room(name) == room and _calls(name) & wrong} == {}
+
+
+def test_programs_that_tests_hold_as_text_import_what_exists() -> None:
+    """Those for Wine, for aarch64 and for a card run on few machines, where a name that has gone would stand for long."""
+    names = r"[A-Za-z_]\w*(?: as \w+)?"
+    line = re.compile(rf"^\s*from (patchlock(?:\.\w+)*) import ({names}(?:, {names})*)", re.MULTILINE)
+    missing = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        texts = (
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant)
+        )
+        for module, listed in (found for text in texts if isinstance(text, str) for found in line.findall(text)):
+            for name in (one.partition(" as ")[0] for one in listed.split(", ")):
+                try:
+                    held = importlib.import_module(module)
+                    if not hasattr(held, name):
+                        importlib.import_module(f"{module}.{name}")
+                except ModuleNotFoundError:
+                    missing.append(f"{path.relative_to(ROOT)}: from {module} import {name}")
+    assert missing == []
+
+
+def test_no_test_asserts_how_long_something_takes() -> None:
+    """A deadline that a loop waits for is no such thing: it is compared as it is, and no difference is taken."""
+    clock = re.compile(r"time\.(monotonic|perf_counter|process_time|thread_time|time)(_ns)?\(\) -|\bos\.times\(")
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assert | ast.If | ast.While) and clock.search(ast.unparse(node.test))
+    ]
+    assert found == []
