@@ -65,7 +65,7 @@ def _write(home: Path, entries: dict[str, tuple[Sha256, str, str]]) -> None:
     for url, values in sorted(entries.items()):
         rows = zip(("url", "sha256", "first", "by"), (url, *values), strict=True)
         text += "\n[[file]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows)
-    atomic_files.write(path(home), text)
+    atomic_files.atomic_write(path(home), text)
 
 
 def _read(home: Path) -> dict[str, tuple[Sha256, str, str]]:

@@ -92,7 +92,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
         lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
     for check in checks:
         lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
-    atomic_files.write(folder / RECEIPT, "\n".join(lines) + "\n")
+    atomic_files.atomic_write(folder / RECEIPT, "\n".join(lines) + "\n")
 
 
 def read_receipt(folder: Path) -> Receipt | None:
@@ -150,7 +150,7 @@ def require_current(installation: Installation, app: str) -> Receipt:
 
 def switch(installation: Installation, name: str) -> None:
     """Make a complete generation the one in use, in one step."""
-    atomic_files.write(installation.pointer, f"{name}\n")
+    atomic_files.atomic_write(installation.pointer, f"{name}\n")
 
 
 def partial(installation: Installation) -> Path:
@@ -194,7 +194,7 @@ def sync_to_disk(folder: Path) -> None:
 
 def write_journal(installation: Installation, stage: str) -> None:
     """Note what is being done, for a person who looks after a crash."""
-    atomic_files.write(installation.journal, f"{stage}\n")
+    atomic_files.atomic_write(installation.journal, f"{stage}\n")
 
 
 def variables(home: Path, profile: str, wanted: Mapping[str, str], *, os: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
 
-from patchlock.core import uv
+from patchlock.core import atomic_files, uv
 from patchlock.distributions import wheelhouse, wheels
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.environments import venv
@@ -181,7 +181,8 @@ def _build(
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     kept = wheelhouse.place(shop.cache, wheel.sha256, wheel.path.name)
-    _store.keep(wheel.path, kept)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.atomic_copy(wheel.path, kept)
     _store.store_build(shop.cache, record, about, {})
     return LocalWheel(name=package.name, version=package.version, path=kept, sha256=wheel.sha256)
 

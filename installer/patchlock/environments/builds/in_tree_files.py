@@ -78,13 +78,7 @@ def _place(file: Path, target: Path) -> None:
 
 
 def _copy(file: Path, target: Path) -> None:
-    """Copy a file, whole or not at all."""
-    beside = target.with_name(f".{target.name}.patchlock")
-    with contextlib.ExitStack() as undo:
-        undo.callback(beside.unlink, missing_ok=True)
-        beside.write_bytes(file.read_bytes())
-        beside.chmod(0o755)
-        beside.replace(target)
+    atomic_files.atomic_copy(file, target, mode=0o777, suffix="patchlock")
 
 
 def _exclude(source: Path, paths: Mapping[PurePosixPath, str]) -> None:
@@ -114,7 +108,7 @@ def _write(ledger: Path, known: Mapping[PurePosixPath, set[str]]) -> None:
         ledger.unlink(missing_ok=True)
         return
     values = {str(path): sorted(known[path]) for path in sorted(known)}
-    atomic_files.write(ledger, json.dumps(values, indent=1) + "\n")
+    atomic_files.atomic_write(ledger, json.dumps(values, indent=1) + "\n")
 
 
 def _digest(path: Path) -> str:
@@ -154,7 +148,7 @@ def save_files(generation: Path, files: Mapping[PurePosixPath, Path], sources: M
             _copy(file, _kept(generation, digests[path]))
     lines = ["[products]", *(_row(path, digests[path]) for path in sorted(digests))]
     lines += ["", "[sources]", *(_row(path, sources[path]) for path in sorted(sources))]
-    atomic_files.write(listing, "\n".join(lines) + "\n")
+    atomic_files.atomic_write(listing, "\n".join(lines) + "\n")
     for file in kept.iterdir():
         if file.name not in {digest[:16] for digest in digests.values()}:
             file.unlink()
