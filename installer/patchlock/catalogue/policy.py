@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import get_args
 
@@ -132,16 +131,14 @@ def wheels(root: Table) -> Mapping[Sha256, RecordedWheelFacts]:
 
 def render_wheels(found: Mapping[Sha256, RecordedWheelFacts]) -> str:
     """Write what was found in wheels as the file that `wheels` reads; the same facts give the same text."""
+    import tomlkit  # which is only for who writes
+
+    listed = sorted(found.items(), key=lambda item: (item[1].filename, item[0]))
     rows = [
-        f'\n[[wheel]]\nfilename = {_toml(facts.filename)}\nsha256 = "{digest}"\n'
-        f"archs = [{', '.join(map(_toml, ordered(facts.archs)))}]\nsource = {_toml(facts.source)}\n"
-        for digest, facts in sorted(found.items(), key=lambda item: (item[1].filename, item[0]))
+        {"filename": facts.filename, "sha256": digest, "archs": list(ordered(facts.archs)), "source": facts.source}
+        for digest, facts in listed
     ]
-    return _HEAD + "".join(rows)
-
-
-def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return "\n".join([_HEAD, tomlkit.dumps({"wheel": rows})]) if rows else _HEAD
 
 
 def arch_free(root: Table) -> tuple[ArchFree, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import sys
@@ -83,16 +82,14 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     Raises:
         OSError: the disk did not take all of it.
     """
+    import tomlkit  # which is only for who writes
+
     sync_to_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
-    for check in checks:
-        lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
-    atomic_files.atomic_write(folder / RECEIPT, "\n".join(lines) + "\n")
+    listed = {"checks": checks} if checks else {}
+    atomic_files.atomic_write(folder / RECEIPT, tomlkit.dumps({**values, **tables, **listed}))
 
 
 def read_receipt(folder: Path) -> Receipt | None:
