@@ -191,6 +191,18 @@ class Table:
             yield table, table.read(cls, known)
             table.finish()
 
+    def optional(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T | None:
+        """Read a table within this one as a value; None where there is none."""
+        self.known((key,))
+        return self.within(key, cls, known) if self.has(key) else None
+
+    def within(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T:
+        """Read a table within this one as a value."""
+        table = self.table(key)
+        value = table.read(cls, known)
+        table.finish()
+        return value
+
     def _declared(self, one: _Declaration, known: Names) -> Any:
         self._asked.add(one.key)
         if one.hint is Origin:
@@ -203,10 +215,7 @@ class Table:
             self.problem(one.key, filled.message, filled.remedy)
             return ()
         if dataclasses.is_dataclass(one.hint):
-            table = self.table(one.key)
-            value = table.read(cast("type[Any]", one.hint), known)
-            table.finish()
-            return value
+            return self.within(one.key, cast("type[Any]", one.hint), known)
         if one.hint is int and one.parser is None:
             return self.integer(one.key)
         if one.hint is bool:
