@@ -91,13 +91,13 @@ name = "later"
 """
     )
     assert problems == [
-        "8: fit[0].wsl: it is a text, and must be true or false",
-        '9: fit[0].driver: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
-        '6: fit[0].why: the key "why" is missing; write why = a text',
-        '11: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
         '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 10de, 8086',
         '12: fit[0].archs: "rdna4" is no arch such as "gfx1201" or "sm_89"',
+        "8: fit[0].wsl: it is a text, and must be true or false",
+        '9: fit[0].driver: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
         '10: fit[0].nodes: "kfd" is no device node such as "/dev/kfd"',
+        '11: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
+        '6: fit[0].why: the key "why" is missing; write why = a text',
         '14: fit[0].arch: the key "arch" is unknown; did you mean "archs"?',
         '18: fit[1].families: there is no family "rdna44"; did you mean "rdna4"?',
         '22: fit[2]: it names neither archs nor families; write archs = ["…"]',

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue import table_reader
 from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.origins import Origin
+from patchlock.model.table_fields import Filled, FilledTexts, Key, Matches, OneOf, Parsed, ProfileNames
 
 
 def _table(text: str) -> tuple[Table, Report]:
@@ -248,3 +250,92 @@ def test_value_that_is_none_is_told_in_one_clause(parser: Callable[[str], object
         parser(text)
     assert str(caught.value).startswith(why)
     assert "\n" not in str(caught.value)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Inner:
+    most: Annotated[int, Key("max")] = 9
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Outer:
+    why: str
+    note: str = ""
+    names: Annotated[tuple[NormalizedName, ...], Filled("it names nothing", "name one")]
+    command: FilledTexts = ()
+    colour: Annotated[str, OneOf('there is no colour "{}"', ("red", "green"))] = "red"
+    profiles: ProfileNames = ()
+    letter: Annotated[str, Matches('"{}" is no letter', re.compile("[a-z]"))] = "a"
+    number: Annotated[int | None, Parsed(int)] = None
+    versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    is_on: bool | None = None
+    inner: _Inner = dataclasses.field(default_factory=_Inner)
+    rows: tuple[_Inner, ...] = ()
+    given: object
+    origin: Origin
+
+
+def _declared(text: str) -> tuple[_Outer, list[str]]:
+    table, report = _table(text)
+    read = table.read(_Outer, {"profiles": ("cpu", "cuda")}, given="x")
+    table.finish()
+    return read, [str(problem) for problem in report.problems]
+
+
+def test_type_declares_its_keys() -> None:
+    text = (
+        "why = 'w'\nnames = ['A_b']\ncommand = ['c']\ncolour = 'green'\nprofiles = ['cpu']\nletter = 'b'\nnumber = '7'\n"
+        "versions = '>1'\nis-on = false\ninner.max = 3\nrows = [{ max = 1 }, {}]"
+    )
+    read, problems = _declared(text)
+    assert problems == []
+    assert read == _Outer(
+        why="w",
+        names=(canonicalize_name("a-b"),),
+        command=("c",),
+        colour="green",
+        profiles=("cpu",),
+        letter="b",
+        number=7,
+        versions=SpecifierSet(">1"),
+        is_on=False,
+        inner=_Inner(most=3),
+        rows=(_Inner(most=1), _Inner()),
+        given="x",
+        origin=Origin(file="f.toml", line=1),
+    )
+
+
+def test_key_with_a_default_may_be_left_out() -> None:
+    read, problems = _declared("why = 'w'\nnames = ['a']\nnote = ''")
+    assert problems == []
+    expected = _Outer(why="w", names=(canonicalize_name("a"),), given="x", origin=Origin(file="f.toml", line=1))
+    assert read == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        pytest.param("", 'f.toml: why: the key "why" is missing; write why = a text', id="missing"),
+        pytest.param("why = ''", "f.toml:1: why: it is empty", id="empty"),
+        pytest.param("note = 1", "f.toml:1: note: it is a number, and must be a text", id="kind"),
+        pytest.param("names = []", "f.toml:1: names: it names nothing; name one", id="empty-list"),
+        pytest.param("command = []", "f.toml:1: command: it is empty", id="empty-list-with-a-default"),
+        pytest.param("command = 'x'", "f.toml:1: command: it is a text, and must be a list of texts", id="list"),
+        pytest.param("colour = 'grean'", 'f.toml:1: colour: there is no colour "grean"; did you mean "green"?', id="word"),
+        pytest.param("profiles = ['cpuu']", 'f.toml:1: profiles: there is no profile "cpuu"; did you mean "cpu"?', id="known"),
+        pytest.param("letter = 'ab'", 'f.toml:1: letter: "ab" is no letter', id="pattern"),
+        pytest.param("versions = 'x'", 'f.toml:1: versions: "x" is not a version specifier such as ">=1.2,<2"', id="parsed"),
+        pytest.param("is_on = true", 'f.toml:1: is_on: the key "is_on" is unknown; did you mean "is-on"?', id="unknown"),
+        pytest.param("inner.most = 1", 'f.toml:1: inner.most: the key "most" is unknown; known: max', id="within"),
+        pytest.param("rows = [{ max = 'x' }]", "f.toml:1: rows[0].max: it is a text, and must be a whole number", id="row"),
+    ],
+)  # fmt: skip
+def test_mistake_of_a_declared_key(line: str, sentence: str) -> None:
+    key = line.partition(" ")[0]
+    rest = [f"{name} = {value}" for name, value in (("why", "'w'"), ("names", "['a']")) if name != (key or "why")]
+    assert _declared("\n".join([line, *rest]))[1] == [sentence]
+
+
+def test_missing_list_is_told_in_its_own_words() -> None:
+    assert _declared("why = 'w'")[1] == ["f.toml: names: it names nothing; name one"]

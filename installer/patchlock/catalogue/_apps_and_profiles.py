@@ -378,21 +378,14 @@ def launch(table: Table, app: str, apps: tuple[str, ...] | None = None) -> Launc
         app: the app's name.
         apps: names of the apps that there are; None accepts any.
     """
-    read = Launch(
-        command=table.texts("command"),
-        environment=table.mapping("environment"),
-        says=table.text("says", ""),
-        beside=table.mapping("beside"),
-        listens=_listens(table.table("listens")) if table.has("listens") else None,
-    )
+    table.known(("listens",))
+    read = table.read(Launch, listens=_listens(table.table("listens")) if table.has("listens") else None)
     for variable, other in read.beside.items():
         others = [one for one in apps or (other,) if one != app]
         if other not in others:
             table.problem(f"beside.{variable}", f'there is no other app "{other}"', nearest(other, others))
         if variable in read.environment:
             table.problem(f"beside.{variable}", "it is in launch.environment too")
-    if table.has("command") and not read.command:
-        table.problem("command", "it is empty")
     table.finish()
     return read
 
@@ -416,22 +409,4 @@ def refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair
         root: the whole file.
         profiles: names of the profiles that there are; None accepts any.
     """
-    found = []
-    for table in root.tables("refused"):
-        profile = table.text("profile")
-        if profile and profiles is not None and profile not in profiles:
-            table.problem("profile", f'there is no profile "{profile}"', nearest(profile, profiles))
-        platforms = table.texts("platforms", ())
-        for name in platforms:
-            if name not in PLATFORMS:
-                table.problem("platforms", f'there is no platform "{name}"', nearest(name, PLATFORMS))
-        found.append(
-            RefusedPair(
-                profile=profile,
-                platforms=platforms,
-                why=table.text("why"),
-                source=table.text("source"),
-            )
-        )
-        table.finish()
-    return tuple(found)
+    return tuple(pair for _, pair in root.rows("refused", RefusedPair, {"profiles": profiles}))

@@ -6,9 +6,8 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from patchlock.catalogue.fits import ARCH
 from patchlock.catalogue.table_reader import Table
-from patchlock.model.devices import FAMILIES, VENDORS, Card, plain_name
+from patchlock.model.devices import ARCH, FAMILIES, VENDORS, Card, plain_name
 from patchlock.model.errors import nearest
 
 _KEY = re.compile(r"(?P<device>[0-9a-f]{4})(?:-(?P<revision>[0-9a-f]{2}))?")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from urllib.parse import quote
 
 from packaging.utils import (
@@ -15,9 +14,8 @@ from packaging.utils import (
 from packaging.version import Version
 
 from patchlock.catalogue import _apps_and_profiles
-from patchlock.catalogue.table_reader import Table, requirement, sha256
+from patchlock.catalogue.table_reader import Table, requirement
 from patchlock.model.errors import nearest
-from patchlock.model.identities import Sha256
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel, RecordingFilter
 
@@ -39,15 +37,12 @@ def index(root: Table, name: str) -> RecordedIndex:
             row.problem("filename", f'"{filename}" is not the name of a wheel')
             name_of_wheel, wheel_version = canonicalize_name("nothing"), Version("0")
         wheels.append(
-            RecordedWheel(
+            row.read(
+                RecordedWheel,
                 name=name_of_wheel,
                 version=wheel_version,
                 filename=filename,
                 url=row.text("url", f"{url}/{quote(filename)}"),
-                sha256=row.parse("sha256", sha256, Sha256("")),
-                requires=row.each("requires", requirement),
-                source=row.text("source"),
-                uploaded=row.parse("uploaded", _uploaded, "", ""),
             )
         )
         if filename in seen:
@@ -65,14 +60,8 @@ def _sdist(row: Table, url: str) -> RecordedSdist:
     except InvalidSdistFilename:
         row.problem("filename", f'"{filename}" is not the name of an sdist')
         name, number = canonicalize_name("nothing"), Version("0")
-    sdist = RecordedSdist(
-        name=name,
-        version=number,
-        filename=filename,
-        url=row.text("url", f"{url}/{quote(filename)}"),
-        sha256=row.parse("sha256", sha256, Sha256("")),
-        source=row.text("source"),
-    )
+    address = row.text("url", f"{url}/{quote(filename)}")
+    sdist = row.read(RecordedSdist, name=name, version=number, filename=filename, url=address)
     row.finish()
     return sdist
 
@@ -93,13 +82,3 @@ def _keep(table: Table) -> RecordingFilter:
         pythons=pythons,
         platforms=tuple(PLATFORMS[name] for name in platforms if name in PLATFORMS),
     )
-
-
-def _uploaded(text: str) -> str:
-    try:
-        known = not text or datetime.datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        known = False
-    if not known:
-        raise ValueError(f'"{text}" must be a time with its zone, such as "2026-01-31T00:00:00Z"')
-    return text

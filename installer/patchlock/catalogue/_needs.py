@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections.abc import Mapping
 
-from packaging.specifiers import SpecifierSet
-
-from patchlock.catalogue.table_reader import Table, specifiers
+from patchlock.catalogue.table_reader import Table
 from patchlock.model.errors import nearest
-from patchlock.model.needs import DRIVERS, KINDS, RULES, Kind, Need, Resource
+from patchlock.model.needs import DRIVERS, RULES, Need, Resource
 from patchlock.model.package_managers import DISTRIBUTIONS, MANAGERS
 from patchlock.model.platforms import PLATFORMS
 
@@ -25,36 +23,15 @@ def needs(root: Table, profiles: tuple[str, ...] | None, resources: tuple[str, .
         profiles: names of the profiles that there are; None accepts any.
         resources: names of the files in `profiles/needs/`; None accepts any.
     """
-    return tuple(_needs(root, profiles, resources))
-
-
-def _needs(root: Table, profiles: tuple[str, ...] | None, resources: tuple[str, ...] | None) -> Iterator[Need]:
+    found = []
     seen: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = set()
-    for table in root.tables("need"):
-        need = Need(
-            name=table.text("name"),
-            why=table.text("why"),
-            source=table.text("source"),
-            versions=table.parse("versions", specifiers, SpecifierSet(), ""),
-            required=table.boolean("required", True),
-            platforms=_known(table, "platforms", "platform", tuple(PLATFORMS)),
-            profiles=_known(table, "profiles", "profile", profiles),
-        )
-        if need.name and resources is not None and need.name not in resources:
-            table.problem("name", f"there is no profiles/needs/{need.name}.toml", nearest(need.name, resources))
+    known = {"profiles": profiles, "platforms": tuple(PLATFORMS), "resources": resources}
+    for table, need in root.rows("need", Need, known):
         if (key := (need.name, need.platforms, need.profiles)) in seen:
             table.problem("name", f'"{need.name}" is needed twice', "make one table of them")
         seen.add(key)
-        table.finish()
-        yield need
-
-
-def _known(table: Table, key: str, what: str, known: tuple[str, ...] | None) -> tuple[str, ...]:
-    names = table.texts(key, ())
-    for name in names:
-        if known is not None and name not in known:
-            table.problem(key, f'there is no {what} "{name}"', nearest(name, known))
-    return names
+        found.append(need)
+    return tuple(found)
 
 
 def resource(root: Table, name: str) -> Resource:
@@ -65,24 +42,19 @@ def resource(root: Table, name: str) -> Resource:
         name: the file's name without its ending.
     """
     table, version = root.table("need"), root.table("version", required=False)
-    kind = table.text("kind")
-    if kind and kind not in KINDS:
-        table.problem("kind", f'there is no kind "{kind}"', nearest(kind, KINDS))
-    read = Resource(
+    read = table.read(
+        Resource,
         name=name,
-        kind=cast("Kind", kind),
-        title=table.text("title"),
-        source=table.text("source"),
-        find=_find(root.table("find"), kind),
-        writable=table.boolean("writable", False),
+        find={},
         arguments=version.texts("arguments", ()),
         pattern=version.parse("pattern", _pattern, "", ""),
         packages=_packages(root.table("packages", required=False)),
         commands=_commands(root.table("commands", required=False)),
     )
+    read = dataclasses.replace(read, find=_find(root.table("find"), read.kind))
     if bool(read.arguments) != bool(read.pattern):
         version.problem("", "arguments and pattern belong together")
-    if kind and kind != "program" and read.arguments:
+    if read.kind and read.kind != "program" and read.arguments:
         version.problem("arguments", "only a program can be asked", "leave [version] out")
     version.finish()
     table.finish()

@@ -11,7 +11,7 @@ from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_n
 from packaging.version import Version
 
 from patchlock.catalogue import _apps_and_profiles
-from patchlock.catalogue.table_reader import Table, sha256, specifiers, version
+from patchlock.catalogue.table_reader import Table, specifiers, version
 from patchlock.model.identities import Sha256
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
@@ -126,12 +126,7 @@ def _wheel(row: Table, name: NormalizedName, versions: SpecifierSet) -> KnownWhe
             row.problem("filename", f"it is a wheel of {owner}, not of {name}")
         elif not versions.contains(found, prereleases=True):
             row.problem("filename", f"version {found} is not in `versions` ({versions})")
-    read = KnownWheel(
-        filename=filename,
-        version=found,
-        sha256=row.parse("sha256", sha256, Sha256("")),
-        source=row.text("source"),
-    )
+    read = row.read(KnownWheel, filename=filename, version=found)
     row.finish()
     return read
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from patchlock.catalogue.table_reader import Table, specifiers
+from patchlock.catalogue.table_reader import Table
 from patchlock.model.backends import KERNELS
-from patchlock.model.errors import nearest
 from patchlock.model.kernel_results import KernelResult, Verdict
+from patchlock.model.table_fields import Filled, OneOf, Parsed
+
+_FAILURES = tuple(one.value for one in Verdict if one is not Verdict.WORKS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
     """A kernel that is known not to work on a back end."""
 
-    kernel: str
-    outcomes: tuple[Verdict, ...]
+    kernel: Annotated[str, OneOf('there is no kernel "{}"', KERNELS)]
+    outcomes: Annotated[
+        tuple[Verdict, ...], OneOf('there is no outcome "{}" that is a failure', _FAILURES), Parsed(Verdict), Filled()
+    ]
     """What was seen of it; any other failure is a failure."""
     why: str
     source: str
@@ -75,25 +80,8 @@ def _concerns(expectation: Expectation, version: str) -> bool:
 def expectations(root: Table) -> tuple[Expectation, ...]:
     """Read the `[[expect]]` tables of a file of `profiles/expectations/`."""
     found: list[Expectation] = []
-    words = {one.value: one for one in Verdict if one is not Verdict.WORKS}
-    for table in root.tables("expect"):
-        names = table.texts("outcomes")
-        for name in names:
-            if name not in words:
-                table.problem("outcomes", f'there is no outcome "{name}" that is a failure', nearest(name, words))
-        if table.has("outcomes") and not names:
-            table.problem("outcomes", "it is empty")
-        one = Expectation(
-            kernel=table.text("kernel"),
-            outcomes=tuple(words[name] for name in names if name in words),
-            why=table.text("why"),
-            source=table.text("source"),
-            versions=table.parse("versions", specifiers, SpecifierSet(), ""),
-        )
-        if one.kernel and one.kernel not in KERNELS:
-            table.problem("kernel", f'there is no kernel "{one.kernel}"', nearest(one.kernel, KERNELS))
+    for table, one in root.rows("expect", Expectation):
         if any(one.kernel == other.kernel and one.versions == other.versions for other in found):
             table.problem("kernel", f'"{one.kernel}" is expected twice', "make one table of them")
         found.append(one)
-        table.finish()
     return tuple(found)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import get_args
 
-from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.catalogue.table_reader import Table, distribution, requirement, sha256, version
+from patchlock.catalogue.table_reader import Table, distribution, sha256, version
 from patchlock.model.errors import nearest
-from patchlock.model.fits import Os
 from patchlock.model.gpu_archs import is_found, ordered
 from patchlock.model.identities import Sha256
 from patchlock.model.policy import (
@@ -80,35 +77,16 @@ def _builds(table: Table, default: Builds | None) -> Builds:
 
 def pairs(root: Table) -> tuple[BrokenPair, ...]:
     """Read the pairs that are known not to work together."""
-    found = []
-    for table in root.tables("pair"):
-        oses = table.texts("os", ())
-        for os in oses:
-            if os not in get_args(Os):
-                table.problem("os", f'"{os}" is no operating system', nearest(os, get_args(Os)))
-        found.append(
-            BrokenPair(
-                first=table.parse("first", requirement, Requirement("nothing")),
-                second=table.parse("second", requirement, Requirement("nothing")),
-                os=oses,
-                why=table.text("why"),
-                remedy=table.text("remedy"),
-                source=table.text("source"),
-            )
-        )
-        table.finish()
-    return tuple(found)
+    return tuple(pair for _, pair in root.rows("pair", BrokenPair))
 
 
 def folders(root: Table) -> tuple[SharedFolder, ...]:
     """Read the folders that several distributions write."""
     found = []
-    for table in root.tables("folder"):
-        owners = tuple(canonicalize_name(owner) for owner in table.texts("owners"))
-        if len(owners) < 2:
+    for table, folder in root.rows("folder", SharedFolder):
+        if len(folder.owners) < 2:
             table.problem("owners", "it must name two distributions or more")
-        found.append(SharedFolder(folder=table.text("folder"), owners=owners, source=table.text("source")))
-        table.finish()
+        found.append(folder)
     return tuple(found)
 
 
@@ -132,16 +110,14 @@ def wheels(root: Table) -> Mapping[Sha256, RecordedWheelFacts]:
 
 def render_wheels(found: Mapping[Sha256, RecordedWheelFacts]) -> str:
     """Write what was found in wheels as the file that `wheels` reads; the same facts give the same text."""
+    import tomlkit  # which is only for who writes
+
+    listed = sorted(found.items(), key=lambda item: (item[1].filename, item[0]))
     rows = [
-        f'\n[[wheel]]\nfilename = {_toml(facts.filename)}\nsha256 = "{digest}"\n'
-        f"archs = [{', '.join(map(_toml, ordered(facts.archs)))}]\nsource = {_toml(facts.source)}\n"
-        for digest, facts in sorted(found.items(), key=lambda item: (item[1].filename, item[0]))
+        {"filename": facts.filename, "sha256": digest, "archs": list(ordered(facts.archs)), "source": facts.source}
+        for digest, facts in listed
     ]
-    return _HEAD + "".join(rows)
-
-
-def _toml(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return "\n".join([_HEAD, tomlkit.dumps({"wheel": rows})]) if rows else _HEAD
 
 
 def arch_free(root: Table) -> tuple[ArchFree, ...]:

@@ -6,11 +6,13 @@ import dataclasses
 import functools
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from patchlock.model.errors import Problem, nearest
 from patchlock.model.origins import Origin
+from patchlock.model.table_fields import Filled, Key, Known, Matches, OneOf, Parsed
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from patchlock.model.identities import Sha256
 
 T = TypeVar("T")
+Names = Mapping[str, Iterable[str] | None]
+_NO_NAMES: Names = MappingProxyType({})
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -170,6 +174,90 @@ class Table:
             self.problem(key, str(error))
             return fallback
 
+    def read(self, cls: type[T], known: Names = _NO_NAMES, **given: object) -> T:
+        """Read a value by what its type declares, see `model.table_fields`; mistakes are noted.
+
+        Args:
+            cls: a dataclass.
+            known: for `Known` fields: kind → the words that there are; None accepts any.
+            given: fields that are no keys of the table.
+        """
+        fields = _declarations(cls, frozenset(given))  # type: ignore[arg-type]  # a class has a hash
+        return cls(**{one.name: self._declared(one, known) for one in fields}, **given)
+
+    def rows(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> Iterator[tuple[Table, T]]:
+        """Read a list of tables as values, one after the other; what is noted of a row before the next comes first."""
+        for table in self.tables(key):
+            yield table, table.read(cls, known)
+            table.finish()
+
+    def optional(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T | None:
+        """Read a table within this one as a value; None where there is none."""
+        self.known((key,))
+        return self.within(key, cls, known) if self.has(key) else None
+
+    def within(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> T:
+        """Read a table within this one as a value."""
+        table = self.table(key)
+        value = table.read(cls, known)
+        table.finish()
+        return value
+
+    def _declared(self, one: _Declaration, known: Names) -> Any:
+        self._asked.add(one.key)
+        if one.hint is Origin:
+            return self.origin()
+        if not self.has(one.key) and not one.is_required:
+            return one.default()
+        if not self.has(one.key) and (
+            filled := next((m for m in one.marks if isinstance(m, Filled) and m.is_own), None)
+        ):
+            self.problem(one.key, filled.message, filled.remedy)
+            return ()
+        if dataclasses.is_dataclass(one.hint):
+            return self.within(one.key, cast("type[Any]", one.hint), known)
+        if one.hint is int and one.parser is None:
+            return self.integer(one.key)
+        if one.hint is bool:
+            return self.boolean(one.key)
+        if typing.get_origin(one.hint) is Mapping:
+            return self.mapping(one.key)
+        if typing.get_origin(one.hint) is not tuple:
+            before = len(self._report.problems)
+            text = self.text(one.key, None if one.is_required else "")
+            if len(self._report.problems) > before:
+                return one.parser[1] if one.parser else text
+            return self._looked_at(one, text, known)
+        if dataclasses.is_dataclass(item := typing.get_args(one.hint)[0]):
+            return tuple(value for _, value in self.rows(one.key, cast("type[Any]", item), known))
+        return self._list(one, known)
+
+    def _list(self, one: _Declaration, known: Names) -> tuple[Any, ...]:
+        texts = self.texts(one.key)
+        for mark in one.marks:
+            if isinstance(mark, Filled) and self._values.get(one.key) == []:
+                self.problem(one.key, mark.message, mark.remedy)
+        read = []
+        for text in texts:
+            count = len(self._report.problems)
+            value = self._looked_at(one, text, known)
+            if len(self._report.problems) == count or one.parser is None:
+                read.append(value)
+        return tuple(read)
+
+    def _looked_at(self, one: _Declaration, text: str, known: Names) -> Any:
+        before = len(self._report.problems)
+        for mark in one.marks if text else ():
+            words = mark.words if isinstance(mark, OneOf) else known[mark.kind] if isinstance(mark, Known) else None
+            if words is not None and text not in words:
+                self.problem(one.key, mark.message.format(text), nearest(text, words))
+            if isinstance(mark, Matches) and not mark.pattern.fullmatch(text):
+                self.problem(one.key, mark.message.format(text))
+        if one.parser is None:
+            return text
+        is_known = len(self._report.problems) == before
+        return self._parsed(one.key, text, *one.parser) if is_known else one.parser[1]
+
     def record(self, cls: type[T]) -> T | None:
         """Read a frozen dataclass whose fields are keys of this table; None if a mistake was noted.
 
@@ -208,6 +296,58 @@ class Table:
         known = len(self._report.problems)
         value: str = self._get(key, str, "a text", None if default is None else str(default), "")
         return fallback if len(self._report.problems) > known else self._parsed(key, value, parser, fallback)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Declaration:
+    """A field, as its type declares it."""
+
+    name: str
+    key: str
+    hint: Any
+    """Without None, and without what is said beside it."""
+    marks: tuple[Any, ...]
+    parser: tuple[Callable[[str], Any], Any] | None
+    """Of its text, or of each text of its list, with what stands for a mistake; None where a text is meant."""
+    is_required: bool
+    default: Callable[[], Any]
+
+
+@functools.cache
+def _declarations(cls: type[Any], given: frozenset[str]) -> tuple[_Declaration, ...]:
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(_declaration(one, hints[one.name]) for one in dataclasses.fields(cls) if one.name not in given)
+
+
+def _declaration(field: dataclasses.Field[Any], hint: Any) -> _Declaration:
+    marks: tuple[Any, ...] = ()
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, *said = typing.get_args(hint)
+        marks = tuple(said)
+    if type(None) in typing.get_args(hint):
+        hint = next(one for one in typing.get_args(hint) if one is not type(None))
+    item = typing.get_args(hint)[0] if typing.get_origin(hint) is tuple else hint
+    parser = next(((mark.parse, mark.fallback) for mark in marks if isinstance(mark, Parsed)), None)
+    if parser is None and not _reads_as_it_is(item):
+        parser = _parsers()[item]
+    has_factory = field.default_factory is not dataclasses.MISSING
+    return _Declaration(
+        name=field.name,
+        key=next((mark.name for mark in marks if isinstance(mark, Key)), field.name.replace("_", "-")),
+        hint=hint,
+        marks=marks,
+        parser=parser,
+        is_required=field.default is dataclasses.MISSING and not has_factory,
+        default=field.default_factory if has_factory else lambda: field.default,  # type: ignore[arg-type]
+    )
+
+
+def _reads_as_it_is(hint: Any) -> bool:
+    return (
+        hint in {str, int, bool, Origin}
+        or dataclasses.is_dataclass(hint)
+        or typing.get_origin(hint) in {Mapping, typing.Literal}
+    )
 
 
 def _kind(value: object) -> str:
@@ -291,11 +431,14 @@ def _parsers() -> Mapping[Any, tuple[Callable[[str], Any], Any]]:
     from packaging.utils import NormalizedName, canonicalize_name
     from packaging.version import Version
 
+    from patchlock.model.identities import Sha256
+
     return {
         SpecifierSet: (specifiers, SpecifierSet()),
         Requirement: (requirement, Requirement("nothing")),
         Version: (version, Version("0")),
         NormalizedName: (distribution, canonicalize_name("nothing")),
+        Sha256: (sha256, Sha256("")),
     }
 
 

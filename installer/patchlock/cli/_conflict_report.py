@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -106,6 +105,8 @@ def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
 
 def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     """Offer to build what has no wheel: mostly that is wanted, and not to go without it."""
+    import tomlkit  # which is only for who writes
+
     listed = ", ".join(f"{name} {version}" for name, version in explanation.builds)
     it, has = ("it", "has") if len(explanation.builds) == 1 else ("them", "have")
     commands = ", ".join(f"`patchlock sdist {name} {version}`" for name, version in explanation.builds)
@@ -116,10 +117,9 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
     return [
         told,
         "",
-        "[[build]]",
-        f"names = {json.dumps([name for name, _ in explanation.builds])}",
-        'why = ""',
-        'source = ""',
+        *tomlkit.dumps(
+            {"build": [{"names": [name for name, _ in explanation.builds], "why": "", "source": ""}]}
+        ).splitlines(),
     ]
 
 

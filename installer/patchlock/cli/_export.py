@@ -89,10 +89,10 @@ def _require_name(target: Path) -> None:
 
 
 def _write(target: Path, text: str) -> None:
+    from patchlock.core import atomic_files
+
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.new")
-    beside.write_bytes(text.encode())
-    beside.replace(target)
+    atomic_files.atomic_write(target, text)
 
 
 def _request(

@@ -55,6 +55,7 @@ def record_command(
     Example:
       patchlock index record pytorch-cpu
     """
+    from patchlock.core import atomic_files
     from patchlock.distributions import index_recorder, recorded_index
 
     opened = _options.open_catalogue(catalogue)
@@ -69,9 +70,7 @@ def record_command(
     after = recorded_index.render(index, refreshed.wheels, recorded_index.comment_of(before))
     is_new = after != before
     if is_new and not check:
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_text(after, encoding="utf-8", newline="\n")
-        beside.replace(path)
+        atomic_files.atomic_write(path, after)
     state = ("would change" if check else "written") if is_new else "unchanged"
     if as_json:
         changes = [{**dataclasses.asdict(change), "kind": change.kind.value} for change in refreshed.changes]

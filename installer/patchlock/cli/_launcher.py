@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patchlock.core import atomic_files
 from patchlock.model import launchers
 
 if TYPE_CHECKING:
@@ -73,13 +74,7 @@ def write_for(request: Request) -> None:
     for name, content in made.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
-            beside = folder / f".{name}.new"
-            try:
-                beside.write_bytes(content)
-                beside.chmod(0o644 if name.endswith(".desktop") else 0o755)
-                beside.replace(path)
-            finally:
-                beside.unlink(missing_ok=True)
+            atomic_files.atomic_write(path, content, mode=0o666 if name.endswith(".desktop") else 0o777)
 
 
 def script(request: Request) -> Path:

@@ -77,10 +77,10 @@ def new_command(
 
 
 def _append(into: Path, known: str, text: str) -> None:
+    from patchlock.core import atomic_files
+
     lead = "" if not known else "\n" if known.endswith("\n") else "\n\n"
-    beside = into.with_name(f"{into.name}.partial")
-    beside.write_bytes((known + lead + text).encode())
-    beside.replace(into)
+    atomic_files.atomic_write(into, known + lead + text)
 
 
 def _data(authored: Authored, text: str, notes: tuple[str, ...]) -> dict[str, object]:

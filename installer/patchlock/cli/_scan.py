@@ -109,10 +109,9 @@ def _scan(
 
 def _record(catalogue: Catalogue, found: dict[Sha256, RecordedWheelFacts]) -> str:
     from patchlock.catalogue.policy import WHEELS_FILE, render_wheels
+    from patchlock.core import atomic_files
 
     path = catalogue.root / WHEELS_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(render_wheels({**catalogue.rules().wheels, **found}), encoding="utf-8", newline="\n")
-    beside.replace(path)
+    atomic_files.atomic_write(path, render_wheels({**catalogue.rules().wheels, **found}))
     return WHEELS_FILE

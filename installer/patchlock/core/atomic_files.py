@@ -8,7 +8,10 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from patchlock.model.identities import Sha256
 
@@ -16,14 +19,40 @@ _PATIENCE = 10.0
 """Seconds for children of a killed patchlock to end, which look for their parent now and then."""
 
 
-def write(path: Path, text: str) -> None:
-    """Write a text beside its place as UTF-8, and put it there; killed anywhere, the old file is whole."""
-    beside = path.with_name(f".{path.name}.new")
+def atomic_write(
+    path: Path, data: str | bytes, *, mode: int = 0o666, suffix: str | None = "new", sync: bool = True
+) -> None:
+    """Write a file beside its place, and put it there; killed anywhere, the old file is whole.
+
+    Args:
+        path: its place; the folder is there.
+        data: a text is written as UTF-8, its line ends as they are.
+        mode: permissions of a new file, less the umask; one that is there keeps its own.
+        suffix: ends the name of the file beside, `.NAME.SUFFIX`, which a killed patchlock leaves; None makes one up,
+            for a file that several processes may write at once.
+        sync: whether it outlasts a power cut too; a cache whose readers take no half of a file need not wait for that.
+    """
+    with _replacing(path, mode, suffix, sync) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+def atomic_copy(source: Path, path: Path, *, mode: int = 0o666, suffix: str | None = "new") -> None:
+    """Copy a file's bytes to a place as `atomic_write` writes them."""
+    with source.open("rb") as read, _replacing(path, mode, suffix, sync=True) as file:
+        shutil.copyfileobj(read, file)
+
+
+@contextmanager
+def _replacing(path: Path, mode: int, suffix: str | None, sync: bool) -> Iterator[BinaryIO]:
+    beside = path.with_name(f".{path.name}.{suffix or f'{os.urandom(4).hex()}.new'}")
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            yield file
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

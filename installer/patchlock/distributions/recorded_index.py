@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from patchlock.distributions._index_pages import Listed
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
+from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel, RecordingFilter
 
 
 class Kind(enum.Enum):
@@ -187,32 +186,33 @@ def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) 
         wheels: what it holds.
         comment: the lines above its head, each with `#`.
     """
-    lines = [comment.strip(), ""] if comment.strip() else []
-    lines += ["[index]", f"url = {_toml(index.url)}"]
+    import tomlkit  # which is only for who writes
+
+    head: dict[str, object] = {"url": index.url}
     if index.keep is not None:
-        lines += ["", "[index.keep]", f"distributions = {_toml([str(r) for r in index.keep.distributions])}"]
-        lines += [f"pythons = {_toml([str(python) for python in index.keep.pythons])}"]
-        lines += [f"platforms = {_toml([platform.name for platform in index.keep.platforms])}"]
-    for wheel in sorted(wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.filename)):
-        lines += ["", "[[wheel]]", f"filename = {_toml(wheel.filename)}", f"sha256 = {_toml(wheel.sha256)}"]
-        if wheel.requires:
-            lines.append(f"requires = {_toml([str(requirement) for requirement in wheel.requires])}")
-        if wheel.uploaded:
-            lines.append(f"uploaded = {_toml(wheel.uploaded)}")
-        lines.append(f"source = {_toml(wheel.source)}")
-        if wheel.url != f"{index.url}/{quote(wheel.filename)}":
-            lines.append(f"url = {_toml(wheel.url)}")
-    for sdist in index.sdists:
-        lines += ["", "[[sdist]]", f"filename = {_toml(sdist.filename)}", f"sha256 = {_toml(sdist.sha256)}"]
-        lines.append(f"source = {_toml(sdist.source)}")
-        if sdist.url != f"{index.url}/{quote(sdist.filename)}":
-            lines.append(f"url = {_toml(sdist.url)}")
-    return "\n".join(lines) + "\n"
+        head["keep"] = {
+            "distributions": [str(requirement) for requirement in index.keep.distributions],
+            "pythons": [str(python) for python in index.keep.pythons],
+            "platforms": [platform.name for platform in index.keep.platforms],
+        }
+    tables: dict[str, object] = {"index": head}
+    if listed := sorted(wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.filename)):
+        tables["wheel"] = [_row(index, wheel) for wheel in listed]
+    if index.sdists:
+        tables["sdist"] = [_row(index, sdist) for sdist in index.sdists]
+    return (f"{comment.strip()}\n\n" if comment.strip() else "") + tomlkit.dumps(tables)
 
 
-def _toml(value: object) -> str:
-    """Write a value as TOML, which is as JSON but for a bare DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _row(index: RecordedIndex, file: RecordedWheel | RecordedSdist) -> dict[str, object]:
+    row: dict[str, object] = {"filename": file.filename, "sha256": file.sha256}
+    if isinstance(file, RecordedWheel) and file.requires:
+        row["requires"] = [str(requirement) for requirement in file.requires]
+    if isinstance(file, RecordedWheel) and file.uploaded:
+        row["uploaded"] = file.uploaded
+    row["source"] = file.source
+    if file.url != f"{index.url}/{quote(file.filename)}":
+        row["url"] = file.url
+    return row
 
 
 def comment_of(text: str) -> str:

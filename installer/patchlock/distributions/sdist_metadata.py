@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from patchlock.model import toml_text
 from patchlock.model.lock_rules import WITHOUT_PYPROJECT
 from patchlock.model.patch import Refusal
 from patchlock.model.sdist import Sdist
@@ -215,26 +216,20 @@ def _place(sdist: Sdist) -> str:
 
 def as_table(sdist: Sdist, statement: SdistMetadata) -> str:
     """Write the `[[metadata]]` table of an sdist, for an app's file."""
-
-    def listed(requirements: tuple[Requirement, ...]) -> str:
-        texts = [str(one) for one in requirements]
-        inline = f"[{', '.join(map(_quoted, texts))}]"
-        return inline if len(inline) < 100 else "[\n" + "".join(f"    {_quoted(text)},\n" for text in texts) + "]"
+    import tomlkit  # which is only for who writes
 
     told_by = statement.told_by or "TODO: none of its files says what it requires; read its setup.py"
-    lines = [
-        "[[metadata]]",
-        f'name = "{sdist.name}"',
-        f'version = "{sdist.version or statement.version or "TODO"}"',
-        f"requires = {listed(statement.requires)}",
-        f"build = {listed(statement.build)}",
-        'why = "there is no wheel"',
-        f"source = {_quoted(f'{_place(sdist)}, {told_by}' if statement.told_by else told_by)}",
-    ]
+    table = tomlkit.table()
+    table.append("name", str(sdist.name))
+    table.append("version", str(sdist.version or statement.version or "TODO"))
+    for key, requirements in (("requires", statement.requires), ("build", statement.build)):
+        listed = toml_text.array(str(one) for one in requirements)
+        table.append(key, listed.multiline(len(listed.as_string()) >= 100))
+    table.append("why", "there is no wheel")
+    table.append("source", toml_text.item(f"{_place(sdist)}, {told_by}" if statement.told_by else told_by))
     if statement.doubt:
-        lines.append(f"# {statement.doubt}: `patchlock sdist {sdist.name} {sdist.version} --run-hooks` asks it")
-    return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if '"' in text and "'" not in text else f'"{text}"'
+        command = f"`patchlock sdist {sdist.name} {sdist.version} --run-hooks`"
+        table.add(tomlkit.comment(f"{statement.doubt}: {command} asks it"))
+    tables = tomlkit.aot()
+    tables.append(table)  # a list of tables would lose the comment
+    return tomlkit.dumps({"metadata": tables}).rstrip()

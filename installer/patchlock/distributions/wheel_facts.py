@@ -9,7 +9,6 @@ import concurrent.futures
 import contextlib
 import json
 import re
-import tempfile
 import threading
 import time
 import zipfile
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.core import http_ranges
+from patchlock.core import atomic_files, http_ranges
 from patchlock.distributions import index_client
 from patchlock.distributions.policy._owners import roots, suspects
 from patchlock.distributions.policy.fitting import of_version
@@ -168,9 +167,7 @@ def _installed(path: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False, newline="") as file:
-        file.write(text)
-    Path(file.name).replace(path)
+    atomic_files.atomic_write(path, text, suffix=None, sync=False)
 
 
 def _path(folder: Path, sha256: Sha256) -> Path:

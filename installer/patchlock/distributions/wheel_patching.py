@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from packaging.version import Version
 
 from patchlock.catalogue.distributions import Distribution
-from patchlock.core import download
+from patchlock.core import atomic_files, download
 from patchlock.distributions import file_locations, wheel_cases, wheelhouse, wheels
 from patchlock.distributions.wheel_cases import CaseResult
 from patchlock.distributions.wheels import PackedWheel, Wheel
@@ -191,15 +189,7 @@ def write(packed: PackedWheel, folder: Path) -> Path:
     """Put a wheel of ours into a folder, whole or not at all; gives its path."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / packed.filename
-    descriptor, name = tempfile.mkstemp(prefix=".patchlock-", dir=folder)
-    beside = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(packed.data)
-        beside.chmod(0o644)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    atomic_files.atomic_write(target, packed.data, suffix=None)
     return target
 
 

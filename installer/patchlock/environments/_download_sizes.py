@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from patchlock.core import http_ranges
+from patchlock.core import atomic_files, http_ranges
 from patchlock.distributions import wheel_facts
 from patchlock.locks.exports.pylock import Located
 from patchlock.model.identities import Sha256
@@ -80,6 +79,4 @@ def _kept(cache: Path, sha256: Sha256) -> int | None:
 def _keep(cache: Path, sha256: Sha256, size: int) -> None:
     path = _path(cache, sha256)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    beside.write_text(str(size), encoding="ascii")
-    beside.replace(path)
+    atomic_files.atomic_write(path, str(size), suffix=None, sync=False)

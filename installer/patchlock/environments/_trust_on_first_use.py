@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import tomllib
 from pathlib import Path
 
@@ -61,11 +60,10 @@ def record(home: Path, url: str, sha256: Sha256, by: str, *, replacing: Sha256 |
 
 
 def _write(home: Path, entries: dict[str, tuple[Sha256, str, str]]) -> None:
-    text = _HEAD
-    for url, values in sorted(entries.items()):
-        rows = zip(("url", "sha256", "first", "by"), (url, *values), strict=True)
-        text += "\n[[file]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in rows)
-    atomic_files.write(path(home), text)
+    import tomlkit  # which is only for who writes
+
+    rows = [dict(zip(("url", "sha256", "first", "by"), (url, *entries[url]), strict=True)) for url in sorted(entries)]
+    atomic_files.atomic_write(path(home), "\n".join([_HEAD, tomlkit.dumps({"file": rows})]))
 
 
 def _read(home: Path) -> dict[str, tuple[Sha256, str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import sys
@@ -83,16 +82,14 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     Raises:
         OSError: the disk did not take all of it.
     """
+    import tomlkit  # which is only for who writes
+
     sync_to_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in table.items())]
-    for check in checks:
-        lines += ["", "[[checks]]", *(f"{key} = {json.dumps(value)}" for key, value in check.items())]
-    atomic_files.write(folder / RECEIPT, "\n".join(lines) + "\n")
+    listed = {"checks": checks} if checks else {}
+    atomic_files.atomic_write(folder / RECEIPT, tomlkit.dumps({**values, **tables, **listed}))
 
 
 def read_receipt(folder: Path) -> Receipt | None:
@@ -150,7 +147,7 @@ def require_current(installation: Installation, app: str) -> Receipt:
 
 def switch(installation: Installation, name: str) -> None:
     """Make a complete generation the one in use, in one step."""
-    atomic_files.write(installation.pointer, f"{name}\n")
+    atomic_files.atomic_write(installation.pointer, f"{name}\n")
 
 
 def partial(installation: Installation) -> Path:
@@ -194,7 +191,7 @@ def sync_to_disk(folder: Path) -> None:
 
 def write_journal(installation: Installation, stage: str) -> None:
     """Note what is being done, for a person who looks after a crash."""
-    atomic_files.write(installation.journal, f"{stage}\n")
+    atomic_files.atomic_write(installation.journal, f"{stage}\n")
 
 
 def variables(home: Path, profile: str, wanted: Mapping[str, str], *, os: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchlock.core import atomic_files
 from patchlock.model.identities import Sha256
 
 FILE = "ledger.json"
@@ -56,9 +57,7 @@ def read(environment: Path) -> Ledger | None:
 def write(environment: Path, ledger: Ledger) -> None:
     """Write the ledger of a generation, in one step."""
     values = {"format": _FORMAT, **dataclasses.asdict(ledger)}
-    beside = environment / f".{FILE}.new"
-    beside.write_text(json.dumps(values, indent=1, sort_keys=True) + "\n", encoding="utf-8", newline="\n")
-    beside.replace(environment / FILE)
+    atomic_files.atomic_write(environment / FILE, json.dumps(values, indent=1, sort_keys=True) + "\n")
 
 
 def now() -> float:

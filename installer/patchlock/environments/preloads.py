@@ -36,9 +36,7 @@ def write(environment: Path, placed: Mapping[str, tuple[Overlay, str]]) -> None:
         files = {file.relative_to(folder).as_posix(): atomic_files.sha256(file) for file in _files(folder)}
         entries.append(_entry(overlay, archive, files))
     text = json.dumps({"overlays": entries}, indent=1)
-    beside = environment / FOLDER / f".{LISTING}.new"
-    beside.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    beside.replace(environment / FOLDER / LISTING)
+    atomic_files.atomic_write(environment / FOLDER / LISTING, f"{text}\n")
 
 
 def _entry(overlay: Overlay, archive: str, files: Mapping[str, str]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchlock.catalogue.fits import ARCH
 from patchlock.model import hosts
+from patchlock.model.devices import ARCH
 from patchlock.model.errors import UsageError, nearest
 from patchlock.model.hosts import Device, Host, Node, Recording
 

@@ -36,7 +36,7 @@ def write(installation: Path, kept: StoredChoice) -> None:
 
     if kept.device or kept.profiles:
         text = json.dumps({"device": dict(kept.device), "profiles": kept.profiles}, indent=2)
-        atomic_files.write(installation / FILE, text + "\n")
+        atomic_files.atomic_write(installation / FILE, text + "\n")
     else:
         (installation / FILE).unlink(missing_ok=True)
 

@@ -71,7 +71,7 @@ def remember(cache: Path, asked: Iterable[str], digest: str, found: object) -> N
     file = _file(cache, asked)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.write(file, json.dumps({"digest": digest, "found": found}, indent=1) + "\n")
+        atomic_files.atomic_write(file, json.dumps({"digest": digest, "found": found}, indent=1) + "\n")
 
 
 def _file(cache: Path, asked: Iterable[str]) -> Path:

@@ -141,7 +141,7 @@ def _keep(kept: Path, upstream: Upstream) -> None:
     text = json.dumps(data, indent=1)
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.write(kept, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+        atomic_files.atomic_write(kept, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
 
 def _text(data: bytes) -> str:

@@ -13,6 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.pairs import require_possible
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core import atomic_files
 from patchlock.distributions.policy import Rules
 from patchlock.locks import _resolve as locks_resolve
 from patchlock.locks import _rules as locks_rules
@@ -253,10 +254,5 @@ def _put(path: Path, text: str) -> bool:
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    try:
-        beside.write_bytes(data)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    atomic_files.atomic_write(path, data)
     return True

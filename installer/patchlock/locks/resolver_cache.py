@@ -199,7 +199,7 @@ class ResolverPrefetch:
             text = json.dumps(_texts(folder), indent=0)
             with contextlib.suppress(OSError):  # where the cache cannot be written, the next run takes as long as this
                 (self._kept / name).parent.mkdir(parents=True, exist_ok=True)
-                atomic_files.write(self._kept / f"{name}.json", text)
+                atomic_files.atomic_write(self._kept / f"{name}.json", text)
         self.answered[name] = answer.digest()
         return answer
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Annotated
 
 from packaging.specifiers import SpecifierSet
 
@@ -14,7 +16,9 @@ from patchlock.model.lock_rules import LockRules
 from patchlock.model.needs import Need
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
+from patchlock.model.platforms import PlatformNames
 from patchlock.model.recipes import InTree, Recipe
+from patchlock.model.table_fields import FilledTexts, Known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +60,13 @@ class Listens:
 class Launch:
     """How the app is started, from its folder in the clone."""
 
-    command: tuple[str, ...]
+    command: FilledTexts
     """The first word is looked up in the environment first."""
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Defaults; a variable that the user has set wins."""
-    says: str
+    says: str = ""
     """What a person does next, or ""."""
-    beside: Mapping[str, str]
+    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Variable → another app of the catalogue that this one starts, see `environments.generations`."""
     listens: Listens | None = None
     """None: it serves nothing."""
@@ -72,8 +76,8 @@ class Launch:
 class RefusedPair:
     """A pair that cannot be, and why."""
 
-    profile: str
-    platforms: tuple[str, ...]
+    profile: Annotated[str, Known('there is no profile "{}"', "profiles")]
+    platforms: PlatformNames = ()
     """Empty: all platforms of the profile."""
     why: str
     source: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 
@@ -41,11 +40,14 @@ def render(constraints: BuildConstraints, command: str) -> str:
         constraints: what to write.
         command: that makes the file anew.
     """
+    import tomlkit  # which is only for who writes
+
+    head: dict[str, object] = {"format": FORMAT, "builds": constraints.sdists}
+    if constraints.in_tree:
+        head["in-tree"] = constraints.in_tree
     lines = [
         "# /// patchlock-build",
-        f"# format = {FORMAT}",
-        f"# builds = {json.dumps(constraints.sdists)}",
-        *([f"# in-tree = {json.dumps(constraints.in_tree)}"] if constraints.in_tree else []),
+        *(f"# {line}" for line in tomlkit.dumps(head).splitlines()),
         "# ///",
         f"# Written by `{command}` beside its lock, which names the sha256 of this file; uv takes it:",
         "# `uv pip sync --build-constraints <this file> --require-build-hashes`.",

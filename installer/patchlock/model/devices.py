@@ -14,6 +14,8 @@ from patchlock.model.hosts import Device
 
 VENDORS: Mapping[str, str] = {"1002": "AMD", "10de": "NVIDIA", "8086": "Intel"}
 """PCI vendor → who that is, of those whose cards are in the table."""
+ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}")
+"""What compiled code can be for."""
 FAMILIES: Mapping[str, str] = {
     "polaris": "Radeon RX 400 and 500",
     "vega": "Radeon RX Vega, VII, Instinct MI25 to MI60",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
+from patchlock.model.devices import ARCH, FAMILIES, VENDORS
+from patchlock.model.table_fields import Matches, OneOf, Parsed
 from patchlock.model.version_bounds import Bounds
 
 Os = Literal["linux", "windows", "macos"]
@@ -26,6 +29,7 @@ class Platform:
     """Platform tags of wheels that run here, best first (PEP 425)."""
 
 
+_NODE = re.compile("/dev/.*", re.DOTALL)
 SELECTORS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
@@ -33,25 +37,25 @@ SELECTORS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 class Fit:
     """One way in which a machine can be of a profile's kind, one is enough; what is empty demands nothing."""
 
-    vendor: str
+    vendor: Annotated[str, OneOf('there is no vendor "{}"', VENDORS)]
     """PCI vendor of a device that is there, works and is not hidden: four lower-case hexadecimal digits."""
-    archs: tuple[str, ...] = ()
+    archs: Annotated[tuple[str, ...], Matches('"{}" is no arch such as "gfx1201" or "sm_89"', ARCH)] = ()
     """One of which the device computes: `gfx1201`, `sm_89`."""
-    families: tuple[str, ...] = ()
+    families: Annotated[tuple[str, ...], OneOf('there is no family "{}"', FAMILIES)] = ()
     """Of one of which it is; enough without an arch, as an arch is without a family."""
     wsl: bool | None = None
     """Whether Linux must, or must not, run inside Windows (WSL2)."""
     tegra: bool | None = None
     """Whether it must, or must not, be a Jetson."""
-    driver: Bounds = dataclasses.field(default_factory=Bounds)
+    driver: Annotated[Bounds, Parsed(Bounds, Bounds())] = dataclasses.field(default_factory=Bounds)
     """Of the device's driver, where its version is known."""
-    kernel: Bounds = dataclasses.field(default_factory=Bounds)
+    kernel: Annotated[Bounds, Parsed(Bounds, Bounds())] = dataclasses.field(default_factory=Bounds)
     """Of Linux, where no newer module of the driver's was put in."""
-    nodes: tuple[str, ...] = ()
+    nodes: Annotated[tuple[str, ...], Matches('"{}" is no device node such as "/dev/kfd"', _NODE)] = ()
     """Device nodes that this process may open (`/dev/kfd`)."""
     libraries: tuple[str, ...] = ()
     """Libraries that are there (`librocdxg.so`)."""
-    selects: str = ""
+    selects: Annotated[str, OneOf('there is no such variable as "{}"', SELECTORS)] = ""
     """Variable by which programs are told which of several devices to take: one of `SELECTORS`, or ""."""
     why: str
     """What follows "this machine has …," for people: `for which DirectML is what there is`."""

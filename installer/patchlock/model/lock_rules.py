@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from dataclasses import dataclass
+from typing import Annotated
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.model.origins import Origin
+from patchlock.model.platforms import PlatformNames
+from patchlock.model.policy import EXCUSABLE
+from patchlock.model.table_fields import Filled, OneOf, Parsed, ProfileNames
 
 WITHOUT_PYPROJECT = ("setuptools>=40.8.0", "wheel")
 """What the build of an sdist requires that has no `pyproject.toml`.
 
 Source: PEP 518; setuptools before 70.1 asks for wheel, whose work newer ones do themselves."""
+
+
+def _time(text: str) -> str:
+    """Parse a time; without one, any file may be taken."""
+    if text:
+        try:
+            datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.UTC)
+        except ValueError as error:
+            raise ValueError(f'"{text}" must be a time such as "2026-01-31T00:00:00Z"') from error
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +39,7 @@ class Constraint:
     requirement: Requirement
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     """Only for these profiles; empty: for all. The same for all rules of this module."""
     origin: Origin
 
@@ -36,7 +51,7 @@ class Exclusion:
     name: NormalizedName
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     origin: Origin
 
 
@@ -45,11 +60,11 @@ class CutoffException:
     """An exception from the cut-off: a distribution whose files may be younger than the others."""
 
     name: NormalizedName
-    until: str
+    until: Annotated[str, Parsed(_time)] = ""
     """RFC 3339 time in UTC; "" for no bound."""
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     origin: Origin
 
 
@@ -57,11 +72,11 @@ class CutoffException:
 class Build:
     """Distributions that may be built from an sdist; everything else must be a wheel."""
 
-    names: tuple[NormalizedName, ...]
+    names: Annotated[tuple[NormalizedName, ...], Filled("it names no distribution")]
     why: str
     source: str
-    profiles: tuple[str, ...]
-    platforms: tuple[str, ...] = ()
+    profiles: ProfileNames = ()
+    platforms: PlatformNames = ()
     """Only for these platforms; empty: for all. uv takes no wheel of what may be built."""
     origin: Origin
 
@@ -72,12 +87,12 @@ class Metadata:
 
     name: NormalizedName
     version: Version
-    requires: tuple[Requirement, ...]
-    build: tuple[Requirement, ...]
+    requires: tuple[Requirement, ...] = ()
+    build: tuple[Requirement, ...] = tuple(map(Requirement, WITHOUT_PYPROJECT))
     """What its build requires, also what its backend only says when it runs."""
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     origin: Origin
 
 
@@ -88,7 +103,7 @@ class PatchedDistribution:
     name: NormalizedName
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     origin: Origin
 
 
@@ -96,13 +111,12 @@ class PatchedDistribution:
 class PolicyException:
     """A rule of `policy` that a lock does not follow."""
 
-    rule: str
-    """One of `policy.values.EXCUSABLE`."""
-    distributions: tuple[NormalizedName, ...]
+    rule: Annotated[str, OneOf('"{}" is no rule with exceptions', EXCUSABLE)]
+    distributions: Annotated[tuple[NormalizedName, ...], Filled("it names no distribution")]
     """All that the violation may be about."""
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     origin: Origin
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -116,8 +115,10 @@ class Lock:
 
 def render(lock: Lock) -> str:
     """Write a lock as text; the same lock gives the same text."""
+    import tomlkit  # which is only for who writes
+
     p = lock.provenance
-    head = {
+    head: dict[str, object] = {
         "format": FORMAT,
         "app": p.app,
         "profile": p.profile,
@@ -131,19 +132,18 @@ def render(lock: Lock) -> str:
     }
     if p.build_constraints:
         head["build-constraints"] = p.build_constraints
-    block = [f"{key} = {_toml(value)}" for key, value in head.items()]
     if p.newer:
-        block += ["", "[newer]", *(f"{name} = {_toml(p.newer[name])}" for name in sorted(p.newer))]
+        head["newer"] = {name: p.newer[name] for name in sorted(p.newer)}
     if unnamed := {
         package.name: package.version for package in lock.packages if package.url and _of_address(package.url) is None
     }:
-        block += ["", "[versions]", *(f"{name} = {_toml(str(unnamed[name]))}" for name in sorted(unnamed))]
-    for package in lock.packages:
-        block += _patched(package)
-    block += ["", "[inputs]", *(f"{_toml(file)} = {_toml(p.inputs[file])}" for file in sorted(p.inputs))]
+        head["versions"] = {name: str(unnamed[name]) for name in sorted(unnamed)}
+    if patched := {package.name: _patched(package.original) for package in lock.packages if package.original}:
+        head["patched"] = patched
+    head["inputs"] = {file: p.inputs[file] for file in sorted(p.inputs)}
     lines = [
         "# /// patchlock",
-        *(f"# {line}".rstrip() for line in block),
+        *(f"# {line}".rstrip() for line in tomlkit.dumps(head).removesuffix("\n").split("\n")),
         "# ///",
         f"# Written by `patchlock lock {p.app} --profile {p.profile}`; any installer takes it:",
         "# `pip install --require-hashes -r`, `uv pip sync --require-hashes`, `pip-sync`.",
@@ -151,17 +151,13 @@ def render(lock: Lock) -> str:
         *(str(package) for package in lock.packages),
     ]
     # Beside the other keys, and above the first table.
-    at = lines.index(f"# resolver-input = {_toml(p.resolver_input)}") + 1
-    return "\n".join([*lines[:at], f"{_SEAL}{_toml(_content(lines))}", *lines[at:]]) + "\n"
+    at = lines.index(f'# resolver-input = "{p.resolver_input}"') + 1
+    return "\n".join([*lines[:at], f'{_SEAL}"{_content(lines)}"', *lines[at:]]) + "\n"
 
 
-def _patched(package: LockedPackage) -> list[str]:
-    if package.original is None:
-        return []
-    of = package.original
-    values = {"version": str(of.version), **({"url": of.url} if of.url else {}), "sha256": of.sha256}
-    rows = [f"{key} = {_toml(value)}" for key, value in {**values, "patches": list(of.patches)}.items()]
-    return ["", f"[patched.{package.name}]", *rows]
+def _patched(of: Original) -> dict[str, object]:
+    address = {"url": of.url} if of.url else {}
+    return {"version": str(of.version), **address, "sha256": of.sha256, "patches": list(of.patches)}
 
 
 def _first_made(packages: Iterable[LockedPackage]) -> list[str]:
@@ -181,11 +177,6 @@ def patch_commands(packages: Iterable[LockedPackage]) -> tuple[str, ...]:
 
 _SEAL = "# content = "
 """Begins the line that holds the digest of all others."""
-
-
-def _toml(value: object) -> str:
-    """Write a value as TOML, which is as JSON but for two things: no escaped surrogates, no bare DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def parse(text: str, file: str) -> Lock:

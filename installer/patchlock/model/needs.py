@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from packaging.specifiers import SpecifierSet
 
 from patchlock.model.package_managers import Way
+from patchlock.model.table_fields import Known, OneOf, ProfileNames
 
 Kind = Literal["program", "library", "file", "driver", "variable", "rule"]
 
@@ -33,14 +34,14 @@ class Resource:
     """Something that a machine may have or lack."""
 
     name: str
-    kind: Kind
+    kind: Annotated[Kind, OneOf('there is no kind "{}"', KINDS)]
     title: str
     """As a person calls it, in a sentence."""
     source: str
     """Its home page, named where no command that installs it is known."""
     find: Mapping[str, tuple[str, ...]]
     """Operating system, or `any` → names, of which one is enough; see `KINDS`."""
-    writable: bool
+    writable: bool = False
     """Whether a file must be writable too, as devices must."""
     arguments: tuple[str, ...]
     """With which a program says its version; empty where nobody asks."""
@@ -60,17 +61,17 @@ class Resource:
 class Need:
     """One thing that an app or a profile needs of a machine."""
 
-    name: str
+    name: Annotated[str, Known("there is no profiles/needs/{}.toml", "resources")]
     """Of a `Resource`."""
     why: str
     """What it is needed for, a clause."""
     source: str
-    versions: SpecifierSet
-    required: bool
+    versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    required: bool = True
     """False: it is only asked for when a part of the app is used, so an install tells and goes on."""
-    platforms: tuple[str, ...]
+    platforms: Annotated[tuple[str, ...], Known('there is no platform "{}"', "platforms")] = ()
     """Empty: all."""
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     """Empty: all."""
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from patchlock.model.fits import Platform
 from patchlock.model.hosts import Host
+from patchlock.model.table_fields import OneOf
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
@@ -54,6 +55,7 @@ PLATFORMS: Mapping[str, Platform] = {
     )
 }
 """By name, as in lockfile names."""
+PlatformNames = Annotated[tuple[str, ...], OneOf('there is no platform "{}"', tuple(PLATFORMS))]
 
 _SPELLINGS = {"x64": "x86_64", "amd64": "x86_64", "arm64": "aarch64"}
 

@@ -6,15 +6,17 @@ import dataclasses
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import unquote
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.model.fits import Os
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
+from patchlock.model.table_fields import OneOf
 
 Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "unused"]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
@@ -67,7 +69,7 @@ class BrokenPair:
 
     first: Requirement
     second: Requirement
-    os: tuple[str, ...]
+    os: Annotated[tuple[str, ...], OneOf('"{}" is no operating system', get_args(Os))] = ()
     """Only there; empty: everywhere."""
     why: str
     remedy: str

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -13,11 +15,27 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.model.origins import Origin
-
-if TYPE_CHECKING:
-    from patchlock.model.patch import Patch
+from patchlock.model.patch import Patch
+from patchlock.model.platforms import PlatformNames
+from patchlock.model.table_fields import Filled, FilledTexts, Key, Matches, Parsed, ProfileNames
 
 _GB = 1_000_000_000
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+Programs = Annotated[tuple[str, ...], Matches('"{}" is not the name of a program', re.compile(r"[A-Za-z0-9+._-]+"))]
+
+
+def _inside(text: str) -> PurePosixPath:
+    path = PurePosixPath(text)
+    if not text or path.is_absolute() or ".." in path.parts or "\\" in text or ".git" in path.parts:
+        raise ValueError(f'"{text}" must be a POSIX path inside the folder')
+    return path
+
+
+def _glob(text: str) -> str:
+    path = _inside(text)
+    if "**" in path.parts or any(mark in part for part in path.parts[:-1] for mark in "*?["):
+        raise ValueError(f'"{text}" may have wildcards in its last part alone')
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +44,8 @@ class Jobs:
 
     memory_per_job_gb: int = 1
     reserve_gb: int = 1
-    least: int = 1
-    most: int = 64
+    least: Annotated[int, Key("min")] = 1
+    most: Annotated[int, Key("max")] = 64
 
     def count(self, memory: int, processors: int) -> int:
         """Give the number of jobs: `clamp((memory - reserve) / memory per job, least, most)`, at most one a processor.
@@ -47,25 +65,25 @@ class Recipe:
     """How one distribution is built from its sdist."""
 
     name: NormalizedName
-    versions: SpecifierSet
-    environment: Mapping[str, str]
+    versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Variables of the build; each is part of what the result is known by."""
-    jobs: Jobs
+    jobs: Jobs = dataclasses.field(default_factory=Jobs)
     patches: tuple[Patch, ...]
     """Of the sdist's files, by path from its top folder."""
-    needs: tuple[str, ...]
+    needs: Programs = ()
     """Programs without which it cannot be built."""
-    after: tuple[NormalizedName, ...]
+    after: tuple[NormalizedName, ...] = ()
     """Distributions that are built earlier; their wheels serve its build in the place of what is pinned."""
-    test: tuple[str, ...]
+    test: tuple[str, ...] = ()
     """A command that must end with exit code 0 where the wheel is installed; empty: none."""
-    test_with: tuple[NormalizedName, ...]
+    test_with: tuple[NormalizedName, ...] = ()
     """Distributions of the lock that are installed beside the wheel for the test."""
     why: str
     source: str
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     """Only for these profiles; empty: for all."""
-    platforms: tuple[str, ...]
+    platforms: PlatformNames = ()
     """Only for these platforms; empty: for all."""
     origin: Origin
 
@@ -74,22 +92,22 @@ class Recipe:
 class InTree:
     """An extension that an app keeps in its own tree and builds there."""
 
-    id: str
-    folder: PurePosixPath
+    id: Annotated[str, Matches('the id "{}" must be lower-case words joined by "-"', _ID)]
+    folder: Annotated[PurePosixPath, Parsed(_inside, PurePosixPath())]
     """From the app's folder; all its files that upstream has are what it is built from."""
-    requires: tuple[Requirement, ...]
+    requires: tuple[Requirement, ...] = ()
     """What its build requires; pinned beside the lock with what builds sdists."""
-    command: tuple[str, ...]
+    command: FilledTexts
     """Run in a copy of the folder; `python` is that of an environment with `requires`."""
-    products: tuple[str, ...]
+    products: Annotated[tuple[str, ...], Filled(), Parsed(_glob)]
     """Globs from the folder of what the build makes and the app needs; each must find something."""
-    environment: Mapping[str, str]
-    jobs: Jobs
-    needs: tuple[str, ...]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    jobs: Jobs = dataclasses.field(default_factory=Jobs)
+    needs: Programs = ()
     why: str
     source: str
-    profiles: tuple[str, ...]
-    platforms: tuple[str, ...]
+    profiles: ProfileNames = ()
+    platforms: PlatformNames = ()
     origin: Origin
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
+from typing import Annotated
 
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
@@ -11,6 +13,17 @@ from packaging.version import Version
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.origins import Origin
+from patchlock.model.table_fields import Parsed
+
+
+def _uploaded(text: str) -> str:
+    try:
+        known = not text or datetime.datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError(f'"{text}" must be a time with its zone, such as "2026-01-31T00:00:00Z"')
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +35,10 @@ class RecordedWheel:
     filename: str
     url: str
     sha256: Sha256
-    requires: tuple[Requirement, ...]
+    requires: tuple[Requirement, ...] = ()
     """From the wheel's METADATA; without specifiers where the source had none."""
     source: str
-    uploaded: str = ""
+    uploaded: Annotated[str, Parsed(_uploaded)] = ""
     """When the index took it, an RFC 3339 time; "" where that is not known."""
 
 

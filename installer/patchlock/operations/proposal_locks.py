@@ -196,11 +196,8 @@ def _mended(
     builds = [(name, version) for name, version in found.builds if name not in known]
     if builds:
         listed = ", ".join(f"{name} {version}" for name, version in builds)
-        names = ", ".join(f'"{name}"' for name, _ in builds)
-        table = (
-            f'# No wheel: {listed}.\n[[build]]\nnames = [{names}]\nwhy = "the index has no wheel of these that fits"\n'
-            f'source = "PyPI: the file list of each"'
-        )
+        why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
+        table = document.build_table(dict(builds), why=why, source=source)
         return dataclasses.replace(proposal, tables=(*proposal.tables, table)), [f"[[build]] of {listed}"]
     fitting = (one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one)))
     chosen = next(fitting, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import (
+    document,
     imports,
     module_repairs,
     narrowing,
@@ -253,11 +253,5 @@ def _sdists(
         remedy="its build is allowed",
     )
     first = places[0]
-    table = [
-        f"# No wheel: {', '.join(f'{name} {version}' for name, version in found.items())}.",
-        "[[build]]",
-        f"names = {json.dumps(sorted(found))}",
-        'why = "the index has no wheel of these that fits what upstream asks for"',
-        f"source = {json.dumps(draft.link(first.path, first.line))}",
-    ]
-    return (disease,), ("\n".join(table),)
+    why = "the index has no wheel of these that fits what upstream asks for"
+    return (disease,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)

@@ -335,5 +335,5 @@ def store_report(installation: Installation, report: Report) -> tuple[str, ...]:
             said = (f"{file} cannot be compared with, and is written anew: {error}",)
     else:
         said = ()
-    atomic_files.write(file, json.dumps(reports.data(report), indent=1) + "\n")
+    atomic_files.atomic_write(file, json.dumps(reports.data(report), indent=1) + "\n")
     return said

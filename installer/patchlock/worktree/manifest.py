@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.core import atomic_files
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Outcome
 from patchlock.worktree import trees
@@ -53,9 +54,7 @@ class Manifest:
 def write(tree: Tree, manifest: Manifest) -> None:
     """Keep the manifest; the old one is replaced in one step."""
     file = trees.repository_file(tree.repository, _NAME)
-    beside = file.with_suffix(".new")
-    beside.write_text(json.dumps({"format": _FORMAT, **dataclasses.asdict(manifest)}, indent=1), encoding="utf-8")
-    beside.replace(file)
+    atomic_files.atomic_write(file, json.dumps({"format": _FORMAT, **dataclasses.asdict(manifest)}, indent=1))
 
 
 def read(tree: Tree) -> Manifest | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import file_lock
+from patchlock.core import atomic_files, file_lock
 from patchlock.model.errors import GitFirstError, UnsafePathError
 from patchlock.model.identities import CommitId
 from patchlock.worktree.upstream_cache import blobs, git
@@ -18,6 +18,8 @@ OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
 _REFS = "refs/patchlock"
 _LOCK = "lock"
+_SUFFIX = "patchlock"
+"""Of what is written beside a file of the user's; nothing of theirs is called so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,27 +233,15 @@ def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable:
         _remove_empty(tree, path.parent)
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = _beside(file)
-    with beside.open("wb") as new:
-        new.write(data)
-        new.flush()
-        os.fsync(new.fileno())  # the user's edits may be in it, and its old bytes are gone in a moment
-    mode = (file if file.exists() else beside).stat().st_mode  # of a new file, as the user's umask wants it
-    if is_executable and not file.exists():
-        mode |= (mode & 0o444) >> 2
-    beside.chmod(mode & 0o777)
-    beside.replace(file)
+    atomic_files.atomic_write(file, data, mode=0o777 if is_executable else 0o666, suffix=_SUFFIX)
 
 
 def clear(tree: Tree, paths: Iterable[PurePosixPath]) -> None:
     """Remove what a killed `write` of these files has left beside them."""
     for path in paths:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, UnsafePathError):
-            _beside(_place(tree, path)).unlink()
-
-
-def _beside(file: Path) -> Path:
-    return file.with_name(f".{file.name}.patchlock")
+            file = _place(tree, path)
+            file.with_name(f".{file.name}.{_SUFFIX}").unlink()
 
 
 def _remove_empty(tree: Tree, folder: PurePosixPath) -> None:

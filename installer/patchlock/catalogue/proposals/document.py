@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from patchlock.catalogue.authoring import writing
-from patchlock.catalogue.authoring.writing import value
 from patchlock.catalogue.proposals.findings import Proposal
+from patchlock.model.toml_text import item
+
+if TYPE_CHECKING:
+    from packaging.utils import NormalizedName
+    from tomlkit.items import Table
 
 _WIDTH = 118
 _SHOWN = 8
@@ -22,37 +26,70 @@ def render(proposal: Proposal) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
+def build_table(versions: Mapping[NormalizedName, object], *, why: str, source: str) -> str:
+    """Write the `[[build]]` table of distributions that have no wheel.
+
+    Args:
+        versions: of each.
+        why: they are built.
+        source: of that.
+    """
+    above = f"No wheel: {', '.join(f'{name} {version}' for name, version in versions.items())}."
+    rows = (("names", tuple(versions)), ("why", why), ("source", source))
+    return _piece((f"# {above}",), {"build": [_table(*rows)]}).rstrip()
+
+
 def _comment(text: str) -> Iterator[str]:
     for line in text.splitlines():
         yield from textwrap.wrap(line, _WIDTH - 2, initial_indent="# ", subsequent_indent="# ") or ["#"]
 
 
+def _piece(above: Iterable[str], tables: dict[str, object]) -> str:
+    import tomlkit
+
+    return "\n".join([*above, tomlkit.dumps(tables)])
+
+
+def _table(*rows: tuple[str, object] | str) -> Table:
+    """Make a table of keys with their values, and of comments above them."""
+    import tomlkit
+
+    table = tomlkit.table()
+    for row in rows:
+        if isinstance(row, str):
+            table.add(tomlkit.comment(row.removeprefix("#").strip()))
+        else:
+            table.append(row[0], item(row[1]))
+    return table
+
+
 def _head(proposal: Proposal) -> str:
     facts = proposal.facts
-    lines = [
+    above = [
         *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Look each line through; what is found, and where:"),
         *(line for disease in proposal.diseases for line in _comment(_told(disease.name, disease.found))),
         *(line for remark in proposal.remarks for line in _comment(f"TODO: {remark}")),
         "",
-        "[app]",
-        f"title = {value(facts.title)}",
+    ]
+    rows: list[tuple[str, object] | str] = [
+        ("title", facts.title),
         *_comment(f"Licence: {facts.license_from}."),
-        f"license = {value(facts.license)}",
-        f"source = {value(proposal.url.removesuffix('.git'))}",
+        ("license", facts.license),
+        ("source", proposal.url.removesuffix(".git")),
         *_comment(f"Python: {facts.python_from}."),
-        f"python = {value(facts.python)}",
+        ("python", facts.python),
         *_comment(f"{proposal.requirements.path}: {proposal.requirements.why} ({proposal.requirements.count} lines)."),
         *_others("Not", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
-        f"requirements = {value((str(proposal.requirements.path),))}",
+        ("requirements", (str(proposal.requirements.path),)),
     ]
     for one in proposal.sets:
-        lines += _comment(f"{one.name}: {one.why}.")
+        rows += _comment(f"{one.name}: {one.why}.")
     if proposal.sets:
-        lines.append(f"shared = {value(tuple(one.name for one in proposal.sets))}")
+        rows.append(("shared", tuple(one.name for one in proposal.sets)))
     if without := [name for one in proposal.sets for name in one.without]:
-        lines += _comment("Left out, as they cannot be applied everywhere; what of them can stands below.")
-        lines.append(f"without = {value(tuple(without))}")
-    return "\n".join(lines)
+        rows += _comment("Left out, as they cannot be applied everywhere; what of them can stands below.")
+        rows.append(("without", without))
+    return _piece(above, {"app": _table(*rows)})
 
 
 def _told(name: str, found: Iterable[object]) -> str:
@@ -68,34 +105,26 @@ def _others(word: str, others: list[str]) -> list[str]:
 
 
 def _upstream(proposal: Proposal) -> str:
-    lines = ["[upstream]", f"url = {value(proposal.url)}"]
-    return "\n".join([*lines, f"branch = {value(proposal.branch)}", f"commit = {value(proposal.commit)}"])
+    rows = (("url", proposal.url), ("branch", proposal.branch), ("commit", proposal.commit))
+    return _piece((), {"upstream": _table(*rows)})
 
 
 def _launch(proposal: Proposal) -> str:
     launch = proposal.facts.launch
-    lines = [*_comment(f"{' '.join(launch.command)}: {launch.why}."), *_others("Others", list(launch.others))]
-    lines += ["[launch]", f"command = {value(launch.command)}"]
+    above = (*_comment(f"{' '.join(launch.command)}: {launch.why}."), *_others("Others", list(launch.others)))
+    table = _table(("command", launch.command))
     if launch.environment:
-        lines += ["", "[launch.environment]"]
-        lines += [f"{name} = {value(content)}" for name, content in launch.environment.items()]
-    return "\n".join(lines)
+        table.append("environment", _table(*launch.environment.items()))
+    return _piece(above, {"launch": table})
 
 
 def _needs(proposal: Proposal) -> Iterator[str]:
     for need in proposal.needs:
-        rows = [*_comment(str(need.found)), "[[need]]", f"name = {value(need.name)}", f"why = {value(need.why)}"]
-        rows += [f"source = {value(proposal.link(need.found.path, need.found.line))}", "required = false"]
-        yield "\n".join(rows)
+        rows = (("name", need.name), ("why", need.why), ("source", proposal.link(need.found.path, need.found.line)))
+        yield _piece(_comment(str(need.found)), {"need": [_table(*rows, ("required", False))]})
 
 
 def _check(proposal: Proposal) -> str:
-    rows = [
-        *_comment("That the environment fits: required modules, then those of the app that its program imports."),
-        "[[check]]",
-        'id = "imports"',
-        'kind = "imports"',
-        f"present = {json.dumps(proposal.facts.imports)}",
-        "absent = []",
-    ]
-    return "\n".join(rows)
+    above = "That the environment fits: required modules, then those of the app that its program imports."
+    rows = (("id", "imports"), ("kind", "imports"), ("present", proposal.facts.imports), ("absent", ()))
+    return _piece(_comment(above), {"check": [_table(*rows)]})

@@ -88,9 +88,10 @@ def still_fits(record: BuildRecord, pins: Mapping[NormalizedName, LockedPackage]
 
 def render(record: BuildRecord, about: BuildInputs) -> str:
     """Write a record as TOML, with its inputs for a person to read."""
-    lines = ["# Written by patchlock when the build had succeeded.", f"what = {_text(about.what)}"]
-    lines += [f"inputs = {_text(record.inputs)}", f"seconds = {record.seconds:.1f}", f"made = {_text(record.made)}"]
-    lines += [f"python = {_text(about.python)}", f"platform = {_text(about.platform)}"]
+    import tomlkit  # which is only for who writes
+
+    values = {"what": about.what, "inputs": record.inputs, "seconds": round(record.seconds, 1), "made": record.made}
+    values |= {"python": about.python, "platform": about.platform}
     tables: dict[str, Mapping[str, str]] = {
         "requirements": record.requirements,
         "tools": record.tools,
@@ -98,9 +99,8 @@ def render(record: BuildRecord, about: BuildInputs) -> str:
         "source": about.source,
         "recipe": about.recipe,
     }
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{_text(key)} = {_text(value)}" for key, value in sorted(table.items()))]
-    return "\n".join(lines) + "\n"
+    data = {**values, **{name: dict(sorted(table.items())) for name, table in tables.items()}}
+    return f"# Written by patchlock when the build had succeeded.\n{tomlkit.dumps(data)}"
 
 
 def parse(text: str) -> BuildRecord | None:
@@ -117,7 +117,3 @@ def parse(text: str) -> BuildRecord | None:
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError):
         return None
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import os
 import re
 import time
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
 
-from patchlock.core import uv
+from patchlock.core import atomic_files, uv
 from patchlock.distributions import wheelhouse, wheels
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.environments import venv
@@ -68,14 +67,23 @@ def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: 
 
 def record_built_wheels(generation: Path, request: Request, lock: Lock, local: LocalWheels) -> None:
     """Write into a generation which of its wheels was built here, and from which sdist; nothing where none was."""
+    import tomlkit  # which is only for who writes
+
     allowed = rules_of(request).source_builds
     built = [(package, local[package.name]) for package in lock.packages if package.name in local.keys() & set(allowed)]
-    lines = ["# Written by patchlock: wheels that were built here."]
-    for package, wheel in built:
-        lines += ["", "[[wheel]]", f"name = {json.dumps(package.name)}", f'version = "{package.version}"']
-        lines += [f'sdist = "{package.sha256}"', f'wheel = "{wheel.sha256}"', f"file = {json.dumps(wheel.path.name)}"]
-    if built:
-        (generation / NOTE).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    rows = [
+        {
+            "name": package.name,
+            "version": str(package.version),
+            "sdist": package.sha256,
+            "wheel": wheel.sha256,
+            "file": wheel.path.name,
+        }
+        for package, wheel in built
+    ]
+    if rows:
+        text = f"# Written by patchlock: wheels that were built here.\n\n{tomlkit.dumps({'wheel': rows})}"
+        (generation / NOTE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def recipes_of(request: Request) -> tuple[Recipe, ...]:
@@ -181,7 +189,8 @@ def _build(
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     kept = wheelhouse.place(shop.cache, wheel.sha256, wheel.path.name)
-    _store.keep(wheel.path, kept)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.atomic_copy(wheel.path, kept)
     _store.store_build(shop.cache, record, about, {})
     return LocalWheel(name=package.name, version=package.version, path=kept, sha256=wheel.sha256)
 

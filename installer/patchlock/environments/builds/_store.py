@@ -109,15 +109,6 @@ def store_build(cache: Path, record: BuildRecord, about: BuildInputs, products: 
     return target
 
 
-def keep(file: Path, target: Path) -> None:
-    """Copy a file to its place in the cache, whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.new")
-    shutil.copyfile(file, beside)
-    _settle(beside)
-    beside.replace(target)
-
-
 def _settle(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())

@@ -78,13 +78,7 @@ def _place(file: Path, target: Path) -> None:
 
 
 def _copy(file: Path, target: Path) -> None:
-    """Copy a file, whole or not at all."""
-    beside = target.with_name(f".{target.name}.patchlock")
-    with contextlib.ExitStack() as undo:
-        undo.callback(beside.unlink, missing_ok=True)
-        beside.write_bytes(file.read_bytes())
-        beside.chmod(0o755)
-        beside.replace(target)
+    atomic_files.atomic_copy(file, target, mode=0o777, suffix="patchlock")
 
 
 def _exclude(source: Path, paths: Mapping[PurePosixPath, str]) -> None:
@@ -114,7 +108,7 @@ def _write(ledger: Path, known: Mapping[PurePosixPath, set[str]]) -> None:
         ledger.unlink(missing_ok=True)
         return
     values = {str(path): sorted(known[path]) for path in sorted(known)}
-    atomic_files.write(ledger, json.dumps(values, indent=1) + "\n")
+    atomic_files.atomic_write(ledger, json.dumps(values, indent=1) + "\n")
 
 
 def _digest(path: Path) -> str:
@@ -144,6 +138,8 @@ def save_files(generation: Path, files: Mapping[PurePosixPath, Path], sources: M
         files: path from the clone's root → the file, outside the tree.
         sources: what they were built from.
     """
+    import tomlkit  # which is only for who writes
+
     listing, kept = generation / _LISTING, generation / _FOLDER
     if not files and not listing.is_file():
         return
@@ -152,9 +148,9 @@ def save_files(generation: Path, files: Mapping[PurePosixPath, Path], sources: M
     for path, file in files.items():
         if _digest(_kept(generation, digests[path])) != digests[path]:
             _copy(file, _kept(generation, digests[path]))
-    lines = ["[products]", *(_row(path, digests[path]) for path in sorted(digests))]
-    lines += ["", "[sources]", *(_row(path, sources[path]) for path in sorted(sources))]
-    atomic_files.write(listing, "\n".join(lines) + "\n")
+    tables = {"products": digests, "sources": sources}
+    rows = {name: {str(path): table[path] for path in sorted(table)} for name, table in tables.items()}
+    atomic_files.atomic_write(listing, tomlkit.dumps(rows))
     for file in kept.iterdir():
         if file.name not in {digest[:16] for digest in digests.values()}:
             file.unlink()
@@ -184,7 +180,3 @@ def apply_generation(installation: Installation, generation: Path | None) -> tup
 
 def _kept(generation: Path, digest: Sha256) -> Path:
     return generation / _FOLDER / digest[:16]
-
-
-def _row(path: PurePosixPath, digest: Sha256) -> str:
-    return f"{json.dumps(str(path), ensure_ascii=False)} = {json.dumps(digest)}"
