@@ -69,13 +69,10 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "training-whisper-as-the-machine-can": _lacks(
             r"WhisperModel\(.*compute_type='float16'\)", r"scripts/utils/.*\.py"
         ),
-        "model-asks-for-the-device": _lacks(
-            r"self\.cuda if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/tts_funcs\.py"
+        "device-of-the-machine": _lacks(
+            r"(self\.cuda|'cuda') if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/(tts_)?funcs\.py"
         ),
-        "enhancing-asks-for-the-device": _lacks(
-            r"'cuda' if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/funcs\.py", "resemble_enhance_audio"
-        ),
-        "side-environment-of-this-system": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
+        "rvc-is-an-app-of-its-own": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
     },
     "rvc-python": {
         "no-fairseq": (Dropped(names=frozenset({"fairseq"})), _ROOT),
@@ -141,7 +138,6 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
     },
     "tts-service": {
         "engine-asks-a-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/tts_engine\.py"),
-        "engine-says-where-it-computes": _lacks(r"'GPU' if self\.use_cuda else 'CPU'", r"src/tts_engine\.py"),
         "health-asks-the-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/routes\.py"),
         "health-without-a-voice": _lacks(r"HealthResponse\(status='healthy',.*\)", r"src/routes\.py"),
     },
@@ -149,26 +145,23 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
 
 
 UNJUDGED: Mapping[str, frozenset[str]] = {
-    "diffrhythm2": frozenset({"device-helper", "device-helper-imported"}),
+    "diffrhythm2": frozenset({"device-helper"}),
     "xtts-webui": frozenset(
         {
             "deepspeed-installer-says-so",
             "machine-helper",
-            "machine-helper-imported",
             "no-environment-beside-the-lock",
             "openvoice-says-what-it-needs",
             "rvc-batch-says-what-it-needs",
-            "rvc-is-an-app-of-its-own",
             "rvc-says-what-it-needs",
             "second-environment-says-so",
             "start-script-without-installer",
             "start-scripts-without-deepspeed",
             "stream2sentence-upgrade-says-so",
-            "training-imports-the-helper",
             "tts-upgrade-says-so",
         }
     ),
-    "rvc-python": frozenset({"device-helper-on-cpu", "hubert-imported", "hubert-loaded", "hubert-of-torchaudio"}),
+    "rvc-python": frozenset({"device-helper-on-cpu", "hubert-loaded", "hubert-of-torchaudio"}),
     "advanced-rvc-inference": frozenset(
         {
             "gradio-of-the-index",

@@ -62,6 +62,6 @@ def test_best_device_is_chosen_and_said(
     assert capsys.readouterr().err == f"device: {device} ({why})\n"
 
 
-@pytest.mark.parametrize("patch", ["no-inference-mode-on-directml", "style-model-on-the-processor", "style-recording-on-the-processor"])  # fmt: skip
+@pytest.mark.parametrize("patch", ["no-inference-mode-on-directml", "style-on-the-processor"])
 def test_what_directml_lacks_is_patched_there_alone(patch: str) -> None:
     assert PATCHES[patch].profiles == ("directml-vega",)

@@ -88,6 +88,34 @@ def test_arguments_reach_the_codemod() -> None:
     assert splice(source, located.edits).text == "old = b\n"
 
 
+def test_places_that_are_settled_are_told_by_their_lines() -> None:
+    op = that("self.context.scratch['settled'] = [3, 1, 3, 9]")
+    assert op.locate(read(b"a\nb\n c = 1\n".replace(b" c", b"c"))) == Located(
+        settled=(Site(line=1, text="a"), Site(line=3, text="c = 1"))
+    )
+
+
+def test_settled_places_beside_changed_ones() -> None:
+    op = that("self.context.scratch['settled'] = [1]; tree = libcst.parse_module(tree.code.replace('old', 'new'))")
+    located = op.locate(read(b"x = 1\nold\n"))
+    assert (located.sites, located.settled) == ((Site(line=2, text="old"),), (Site(line=1, text="x = 1"),))
+
+
+def test_warnings_are_places_that_it_will_not_touch() -> None:
+    op = that("self.warn('line 2: it is\\nanother one'); self.warn('no line')")
+    assert op.locate(read(b"x\nold\n")) == Located(
+        refusals=(
+            Refusal(line=2, kind=OutcomeKind.AMBIGUOUS, why="it is another one"),
+            Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why="no line"),
+        )
+    )
+
+
+def test_settled_that_is_no_line_is_a_failure() -> None:
+    [refusal] = that("self.context.scratch['settled'] = ['here']").locate(read(b"x\n")).refusals
+    assert refusal.why.startswith("the codemod rename.py:Rename failed: it raised ValueError: ")
+
+
 def test_file_that_is_skipped_needs_nothing() -> None:
     assert that("raise SkipFile('not mine')").locate(read(b"old\n")) == Located()
 

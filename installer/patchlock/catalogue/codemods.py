@@ -22,6 +22,7 @@ from patchlock.patches.ops.syntax import Module, parse
 
 _GRACE = 15
 """Seconds for the process to see itself that the time is over."""
+_PLACE = re.compile(r"line ([1-9]\d*): (.+)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -35,7 +36,8 @@ class BoundCodemod:
     def locate(self, source: SourceText) -> Located:
         """Let the codemod change the file, and find out where it did; how it fails is a refusal.
 
-        A file that it leaves as it is needs nothing: whether it was right before, only the patch's `ensure` can say.
+        The lines that it names in `context.scratch["settled"]` are as wanted already, and what it says by `warn` is a
+        place that it will not touch. A file that it leaves as it is without a word needs nothing.
         """
         module = parse(source)
         if isinstance(module, Refusal):
@@ -49,15 +51,29 @@ class BoundCodemod:
             path=str(source.path),
             text=source.text,
         )
-        if not isinstance(answer, str):
+        if isinstance(answer, _Failed):
             why = f"the codemod {self.declared.module}:{self.declared.command} failed: {answer.why}"
             return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
-        edits = _edits(source.text, answer)
+        edits = _edits(source.text, answer.text)
         after = parse(splice(source, edits))
         if isinstance(after, Refusal):
             why = f"the codemod {self.declared.module}:{self.declared.command} made code that is none: {after.why}"
             return Located(refusals=(Refusal(line=after.line, kind=OutcomeKind.AMBIGUOUS, why=why),))
-        return Located(edits=edits, sites=tuple(_site(module, edit) for edit in edits))
+        lines = range(1, len(module.starts) + 1)
+        return Located(
+            edits=edits,
+            sites=tuple(_site(module, edit.start) for edit in edits),
+            settled=tuple(_site(module, module.starts[line - 1]) for line in answer.settled if line in lines),
+            refusals=answer.refusals,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    text: str
+    settled: tuple[int, ...]
+    """Lines, 1-based and sorted."""
+    refusals: tuple[Refusal, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +137,7 @@ def _ask(
     timeout: int,
     path: str,
     text: str,
-) -> str | _Failed:
+) -> _Answer | _Failed:
     question: Mapping[str, object] = {
         "module": module,
         "code": code,
@@ -148,7 +164,16 @@ def _ask(
         return _Failed(why="its process ended without an answer")
     if "failed" in answer:
         return _Failed(why=str(answer["failed"]))
-    return text if answer.get("skipped") else str(answer["text"])
+    return _Answer(
+        text=answer["text"], settled=tuple(answer["settled"]), refusals=tuple(map(_refusal, answer["warnings"]))
+    )
+
+
+def _refusal(warning: str) -> Refusal:
+    """Read a warning, `line 12: why`; one without a line is about the whole file."""
+    found = _PLACE.fullmatch(warning)
+    line, why = (int(found[1]), found[2]) if found else (1, warning)
+    return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why=why)
 
 
 def _edits(before: str, after: str) -> tuple[Edit, ...]:
@@ -174,7 +199,7 @@ def _trimmed(start: int, old: str, new: str) -> Edit:
     return Edit(start=start + head, end=start + len(old) - tail, text=new[head : len(new) - tail])
 
 
-def _site(module: Module, edit: Edit) -> Site:
-    start = module.line_start(edit.start)
-    text = module.source.text[start : module.line_end(edit.start)]
+def _site(module: Module, offset: int) -> Site:
+    start = module.line_start(offset)
+    text = module.source.text[start : module.line_end(offset)]
     return Site(line=module.starts.index(start) + 1, text=text.strip())

@@ -91,10 +91,18 @@ def _shown(line: bytes | None) -> str:
 
 
 def problems_together(patches: Sequence[Patch], contents: Files) -> tuple[str, ...]:
-    """Apply all patches twice, and each two that write one file in both orders; say what is not the same."""
+    """Apply all patches twice, and each two that write one file in both orders; say what is not the same.
+
+    A file that a patch makes is not there the second time either: the patches before it never see it.
+    """
     patched = engine.apply(patches, contents)
-    again = engine.apply(patches, _after(contents, patched))
-    problems = [f"{change.path}: applied twice, the patches change it again" for change in again.changes]
+    made = {change.path for change in patched.changes if change.before is None}
+    again = engine.apply(patches, {path: data for path, data in _after(contents, patched).items() if path not in made})
+    problems = [
+        f"{change.path}: applied twice, the patches change it again"
+        for change in again.changes
+        if change.path not in made
+    ]
     problems += [f"applied twice: {failure}" for failure in again.failures if failure not in patched.failures]
     by_id = {patch.id: patch for patch in patches}
     for one, other in sorted(_neighbours(patched)):

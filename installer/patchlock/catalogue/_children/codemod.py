@@ -4,7 +4,8 @@ It runs in patchlock's own Python, and imports nothing of patchlock. The codemod
 start a program or reach the network: that catches mistakes, not malice, for the catalogue is trusted.
 
 The question has `module` (name), `code` (of the codemod), `command`, `arguments`, `path`, `text` (of the file) and
-`timeout` (seconds). The answer has `text`, or `failed`, a clause, or `skipped`.
+`timeout` (seconds). The answer has `failed`, a clause, or `text` with `settled`, the 1-based lines in
+`context.scratch["settled"]`, and `warnings`, what the command said by `self.warn`.
 """
 
 import contextlib
@@ -63,15 +64,16 @@ def _answer(question: dict[str, Any]) -> dict[str, object]:
                 return {"failed": f"it has no CodemodCommand of the name {question['command']}"}
             context = codemod.CodemodContext(filename=question["path"])
             changed = command(context, **question["arguments"]).transform_module(original).code
+            settled = sorted({int(line) for line in context.scratch.get("settled", ())})
     except codemod.SkipFile:
-        return {"skipped": True}
+        return {"text": text, "settled": [], "warnings": []}
     except libcst.ParserSyntaxError as error:
         return {"failed": f"LibCST cannot parse: {error.message}"}
     except BaseException as error:  # noqa: BLE001 - a codemod may end in any way, SystemExit included
         return {"failed": f"it raised {type(error).__name__}{_clause(str(error))}"}
     if printed.getvalue():
         return {"failed": f"it printed{_clause(printed.getvalue())}"}
-    return {"text": changed}
+    return {"text": changed, "settled": settled, "warnings": [" ".join(text.split()) for text in context.warnings]}
 
 
 def _clause(text: str) -> str:

@@ -31,7 +31,7 @@ class Codemod:
 
     module: str
     command: str
-    arguments: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)  # a patch is a key of caches
     timeout: int = 60
 
     def __post_init__(self) -> None:

@@ -1,0 +1,3 @@
+import torch
+
+half = torch.cuda.is_available()

@@ -1,0 +1,4 @@
+import compute_device
+import torch
+
+device = compute_device.chosen()
