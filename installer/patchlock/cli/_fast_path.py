@@ -1,23 +1,16 @@
 """Begin without click where a command is given in the plain way.
 
-Reading click takes longer than the answer of `detect` does; and while it is read, uv can work already for `lock`.
+Reading click takes longer than the answer of `detect` does.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from patchlock.cli._repeated_lock import RepeatedLock
 
 _FLAG = "--json"
 _DETECT = ("--why-not", "--catalogue")
-_LOCK = ("--profile", "--platform", "--source", "--catalogue", "--explain", "--accept-changed")
-"""Options that change nothing of what is asked for the pairs."""
 
 
 def parse_detect(arguments: Sequence[str]) -> dict[str, str] | None:
@@ -31,26 +24,6 @@ def parse_detect(arguments: Sequence[str]) -> dict[str, str] | None:
         return None
     read = {"--catalogue": os.environ.get("PATCHLOCK_CATALOGUE", "")} | plain[1]
     return None if read["--catalogue"] and not Path(read["--catalogue"]).is_dir() else read
-
-
-@contextlib.contextmanager
-def resolve_ahead(arguments: Sequence[str]) -> Iterator[RepeatedLock | None]:
-    """Let uv work at what `lock` asked it last time for the same pairs; None for everything but a plain `lock`."""
-    plain = _plain(arguments, "lock", _LOCK)
-    if plain is None:
-        yield None
-        return
-    from patchlock.cli import _folders
-    from patchlock.locks import resolver_cache
-
-    apps, given = plain
-    ahead = resolver_cache.ResolverPrefetch(_folders.cache())
-    with ahead.asked_again(apps, given.get("--profile"), given.get("--platform")):
-        from patchlock.cli._repeated_lock import RepeatedLock  # uv is at work meanwhile
-
-        catalogue = given.get("--catalogue") or os.environ.get("PATCHLOCK_CATALOGUE")
-        words = tuple(word for word in arguments if word != _FLAG)
-        yield RepeatedLock(words, Path(catalogue) if catalogue else None, ahead, as_json=_FLAG in given)
 
 
 def _plain(
