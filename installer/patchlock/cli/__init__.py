@@ -80,7 +80,6 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli import _fast_path
     from patchlock.cli._output import echo, fail
 
     for stream in (sys.stdout, sys.stderr):
@@ -90,9 +89,6 @@ def main(arguments: Sequence[str]) -> int:
     command = next((word for word in arguments if word in COMMANDS), "")
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
-        plain = _fast_path.parse_detect(arguments)
-        if plain is not None:
-            return _fast_path.run_detect(plain)
         return _by_click(arguments, command, as_json)
     except PatchlockError as error:
         return fail(error, command, as_json)
