@@ -9,13 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from patchlock import __version__
 from patchlock.model.errors import EXIT_INTERRUPTED, EXIT_USAGE_OR_BUG, BugError, PatchlockError, from_os
-
-if TYPE_CHECKING:
-    from patchlock.cli._repeated_lock import RepeatedLock
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("patchlock.cli._list", "Show the apps, the profiles, and which pairs are locked."),
@@ -88,7 +84,6 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli import _fast_path
     from patchlock.cli._output import echo, fail
 
     for stream in (sys.stdout, sys.stderr):
@@ -98,12 +93,7 @@ def main(arguments: Sequence[str]) -> int:
     command = next((word for word in arguments if word in COMMANDS), "")
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
-        plain = _fast_path.parse_detect(arguments)
-        if plain is not None:
-            return _fast_path.run_detect(plain)
-        with _fast_path.resolve_ahead(arguments) as again:
-            known = again.answer() if again is not None else None
-            return known if known is not None else _by_click(arguments, command, as_json, again)
+        return _by_click(arguments, command, as_json)
     except PatchlockError as error:
         return fail(error, command, as_json)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
@@ -122,14 +112,14 @@ def main(arguments: Sequence[str]) -> int:
         return fail(_bug(error, arguments), command, as_json)
 
 
-def _by_click(arguments: list[str], command: str, as_json: bool, again: RepeatedLock | None) -> int:
+def _by_click(arguments: list[str], command: str, as_json: bool) -> int:
     import click
 
     from patchlock.cli._commands import patchlock
     from patchlock.cli._output import echo, fail_usage
 
     try:
-        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False, obj=again)
+        result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
         return EXIT_USAGE_OR_BUG

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _output, _repeated_lock
+from patchlock.cli import _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _output
 from patchlock.cli._lock_table import Line
 from patchlock.model.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, from_os, nearest
 
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
 
     from patchlock.catalogue.reader import Catalogue
-    from patchlock.cli._repeated_lock import RepeatedLock
     from patchlock.locks.lock_request import Request
     from patchlock.locks.relock import CutOff
-    from patchlock.locks.resolver_cache import ResolverPrefetch
 
 
 @click.command("lock")
@@ -98,13 +97,8 @@ def lock_command(
         return _lock_table.print_locks(
             _lock_check.check_locks(opened, requests, whole), {}, check=check, as_json=as_json
         )
-    from patchlock.locks.resolver_cache import ResolverPrefetch
-
     progress = _output.progress(as_json)
-    again: RepeatedLock | None = click.get_current_context().obj
-    lines = _lock_all(requests, cut_off, progress, again.ahead if again else ResolverPrefetch(_options.cache()), accept)
-    if again:
-        again.remember(lines)
+    lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}
     return _lock_table.print_locks(lines, told, check=check, as_json=as_json)
@@ -204,18 +198,15 @@ def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
     progress: _output.Silent | _output.Plain | _output.Live,
-    ahead: ResolverPrefetch,
     accept: tuple[str, ...],
 ) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""
     from patchlock.core import uv
-    from patchlock.locks import resolver_cache
 
     uv.find()  # once before the threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
-    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=resolver_cache.at_once()) as pool:
-        waiting = {
-            pool.submit(_lock, request, cut_off, ahead, accept): _lock_check.names(request)[0] for request in requests
-        }
+    workers = 2 * (os.cpu_count() or 1)  # most of the time each waits for the index
+    with progress.stage("lock"), concurrent.futures.ThreadPoolExecutor(max_workers=workers) as pool:
+        waiting = {pool.submit(_lock, request, cut_off, accept): _lock_check.names(request)[0] for request in requests}
         for done, _ in enumerate(concurrent.futures.as_completed(tuple(waiting)), start=1):
             running = [pair for future, pair in waiting.items() if future.running()]
             progress.say(
@@ -225,13 +216,13 @@ def _lock_all(
         return [future.result() for future in waiting]
 
 
-def _lock(request: Request, cut_off: CutOff, ahead: ResolverPrefetch, accept: tuple[str, ...]) -> Line:
+def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
     from patchlock.locks import relock
 
     pair, file = _lock_check.names(request)
     started = time.monotonic()
     try:
-        lock = relock.resolve(request, cut_off, ahead)
+        lock = relock.resolve(request, cut_off)
         warnings = relock.require_known_bytes(request, lock, accept)
         _, state = relock.write(request, lock)
     except (PatchlockError, OSError) as found:  # a pair that the system stops does not stop the others
@@ -239,5 +230,6 @@ def _lock(request: Request, cut_off: CutOff, ahead: ResolverPrefetch, accept: tu
         refused = "refused" if error.code == "refused" else "failed"
         return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     warnings = (*warnings, *lock.notices)
-    line = Line(pair=pair, file=file, state=state, detail="", packages=len(lock.packages), warnings=warnings)
-    return _repeated_lock.timed(line, time.monotonic() - started)
+    count = len(lock.packages)
+    detail = f"{count} packages in {time.monotonic() - started:.1f} s: {file}"
+    return Line(pair=pair, file=file, state=state, detail=detail, packages=count, warnings=warnings)

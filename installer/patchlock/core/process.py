@@ -302,7 +302,6 @@ def start(
     log: Path,
     errors: Path | None = None,
     with_input: bool = False,
-    with_output: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start a service whose output goes to a file; the caller ends it, with `kill`.
 
@@ -313,7 +312,6 @@ def start(
         log: the file for what it prints.
         errors: the file for its standard error; None: the same.
         with_input: it is given a pipe as its standard input, which is closed otherwise.
-        with_output: its standard output goes into the file too, and is dropped otherwise.
 
     Raises:
         ProgramMissingError: the program is not installed.
@@ -327,7 +325,7 @@ def start(
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.PIPE if with_input else subprocess.DEVNULL,
-            stdout=output if with_output else subprocess.DEVNULL,
+            stdout=output,
             stderr=output if errors is None else files.enter_context(errors.open("wb")),
             start_new_session=True,
         )

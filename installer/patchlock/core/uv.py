@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from packaging.utils import NormalizedName, canonicalize_name
@@ -27,9 +26,6 @@ from patchlock.model.errors import (
     UnsatisfiableError,
 )
 from patchlock.model.lockfile import LockedPackage
-
-if TYPE_CHECKING:
-    import subprocess
 
 _OF_THE_MACHINE = (
     *("UV_CACHE_DIR", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "UV_NATIVE_TLS"),
@@ -118,19 +114,6 @@ def run(
         )
     except CommandFailedError as error:
         raise classify_error(error) from error
-
-
-def start(*arguments: str, cwd: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Start uv as `run` does for a question of resolving, and wait for nothing; the caller ends it.
-
-    Args:
-        arguments: as on uv's command line.
-        cwd: a folder without a project.
-        log: the file for what it says on standard error; its standard output is dropped.
-    """
-    return process.start(
-        str(find()), *arguments, env=_environment(installing=False), cwd=cwd, log=log, with_output=False
-    )
 
 
 def is_online() -> bool:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.locks import resolver_cache, wheel_choice
+from patchlock.locks import _resolver, wheel_choice
 from patchlock.model.build_constraints import BuildConstraints, render
 from patchlock.model.errors import PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
@@ -44,24 +44,18 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefetchedAnswers:
-    """What uv answers for all that an app's builds may require: asked for while uv resolves the app itself."""
+class Prefetched:
+    """What all builds together require that a lock may need: uv is asked while it resolves the app itself."""
 
     asked: tuple[str, ...]
     answer: Future[str] | None
     """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
-    ask: resolver_cache.Ask
-    """For what else turns out to be wanted."""
 
 
-def prefetch(
-    rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor, ask: resolver_cache.Ask
-) -> PrefetchedAnswers:
+def prefetch(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor) -> Prefetched:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
     asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
-    return PrefetchedAnswers(
-        asked=asked, answer=pool.submit(_ask, resolver_cache.BUILDS, asked, target, ask) if asked else None, ask=ask
-    )
+    return Prefetched(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
 
 
 def build_constraints_of(
@@ -70,7 +64,7 @@ def build_constraints_of(
     in_tree: tuple[InTree, ...],
     target: Target,
     command: str,
-    answers: PrefetchedAnswers,
+    prefetched: Prefetched,
 ) -> str:
     """Write the file that pins what the builds of a lock's sdists require; "" where nothing has to be built.
 
@@ -80,13 +74,13 @@ def build_constraints_of(
         in_tree: what is built in the app's own tree.
         target: for which machine, and as of when.
         command: that makes the lock anew.
-        answers: what was asked already.
+        prefetched: what uv was asked already.
 
     Raises:
         PatchlockError: as `resolve`.
     """
     metadata = stated(packages, rules)
-    return render(resolve(metadata, in_tree, target, answers), command) if metadata or in_tree else ""
+    return render(resolve(metadata, in_tree, target, prefetched), command) if metadata or in_tree else ""
 
 
 def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadata, ...]:
@@ -96,7 +90,7 @@ def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadat
 
 
 def resolve(
-    metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target, answers: PrefetchedAnswers
+    metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target, prefetched: Prefetched
 ) -> BuildConstraints:
     """Choose one wheel for everything that the builds of some sdists require.
 
@@ -106,7 +100,7 @@ def resolve(
         metadata: of each sdist that will be built.
         in_tree: what is built in the app's own tree.
         target: for which machine, and as of when.
-        answers: what was asked already.
+        prefetched: what uv was asked already.
 
     Raises:
         UnsatisfiableError: no set of wheels serves all builds.
@@ -117,10 +111,8 @@ def resolve(
 
     asked = requirements(metadata, in_tree)
     try:
-        if answers.answer is not None and asked == answers.asked:
-            text = answers.answer.result()
-        else:
-            text = _ask(resolver_cache.CHOSEN_BUILDS, asked, target, answers.ask)
+        known = prefetched.answer if asked == prefetched.asked else None
+        text = known.result() if known is not None else _ask(asked, target)
     except UnsatisfiableError as error:
         built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in in_tree)])
         raise UnsatisfiableError(
@@ -147,10 +139,10 @@ def requirements(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) ->
     return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
 
 
-def _ask(about: str, asked: tuple[str, ...], target: Target, ask: resolver_cache.Ask) -> str:
+def _ask(asked: tuple[str, ...], target: Target) -> str:
     with tempfile.TemporaryDirectory(prefix="patchlock-build-") as name:
         write(asked, target, Path(name))
-        return ask(about, Path(name)).pylock
+        return _resolver.ask(Path(name)).pylock
 
 
 def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ...]:
@@ -161,7 +153,7 @@ def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ..
         *("build.in", "--config-file", "uv.toml", "--only-binary", ":all:"),
         *("--python-version", str(target.profile.python), "--python-platform", target.platform.uv),
     )
-    (folder / resolver_cache.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
+    (folder / _resolver.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
     return arguments
 
 

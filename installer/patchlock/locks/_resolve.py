@@ -16,7 +16,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
-from patchlock.locks import _build_requirements, _direct_files, _resolver_input, resolver_cache, wheel_choice
+from patchlock.locks import _build_requirements, _direct_files, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, get_ready, missing_wheels
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
 
 
-def resolve(order: ResolutionInputs, ahead: resolver_cache.ResolverPrefetch | None = None) -> Lock:
+def resolve(order: ResolutionInputs) -> Lock:
     """Resolve an order into a lock.
-
-    Args:
-        order: what it is made from.
-        ahead: questions that uv was asked before; it takes and keeps this one.
 
     Raises:
         UnsatisfiableError: no set of packages satisfies it.
@@ -45,30 +41,27 @@ def resolve(order: ResolutionInputs, ahead: resolver_cache.ResolverPrefetch | No
     """
     from packaging.pylock import Pylock
 
-    def ask(about: str, where: Path) -> resolver_cache.Answer:
-        return ahead.ask(f"{_pair(order)}/{about}", where) if ahead else resolver_cache.ask(where)
-
     _direct_files.require_possible(order.pins, order.rules)
     with (
         tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name,
         concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
     ):
         folder = Path(name)
-        builds = _build_requirements.prefetch(order.rules, order.in_tree, target(order), pool, ask)
+        prefetched = _build_requirements.prefetch(order.rules, order.in_tree, target(order), pool)
         _resolver_input.write(order, folder)
-        get_ready(order)  # uv is at work already, if it was asked ahead
+        get_ready(order)
         try:
-            found = ask(resolver_cache.PACKAGES, folder)
+            found = _resolver.ask(folder)
         except UnsatisfiableError as error:
             raise _not_there(order, error) from error
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
-        idle = _idle_exclusions(order, folder, ask)
+        idle = _idle_exclusions(order, folder)
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _askers(found.log, answer))
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
-        packages, order.rules, order.in_tree, target(order), command, builds
+        packages, order.rules, order.in_tree, target(order), command, prefetched
     )
     return Lock(
         provenance=Provenance(
@@ -91,10 +84,6 @@ def resolve(order: ResolutionInputs, ahead: resolver_cache.ResolverPrefetch | No
     )
 
 
-def _pair(order: ResolutionInputs) -> str:
-    return f"{order.app.name}/{order.profile.name}.{order.platform.name}"
-
-
 def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> UnsatisfiableError:
     """Say where something is asked for that the index does not have: most often a slip, and no conflict."""
     words = " ".join(error.evidence)
@@ -115,7 +104,7 @@ def question(order: ResolutionInputs) -> Sha256:
     """Digest what uv would be asked, without asking: equal digests mean an equal question."""
     with tempfile.TemporaryDirectory(prefix="patchlock-lock-") as name:
         _resolver_input.write(order, Path(name))
-        return resolver_cache.digest(Path(name))
+        return _resolver.digest(Path(name))
 
 
 # --- the answer -------------------------------------------------------------------------------------------------------
@@ -135,7 +124,9 @@ def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[Normalize
     return {name: tuple(sorted(askers)) for name, askers in found.items()}
 
 
-_TRANSITIVE = re.compile(rf"^{resolver_cache.ASKED_BY}([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE)
+_TRANSITIVE = re.compile(
+    r"^DEBUG Adding transitive dependency for ([a-z0-9-]+)(?:\[[^]]*\])?==(\S+): ([a-z0-9-]+)", re.MULTILINE
+)
 
 
 def _chosen(
@@ -234,7 +225,7 @@ def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
     return places
 
 
-def _idle_exclusions(order: ResolutionInputs, folder: Path, ask: resolver_cache.Ask) -> tuple[str, ...]:
+def _idle_exclusions(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
     """Name the app's own exclusions that leave nothing out, one clause each: without them, nothing is added."""
     own = order.app.origin.file
     wanted = {rule.name for rule in order.app.rules.of(order.profile.name).exclusions if rule.origin.file == own}
@@ -242,7 +233,7 @@ def _idle_exclusions(order: ResolutionInputs, folder: Path, ask: resolver_cache.
         return ()
     (folder / "excludes.txt").write_text("", encoding="utf-8")
     try:
-        everything = ask(resolver_cache.UNEXCLUDED, folder).pylock
+        everything = _resolver.ask(folder).pylock
     except UnsatisfiableError:
         return ()
     idle = sorted(name for name in wanted if not re.search(rf'^name = "{name}"$', everything, re.MULTILINE))

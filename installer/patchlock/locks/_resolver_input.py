@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.locks import _direct_files, resolver_cache, wheel_choice
+from patchlock.locks import _direct_files, _resolver, wheel_choice
 from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
@@ -50,7 +50,7 @@ def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
         *("--only-binary", ":all:"),
         *(option for name in rules.source_builds for option in ("--no-binary", name)),
     ]
-    (folder / resolver_cache.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
+    (folder / _resolver.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
     return tuple(arguments)
 
 

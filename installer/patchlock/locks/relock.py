@@ -21,7 +21,6 @@ from patchlock.locks import lock_request as locks_request
 from patchlock.locks import patched_cache
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
-from patchlock.locks.resolver_cache import ResolverPrefetch
 from patchlock.model import lockfile
 from patchlock.model.errors import (
     LockFormatError,
@@ -66,13 +65,12 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def resolve(request: Request, cut_off: CutOff, ahead: ResolverPrefetch | None = None) -> Lock:
+def resolve(request: Request, cut_off: CutOff) -> Lock:
     """Resolve the lock of a pair; writes nothing but caches.
 
     Args:
         request: the pair.
         cut_off: until when files may have been uploaded.
-        ahead: see `locks._resolve.resolve`.
 
     Raises:
         RefusedError: the catalogue says that the pair cannot be.
@@ -85,7 +83,7 @@ def resolve(request: Request, cut_off: CutOff, ahead: ResolverPrefetch | None = 
     """
     wanted = collect_inputs(request, cut_off)[0]
     try:
-        lock = locks_resolve.resolve(wanted, ahead)
+        lock = locks_resolve.resolve(wanted)
     except MetadataMissingError as error:
         from patchlock.locks import sdist_declarations  # it speaks HTTP, of which `lock --check` has no use
 
