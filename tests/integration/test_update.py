@@ -109,6 +109,31 @@ def test_pull_by_hand_is_repaired_by_update(installed: Path, upstream: Path, pat
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
 
+def test_update_leaves_a_conflict_of_gits_alone(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
+    source = installed / "source"
+    assert patchlock("update", "mini", "--source", str(upstream)).returncode == 0
+    (source / "README.md").write_text("# mine\n")
+    (upstream / "README.md").write_text("# theirs\n")
+    git(upstream, "commit", "-q", "-a", "-m", "two")
+    git(source, "stash", "-q")
+    git(source, "fetch", "-q", str(upstream), "main")
+    git(source, "reset", "-q", "--hard", "FETCH_HEAD")
+    subprocess.run(["git", "-C", str(source), "stash", "pop", "-q"], check=False, capture_output=True)
+    rows = git(source, "ls-files", "--unmerged")
+    assert "README.md" in rows
+    for words in (["update", "mini", "--source", str(upstream)], ["update", "mini", "--abort"]):
+        done = patchlock(*words)
+        assert done.returncode == 1
+        assert "error[git-first]: git's own conflict stands in README.md, so nothing was changed" in done.stderr
+        assert git(source, "ls-files", "--unmerged") == rows
+    (source / "README.md").write_text("# both\n")
+    git(source, "add", "README.md")
+    done = patchlock("update", "mini", "--source", str(upstream))
+    assert done.returncode == 0, done.stderr
+    assert (source / "README.md").read_text() == "# both\n"
+    assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
 def test_what_only_git_brings_is_left_to_git(world: World, upstream: Path, patchlock: Patchlock) -> None:
     (upstream / "latest").symlink_to("app.py")
     git(upstream, "add", "latest")
@@ -204,6 +229,23 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
     assert "your edits and the patches meet in app.py: both stand there between markers." in done.stderr
     assert patchlock("patch", "apply", "--abort", "--source", str(clone)).returncode == 0
     assert (clone / "app.py").read_text() == "first = 'mine'\n\n\ndevice = choose()\n"
+
+
+def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    (clone / "app.py").write_text((clone / "app.py").read_text().replace("first = 1", "first = 'mine'"))
+    change(clone.parent / "public", "first = 1", "first = 'theirs'")
+    _pull(clone, patchlock, "--rebase", "--autostash")
+    rows = git(clone, "ls-files", "--unmerged")
+    assert "app.py" in rows
+    done = patchlock("patch", "apply", *options)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error[git-first]: git's own conflict stands in app.py, so nothing was changed")
+    done = patchlock("patch", "apply", "--abort", "--source", str(clone), "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["code"] == "git-first"
+    assert git(clone, "ls-files", "--unmerged") == rows
 
 
 @pytest.mark.parametrize(

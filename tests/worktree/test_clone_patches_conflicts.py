@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -77,6 +78,40 @@ def test_rebase_is_repaired(clone: Path, upstream: Path, conflicting: bool) -> N
     else:
         wanted += "again = choose()\n"
     assert read(clone) == wanted
+
+
+def _stash(clone: Path) -> None:
+    git(clone, "stash", "-q")
+    git(clone, "pull", "-q")
+    git(clone, "stash", "pop", "-q", allowed=(1,))
+
+
+def _stash_and_apply(clone: Path) -> None:
+    git(clone, "stash", "-q")
+    git(clone, "pull", "-q")
+    apply(clone)
+    git(clone, "checkout", "-q", "app.py")
+    git(clone, "stash", "pop", "-q", allowed=(1,))
+
+
+def _merge(clone: Path) -> None:
+    git(clone, "commit", "-q", "-a", "-m", "mine")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+
+
+@pytest.mark.parametrize("how", [_stash, _stash_and_apply, _merge])
+def test_upstreams_side_of_a_conflict_is_never_dropped(
+    clone: Path, upstream: Path, how: Callable[[Path], object]
+) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    commit(upstream, app=FILE.replace("line1 = 1", "line1 = 'theirs'"))
+    how(clone)
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert all(side in read(clone) for side in ("line1 = 'mine'\n", "line1 = 'theirs'\n"))
+    assert git(clone, "status", "--short") == "UU app.py"
 
 
 def test_conflict_that_the_user_began_to_resolve_is_left_to_him(clone: Path, upstream: Path) -> None:

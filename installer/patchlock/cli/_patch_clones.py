@@ -212,6 +212,10 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         else:
             click.echo(f"{tree.root} has the patches of {wanted.name} already: nothing to do")
         return 0
+    if done.moved.left_by_git:
+        from patchlock.worktree import move
+
+        raise move.git_first(tree, done.moved.left_by_git)
     conflicts = [str(path) for path in done.moved.conflicts]
     if as_json:
         data = {

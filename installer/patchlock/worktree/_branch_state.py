@@ -50,7 +50,7 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
     head = trees.commit_of(repository, "HEAD")
     if head is None:
         return BranchState(head=None, upstream=None, commits=0, unfinished="", unmerged={})
-    unfinished, other = _unfinished(repository)
+    name, other = unfinished(repository)
     known = [trees.upstream_of(repository, applied)] if applied else []
     tips = list(dict.fromkeys([*_tips(repository), *known]))
     upstream = _newest_common(repository, other or head, tips)
@@ -59,13 +59,13 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
         head=head,
         upstream=upstream or head,
         commits=commits,
-        unfinished=unfinished,
+        unfinished=name,
         unmerged=_unmerged(repository),
     )
 
 
-def _unfinished(repository: Path) -> tuple[str, CommitId | None]:
-    """Name what the user is in the middle of, and the commit of the other side."""
+def unfinished(repository: Path) -> tuple[str, CommitId | None]:
+    """Name what the user is in the middle of, as `Standing.unfinished` does, and the commit of the other side."""
     for name, ref in (("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
         commit = trees.commit_of(repository, ref)
         if commit is not None and name == "merge":

@@ -49,6 +49,17 @@ def store_blob(tree: Tree, data: bytes, *, like: Entry | None = None) -> Entry:
     return Entry(blob=blob, is_executable=like is not None and like.is_executable)
 
 
+def unmerged(tree: Tree) -> list[str]:
+    """Give the rows of all conflicts in the index, of ours and of git's, as `has` gives them."""
+    listed = git("ls-files", "--unmerged", "-z", repository=tree.repository).stdout.split(b"\0")
+    return [os.fsdecode(row) for row in listed if row]
+
+
+def path_of(row: str) -> PurePosixPath:
+    """Name the file of a row."""
+    return PurePosixPath(row.partition("\t")[2])
+
+
 def write(tree: Tree, rows: Iterable[str]) -> None:
     """Change the index by rows, in their order."""
     stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", errors="surrogateescape")

@@ -28,6 +28,10 @@ class Plan:
     """Path → what both sides come from, the user's side, ours."""
     resolved: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is none for us."""
+    left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
+    """Files in which git had left a conflict that is one for us too: the user ends it with git."""
+    is_pulled: bool = False
+    """Git has brought the clone forward since the last move."""
     looked_at: tuple[PurePosixPath, ...] = ()
     """All files that the move may write, and a killed one may have been writing."""
 
@@ -76,11 +80,13 @@ def work_out(
         UnsafePathError: a path leaves the tree.
     """
     repository = tree.repository
-    origin = trees.entries(repository, trees.upstream_of(repository, base))
+    last = trees.upstream_of(repository, base)
+    origin = trees.entries(repository, last)
+    pulled = _pulled(tree, target, where) if where else last
     states = _States(
         before=trees.entries(repository, base),
         passed=tuple(trees.entries(repository, commit) for commit in passed),
-        pulled=trees.entries(repository, _pulled(tree, target, where)) if where else origin,
+        pulled=trees.entries(repository, pulled),
         origin=origin,
         after=trees.entries(repository, target),
     )
@@ -93,6 +99,7 @@ def work_out(
     data = trees.contents(repository, listed)
     removed = set() if where is None or restore_all else _removed(tree, states, changed)
     plan = Plan(removed=sorted(removed), looked_at=tuple(changed))
+    plan.is_pulled = pulled not in {None, last} and trees.is_ancestor(repository, last, pulled)
     for path in (path for path in changed if path not in removed):
         new = data[states.after[path].blob] if path in states.after else None
         versions = [data[blob] if blob else None for blob in states.versions(path)]
@@ -143,8 +150,12 @@ def _decide(
     if where is not None and path in where.unmerged:
         side = _users_side(tree, path, mine, where.unmerged[path], known[1])
         if side is None:
-            plan.conflicts[path] = (known[0], mine or b"", new or b"")
+            plan.left_by_git.append(path)
             return
+        if side != mine:  # it comes from before what git has brought, so its edits are not counted from that
+            before, pulled, origin = known[:3]
+            base = where.unmerged[path].base
+            known = [base, base, base] if origin == pulled else [before, base, origin]
         mine = side
         plan.resolved.append(path)
     if _merge.is_converted(mine, [*known, new]):  # git gave the file the line endings of this machine
@@ -199,7 +210,16 @@ def _join(tree: Tree, plan: Plan, path: PurePosixPath, mine: bytes, known: list[
                 plan.writes[path] = joined.data
             plan.merged.append(path)
             return
+    before, pulled, origin = known[:3]
+    # No patch is in it, and git has brought upstream's version already: what differs is what the user chose then.
+    if plan.is_pulled and before == origin and pulled == new:
+        if path in plan.resolved:
+            plan.writes[path] = mine
+        plan.merged.append(path)
+        return
+    if path in plan.resolved:
+        plan.left_by_git.append(path)
+        return
     nearest = bases[0] if bases else None
     plan.conflicts[path] = (nearest, mine, new)
-    plan.resolved = [other for other in plan.resolved if other != path]
     plan.writes[path] = _merge.merge(tree.repository, path, mine, nearest or b"", new).data

@@ -41,6 +41,8 @@ class Moved:
     """Files that the user removed or renamed with git, and that would have been written: they stay away."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
+    left_by_git: tuple[PurePosixPath, ...] = ()
+    """All of `conflicts`, where they are git's own, that is from before the move: then nothing was written."""
 
 
 def applied(tree: Tree) -> CommitId | None:
@@ -69,7 +71,8 @@ def move(
         is_way_back: a move that failed is taken back, so do not refuse; the branch follows only where it can.
 
     Raises:
-        GitFirstError: upstream changes what a move does not carry over; nothing was changed.
+        GitFirstError: upstream changes what a move does not carry over, or git's own conflict is one for us too, and
+            `leave_conflicts` was not asked for; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
         UnsafePathError: a path leaves the tree.
     """
@@ -83,6 +86,11 @@ def move(
         git("update-ref", tree.ref(f"{_PASSED}/{pending}"), pending, repository=tree.repository)
     passed = [commit for commit in _passed(tree) if commit != target] if pending is not None else []
     plan = _move_plan.work_out(tree, base or target, target, where, passed=passed, restore_all=restore_all)
+    left = tuple(sorted(plan.left_by_git))
+    if left and leave_conflicts:
+        return Moved(written=(), conflicts=left, left_by_git=left)
+    if left:
+        raise git_first(tree, left)
     if plan.conflicts and not leave_conflicts:
         raise SourceConflictError(
             f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
@@ -183,11 +191,7 @@ def _next_head(tree: Tree, base: CommitId, target: CommitId) -> CommitId | None:
 
 def _tell_index(tree: Tree, plan: Plan, where: BranchState | None) -> None:
     """Make the index say what git's own would: conflicts with their three versions, and what is none any more."""
-    rows: list[str] = []
-    for path, (base, mine, new) in plan.conflicts.items():
-        stages = [(stage, data) for stage, data in ((1, base), (2, mine), (3, new)) if data is not None]
-        rows.append(_index.removal_row(path))
-        rows += [_index.entry_row(path, _index.store_blob(tree, data), stage=stage) for stage, data in stages]
+    rows = [*map(_index.removal_row, plan.conflicts), *_conflict_rows(tree, plan)]
     head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
     for path in plan.resolved:
         data = plan.writes.get(path)
@@ -200,6 +204,15 @@ def _tell_index(tree: Tree, plan: Plan, where: BranchState | None) -> None:
     _index.write(tree, rows)
 
 
+def _conflict_rows(tree: Tree, plan: Plan) -> list[str]:
+    return [
+        _index.entry_row(path, _index.store_blob(tree, data), stage=stage)
+        for path, versions in plan.conflicts.items()
+        for stage, data in enumerate(versions, start=1)
+        if data is not None
+    ]
+
+
 # --- conflicts --------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +222,7 @@ def _remember(tree: Tree, plan: Plan, base: CommitId | None, target: CommitId) -
     head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
     files = {path: trees.read(tree, path) for path in paths}
     staged = _index.staged(tree, head) if tree.is_clone else {}
+    unmerged = _index.unmerged(tree) if tree.is_clone else []
     saved = trees.commit_files(
         tree.repository,
         files,
@@ -225,6 +239,8 @@ def _remember(tree: Tree, plan: Plan, base: CommitId | None, target: CommitId) -
         "missing": [str(path) for path, data in files.items() if data is None],
         "conflicts": [str(path) for path in sorted(plan.conflicts)],
         "staged": {str(path): staged[path] for path in plan.conflicts if path in staged},
+        "ours": _conflict_rows(tree, plan) if tree.is_clone else [],
+        "resolved": [row for row in unmerged if _index.path_of(row) in plan.resolved],
     }
     _record(tree).write_text(json.dumps(record, indent=1), encoding="utf-8")
 
@@ -276,11 +292,12 @@ def _finish_conflicts(tree: Tree) -> None:
 def _forget(tree: Tree, record: Mapping[str, object]) -> None:
     if tree.is_clone:
         head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
-        paths = [PurePosixPath(str(path)) for path in _listed(record, "conflicts")]
+        others = {*map(_index.path_of, _not_ours(tree, record))}
+        paths = [path for name in _listed(record, "conflicts") if (path := PurePosixPath(str(name))) not in others]
         kept = record.get("staged")
         staged = kept if isinstance(kept, dict) else {}
         rows = [_index.removal_row(path) for path in paths]
-        rows += [f"{row}\t{path}" for path, row in staged.items() if row.endswith(" 0")]
+        rows += [f"{staged[str(path)]}\t{path}" for path in paths if staged.get(str(path), "").endswith(" 0")]
         rows += [_index.entry_row(path, head[path]) for path in paths if path in head and str(path) not in staged]
         _index.write(tree, rows)
     _record(tree).unlink(missing_ok=True)
@@ -295,9 +312,11 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
         The files that were brought back; none where no move left conflicts.
 
     Raises:
-        GitFirstError: the user has moved his branch since; nothing was changed.
+        GitFirstError: git's own conflict stands there, or the user has moved his branch; nothing was changed.
     """
     record = _read_record(tree)
+    if others := _not_ours(tree, record or {}):
+        raise git_first(tree, sorted({*map(_index.path_of, others)}))
     if record is None:
         return ()
     repository = tree.repository
@@ -332,5 +351,32 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     git("update-ref", *words, repository=repository)
     _forget_passed(tree)
     git("update-ref", "-d", tree.ref(PENDING), repository=repository)
+    resolved = [str(row) for row in _listed(record, "resolved")]
+    _index.write(tree, [*map(_index.removal_row, {*map(_index.path_of, resolved)}), *resolved])
     _forget(tree, record)
     return tuple(paths)
+
+
+def _not_ours(tree: Tree, record: Mapping[str, object]) -> list[str]:
+    """List the rows of git's own conflicts in the index, other than those that a move was to end."""
+    known = {*_listed(record, "ours"), *_listed(record, "resolved")}
+    return [row for row in _index.unmerged(tree) if row not in known] if tree.is_clone else []
+
+
+def git_first(tree: Tree, paths: Sequence[PurePosixPath]) -> GitFirstError:
+    """Say that git's own conflict in some files has to be ended first, and how."""
+    name, _ = _branch_state.unfinished(tree.repository)
+    is_all = {*map(_index.path_of, _index.unmerged(tree))} <= {*paths}
+    clone = shlex.join(["git", "-C", str(tree.root)])
+    files = shlex.join(map(str, paths))
+    finish = f"choose between the two sides in each, `{clone} add {files}`"
+    if name:
+        finish += f", `{clone} {name} --continue`" if is_all else ""
+        give_up = f"go back with `{clone} {name} --abort`"
+    else:
+        give_up = f"where `git stash` left it, take `{clone} checkout HEAD -- {files}`: your side stays in the stash"
+    return GitFirstError(
+        f"git's own conflict stands in {', '.join(map(str, paths))}, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"{finish}, or {give_up}; then run this again",
+    )

@@ -1,0 +1,299 @@
+"""Git's own conflicts that are conflicts for us too: they are left as git left them, and nothing goes back over them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+import pytest
+from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
+from test_engine import patches
+from test_clone_patches_by_git import refused, state
+
+from patchlock.model.errors import GitFirstError, SourceConflictError
+from patchlock.model.identities import CommitId
+from patchlock.worktree import clone_patches, move, trees
+
+__all__ = ["clone", "upstream"]
+
+OTHER = PurePosixPath("other.py")
+ONE = dataclasses.replace(WANTED, patches=patches(choose=CHOOSE.replace("**/*.py", "app.py")), digest="1" * 64)
+"""The same patches, for one file alone."""
+
+
+def commands_of(error: GitFirstError) -> list[list[str]]:
+    """Give the words that a message gives to git, of each command."""
+    found = [shlex.split(words) for words in re.findall("`(git -C [^`]+)`", error.remedy)]
+    return [words[3:] for words in found]
+
+
+def abort(clone: Path) -> tuple[PurePosixPath, ...]:
+    return move.abort(clone_patches.open_tree(clone))
+
+
+def _stash(clone: Path) -> None:
+    git(clone, "stash", "-q")
+    git(clone, "pull", "-q")
+    git(clone, "stash", "pop", "-q", allowed=(1,))
+
+
+def _autostash(clone: Path) -> None:
+    git(clone, "pull", "-q", "--rebase", "--autostash")
+
+
+def _merge(clone: Path) -> None:
+    git(clone, "commit", "-q", "-m", "mine", "other.py")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+
+
+def _rebase(clone: Path) -> None:
+    git(clone, "commit", "-q", "-m", "mine", "other.py")
+    git(clone, "pull", "-q", "--rebase", "--autostash", allowed=(1,))
+
+
+def _cherry_pick(clone: Path) -> None:
+    git(clone, "commit", "-q", "-m", "mine", "other.py")
+    git(clone, "fetch", "-q")
+    git(clone, "cherry-pick", "origin/main", allowed=(1,))
+
+
+def _revert(clone: Path) -> None:
+    for _ in range(2):
+        git(clone, "commit", "-q", "-m", "mine", "other.py")
+        (clone / "other.py").write_text("x = 'later'\n")
+    git(clone, "checkout", "-q", "other.py")
+    (clone / "other.py").write_text("x = 'last'\n")
+    git(clone, "commit", "-q", "-m", "last", "other.py")
+    git(clone, "revert", "--no-edit", "HEAD~1", allowed=(1,))
+
+
+HOW = [
+    pytest.param(_stash, "", True, id="stash"),
+    pytest.param(_autostash, "", True, id="autostash"),
+    pytest.param(_merge, "merge", True, id="merge"),
+    pytest.param(_rebase, "rebase", True, id="rebase"),
+    pytest.param(_cherry_pick, "cherry-pick", False, id="cherry-pick"),
+    pytest.param(_revert, "revert", False, id="revert"),
+]
+
+
+@pytest.mark.parametrize("gives_up", [False, True], ids=["finished", "given-up"])
+@pytest.mark.parametrize(("how", "name", "is_to_be_written"), HOW)
+def test_conflict_of_gits_stays_as_it_is_until_it_is_ended(
+    clone: Path, upstream: Path, how: Callable[[Path], object], name: str, is_to_be_written: bool, gives_up: bool
+) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, other="x = 'theirs'\n", new='n = "cuda"\n')
+    how(clone)
+    assert "other.py" in git(clone, "ls-files", "--unmerged")
+    for _ in range(2):
+        before = state(clone)
+        done = apply(clone)
+        assert state(clone) == before
+        if is_to_be_written:
+            assert done is not None
+            assert (done.moved.left_by_git, done.moved.conflicts, done.moved.written) == ((OTHER,), (OTHER,), ())
+    error = refused(clone, abort)
+    assert error.what == "git's own conflict stands in other.py, so nothing was changed"
+    assert error.where == str(clone)
+    assert error.remedy == (
+        f"choose between the two sides in each, `git -C {clone} add other.py`, `git -C {clone} {name} --continue`, "
+        f"or go back with `git -C {clone} {name} --abort`; then run this again"
+        if name
+        else f"choose between the two sides in each, `git -C {clone} add other.py`, or where `git stash` left it, "
+        f"take `git -C {clone} checkout HEAD -- other.py`: your side stays in the stash; then run this again"
+    )
+    if not gives_up:
+        (clone / "other.py").write_text("x = 'both'\n")
+    commands = commands_of(error)
+    for words in commands[-1:] if gives_up else commands[:-1]:
+        git(clone, "-c", "core.editor=true", *words)
+    assert abort(clone) == ()
+    chosen = read(clone, "other")
+    assert (chosen == "x = 'both'\n") != gives_up
+    assert "<<<<<<<" not in chosen
+    done = apply(clone)
+    assert done is None or not done.moved.conflicts
+    assert (read(clone), read(clone, "other")) == (PATCHED, chosen)
+    assert git(clone, "ls-files", "--unmerged") == ""
+    assert git(clone, "ls-files", "other.py") == "other.py"
+    if "stash" in how.__name__:
+        assert "x = 'mine'" in git(clone, "show", "stash@{0}:other.py")
+
+
+def test_conflict_of_gits_in_a_patched_file_is_chosen_once(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line2 = 2", "line2 = 'mine'"))
+    commit(upstream, app=FILE.replace("line2 = 2", "line2 = 'theirs'") + 'end = "cuda"\n')
+    _autostash(clone)
+    before = state(clone)
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.left_by_git == (PurePosixPath("app.py"),)
+    assert state(clone) == before
+    chosen = (clone / "app.py").read_text()
+    chosen = re.sub("<{7}.*?={7}\n(.*?)>{7}[^\n]*\n", r"\1", chosen, flags=re.DOTALL)
+    (clone / "app.py").write_text(chosen)
+    git(clone, "add", "app.py")
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == ()
+    assert read(clone) == PATCHED.replace("line2 = 2", "line2 = 'mine'") + "end = choose()\n"
+    assert git(clone, "ls-files", "app.py") == "app.py"
+
+
+def test_conflict_of_gits_stops_what_may_leave_no_conflicts(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
+    commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
+    _autostash(clone)
+    error = refused(clone, lambda folder: clone_patches.undo(clone_patches.open_tree(folder)))
+    assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+
+
+def test_edit_of_a_patched_line_is_not_taken_for_a_choice(clone: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("choose()", "mine()"))
+    before = state(clone)
+    with pytest.raises(SourceConflictError, match=r"your edits and ours meet in app\.py"):
+        clone_patches.undo(clone_patches.open_tree(clone))
+    assert state(clone) == before
+
+
+def test_edit_of_what_a_move_has_brought_is_not_taken_for_a_choice(clone: Path, upstream: Path) -> None:
+    tree = clone_patches.open_tree(clone)
+    one = CommitId(git(clone, "rev-parse", "HEAD"))
+    move.move(tree, one)
+    git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
+    two = CommitId(commit(upstream, other="x = 2\n"))
+    git(clone, "fetch", "-q")
+    move.move(tree, two)
+    (clone / "other.py").write_text("x = 3\n")
+    before = state(clone)
+    with pytest.raises(SourceConflictError, match=r"your edits and ours meet in other\.py"):
+        move.move(tree, one)
+    assert state(clone) == before
+
+
+def test_other_conflicts_have_to_be_ended_before_git_goes_on(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    mine = read(clone).replace("line1 = 1", "line1 = 'mine'")
+    commit(clone, app=mine, other="x = 'mine'\n")
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'), other="x = 'theirs'\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    done = apply(clone)
+    assert done is not None
+    error = move.git_first(clone_patches.open_tree(clone), done.moved.left_by_git)
+    assert commands_of(error) == [["add", "other.py"], ["merge", "--abort"]]
+    (clone / "other.py").write_text("x = 'both'\n")
+    git(clone, *commands_of(error)[0])
+    done = apply(clone)
+    assert done is not None
+    assert not done.moved.conflicts
+    git(clone, "commit", "-q", "--no-edit")
+    assert read(clone) == mine.replace("choose()", "pick(choose(), 2)")
+    assert (read(clone, "other"), git(clone, "status", "--short")) == ("x = 'both'\n", "")
+
+
+@pytest.fixture
+def both(clone: Path, upstream: Path) -> Path:
+    """Give a clone with a conflict of git's that is none for us, and an edit that meets what the next patches do."""
+    commit(upstream, other='x = "cuda"\n')
+    git(clone, "pull", "-q")
+    clone_patches.apply(clone_patches.open_tree(clone), ONE)
+    (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
+    (clone / "other.py").write_text('x = "cuda", "mine"\n')
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    _autostash(clone)
+    assert git(clone, "diff", "--name-only", "--diff-filter=U") == "app.py"
+    return clone
+
+
+def test_conflict_of_gits_that_a_move_ended_comes_back(both: Path) -> None:
+    before = state(both)
+    done = apply(both)
+    assert done is not None
+    assert (done.moved.conflicts, done.moved.left_by_git) == ((OTHER,), ())
+    assert git(both, "diff", "--name-only", "--diff-filter=U") == "other.py"
+    assert set(abort(both)) == {PurePosixPath("app.py"), OTHER}
+    after = state(both)
+    for one in (before, after):
+        one[2] = [row for row in one[2] if "/aborted" not in row and "/before" not in row]  # type: ignore[attr-defined]
+    assert after == before
+
+
+def test_killed_move_that_was_to_end_a_conflict_of_gits_is_done_again(
+    both: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = trees.write
+
+    def write(tree: trees.Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
+        if path == OTHER:
+            raise KeyboardInterrupt
+        really(tree, path, data, is_executable=is_executable)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trees, "write", write)
+        with pytest.raises(KeyboardInterrupt):
+            apply(both)
+    done = apply(both)
+    assert done is not None
+    assert done.moved.conflicts == (OTHER,)
+    assert read(both) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
+
+
+def _ours(clone: Path, upstream: Path) -> None:
+    """Leave a conflict of ours in a file, and resolve it with git alone."""
+    clone_patches.apply(clone_patches.open_tree(clone), ONE)
+    (clone / "other.py").write_text('x = "cuda", "mine"\n')
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (OTHER,)
+    (clone / "other.py").write_text("x = 'mine'\n")
+
+
+def test_conflict_of_gits_in_the_place_of_ours_is_no_longer_ours(clone: Path, upstream: Path) -> None:
+    commit(upstream, other='x = "cuda"\n')
+    git(clone, "pull", "-q")
+    _ours(clone, upstream)
+    git(clone, "add", "other.py")
+    theirs = commit(upstream, other="x = 'theirs'\n")
+    git(clone, "fetch", "-q")
+    git(clone, "cherry-pick", "--no-commit", theirs, allowed=(1,))
+    assert "<<<<<<<" in read(clone, "other")
+    error = refused(clone, abort)
+    assert error.what == "git's own conflict stands in other.py, so nothing was changed"
+    git(clone, *commands_of(error)[0])
+    assert OTHER in abort(clone)
+    assert read(clone, "other") == 'x = "cuda", "mine"\n'
+
+
+def test_merge_in_the_place_of_our_conflict_keeps_what_was_chosen(clone: Path, upstream: Path) -> None:
+    commit(upstream, other='x = "cuda"\n')
+    git(clone, "pull", "-q")
+    _ours(clone, upstream)
+    git(clone, "commit", "-q", "-m", "mine", "-a")
+    commit(upstream, other="x = 'theirs'\n")
+    git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
+    (clone / "other.py").write_text("x = 'both'\n")
+    apply(clone)
+    git(clone, "add", "other.py")
+    git(clone, "commit", "-q", "--no-edit")
+    assert git(clone, "show", "HEAD:other.py") == "x = 'both'"
+
+
+def test_choice_in_a_merge_that_git_was_not_told_of_is_staged(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, other="x = 'theirs'\n")
+    _merge(clone)
+    (clone / "other.py").write_text("x = 'both'\n")
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == ()
+    git(clone, "commit", "-q", "--no-edit")
+    assert git(clone, "show", "HEAD:other.py") == "x = 'both'"
