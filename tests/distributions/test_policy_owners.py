@@ -56,6 +56,7 @@ def test_roots_of_a_wheel(paths: tuple[str, ...], expected: set[str]) -> None:
         pytest.param(({"a"}, {"a"}), {0, 1}, id="same"),
         pytest.param(({"google/protobuf"}, {"google/rpc"}), set(), id="namespace"),
         pytest.param(({"a"}, {"a/b/c"}), {0, 1}, id="inside"),
+        pytest.param(({"a/b"}, {"a/b/c"}), {0, 1}, id="inside-a-part-of-a-namespace"),
         pytest.param(({"PIL"}, {"pil"}), {0, 1}, id="case"),
         pytest.param(({"a"}, {"b", "c"}, {"c"}), {1, 2}, id="one-of-several"),
         pytest.param(({"ab"}, {"a"}), set(), id="prefix-of-a-name"),
@@ -112,6 +113,12 @@ def test_sentence_names_the_owners_and_the_first_files() -> None:
         "urllib3/_collections.py, urllib3/_request_methods.py and 2 more files with different bytes, so which one "
         "counts is chance"
     )
+
+
+def test_known_owners_of_a_folder_are_told_as_such_where_their_files_are_known_too() -> None:
+    locked = package("onnxruntime", "1"), package("onnxruntime-gpu", "1")
+    contents = {one.sha256: _files("onnxruntime/__init__.py", crc=crc) for crc, one in enumerate(locked)}
+    assert judge(*locked, facts=Facts(contents=contents)) == judge(*locked)
 
 
 def test_one_of_the_known_owners_of_a_folder_is_no_trouble() -> None:

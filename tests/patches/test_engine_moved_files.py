@@ -117,6 +117,20 @@ def test_renamed_file_keeps_half_of_its_lines_or_more(kept: int, kind: str) -> N
     assert (found, path) == (kind, "lib/backend.py")
 
 
+ADD = """
+op = "add-file"
+paths = ["lib/new.py"]
+content = "x = 1\\n"
+ensure = [{ check = "contains", text = "x = 1" }]
+"""
+
+
+def test_file_that_a_patch_makes_need_not_be_there() -> None:
+    patched = apply(patches(one=ADD), {PurePosixPath("a.py"): b""})
+    assert [(str(change.path), change.after) for change in patched.changes] == [("lib/new.py", b"x = 1\n")]
+    assert [_told(outcome)[:2] for outcome in patched.outcomes] == [("needed", "lib/new.py")]
+
+
 CUDA = """
 op = "replace-expression"
 paths = ["a.py"]

@@ -121,6 +121,9 @@ def test_imports(text: str, imports: dict[str, set[str]]) -> None:
     assert read(ast.parse(text)).module.imports == imports
 
 
+CHAIN = "b = a\nc = b\nd = c\n"
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [
@@ -137,6 +140,17 @@ def test_imports(text: str, imports: dict[str, set[str]]) -> None:
         pytest.param("def c(): pass\nuse(c)", set(), id="function-of-the-file"),
         pytest.param("use(1)", set(), id="no-name"),
         pytest.param("from functools import partial\nuse(partial(c, check=True))", {"c"}, id="partial"),
+        pytest.param("import functools\nuse(getattr(functools, 'partial')(c))", set(), id="partial-by-getattr"),
+        pytest.param(f"import os\na = os.system\n{CHAIN}use(d)", {"os.system"}, id="four-names"),
+        pytest.param(f"import os\no = os.system\na = o\n{CHAIN}use(d)", {"o"}, id="five-names-are-too-many"),
+        pytest.param("c = d\nd = c\nuse(c)", {"c"}, id="names-in-a-circle"),
+        pytest.param(
+            f"from functools import partial as p\na = p(o)\n{CHAIN}use(d)", {"p()"}, id="partial-too-far-away"
+        ),
+        pytest.param(
+            "from functools import partial as p\nq = p\nr = q\ns = r\nuse(s(c))", {"c"}, id="partial-of-three-names"
+        ),
+        pytest.param("p = p(c)\nuse(p)", {"p()"}, id="made-by-itself"),
         pytest.param("import functools as f\nuse(f.partial(c))", {"c"}, id="partial-of-the-module"),
         *(
             pytest.param(
