@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
-from test_engine import patches
 from test_clone_patches_by_git import refused, state
+from test_engine import patches
 
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId

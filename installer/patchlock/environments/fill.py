@@ -42,7 +42,6 @@ class _Filling:
     folder: Path
     progress: Progress
     held: int
-    cached: Path | None
     locked: Path
     build: Path | None
     afresh: frozenset[NormalizedName]
@@ -115,7 +114,6 @@ def fill(
     progress: Progress,
     held: int,
     *,
-    cached: Path | None = None,
     kept: Path | None = None,
     afresh: frozenset[NormalizedName] = frozenset(),
 ) -> FilledEnvironment:
@@ -133,7 +131,6 @@ def fill(
         folder: the environment, as `environments.venv.create` made it.
         progress: told what goes on.
         held: descriptor of the installation's lock, for children.
-        cached: uv's cache, where somebody has asked for it.
         kept: another generation, whose lock is taken instead of the catalogue's.
         afresh: distributions that uv's cache is not trusted with; see `environments.venv.sync`.
 
@@ -154,7 +151,6 @@ def fill(
         folder=folder,
         progress=progress,
         held=held,
-        cached=cached,
         locked=path,
         build=build if lock.provenance.build_constraints else None,
         afresh=afresh,
@@ -250,7 +246,7 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
 
 def _require_room_for_copies(job: _Filling, local: LocalWheels) -> None:
     """Make sure that there is room for copies, where uv's cache is on another disk and cannot be linked to."""
-    if local and uv.is_copied(job.folder, job.cached or uv.folder(job.folder)):
+    if local and uv.is_copied(job.folder, uv.folder(job.folder)):
         from patchlock.environments import _download_sizes  # rarely needed, and it brings HTTP along
 
         what = "copies of packages in the environment"

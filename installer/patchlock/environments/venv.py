@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
@@ -29,7 +30,7 @@ _LOCAL, _INDEX = "local.txt", "index.txt"
 
 
 def create(folder: Path, python: Version | str, *, lock: int) -> None:
-    """Make an empty virtual environment; an unfinished one in its place is removed first.
+    """Make an empty virtual environment; an unfinished one in its place is removed first, and gone if this fails.
 
     Args:
         folder: where.
@@ -41,13 +42,19 @@ def create(folder: Path, python: Version | str, *, lock: int) -> None:
     """
     remove_tree(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    uv.run(
-        *("venv", "-q", "--no-config", "--no-project", "--python", str(python), str(folder)),
-        cwd=folder.parent,
-        installing=True,
-        keep_open=[lock],
-    )
-    gate.install_gate(folder, interpreter(folder))
+    try:
+        uv.run(
+            *("venv", "-q", "--no-config", "--no-project", "--python", str(python), str(folder)),
+            cwd=folder.parent,
+            installing=True,
+            keep_open=[lock],
+        )
+        gate.install_gate(folder, interpreter(folder))
+    except BaseException:
+        remove_tree(folder)
+        with contextlib.suppress(OSError):  # there are others
+            folder.parent.rmdir()
+        raise
 
 
 def sync(

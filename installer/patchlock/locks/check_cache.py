@@ -17,28 +17,21 @@ from patchlock.core import code_digest
 _FOLDERS = ("lockfiles", "patches", "profiles")
 
 
-def digest(catalogue: Path, asked: Iterable[str], files: str | None = None) -> str | None:
+def digest(catalogue: Path, asked: Iterable[str]) -> str | None:
     """Digest all that an answer depends on: the catalogue's files, patchlock's code, and what was asked.
 
     Args:
         catalogue: its root.
         asked: the words of the question.
-        files: what `contents` has said of it already.
 
     Returns:
         64 hexadecimal digits; None where something cannot be read as a plain file, so that only a check can tell.
     """
-    words = (__version__, sys.version, packaging.__version__, *asked)
-    code, files = code_digest.digest(), files or contents(catalogue)
-    if code is None or files is None:
+    code = code_digest.digest()
+    if code is None:
         return None
-    parts = [("", word.encode(errors="surrogateescape")) for word in words]
-    return code_digest.digest_of([*parts, ("code", code.encode()), ("catalogue", files.encode())])
-
-
-def contents(catalogue: Path) -> str | None:
-    """Digest the files of a catalogue that locks depend on, the locks themselves among them; None as for `digest`."""
-    parts: list[tuple[str, bytes]] = []
+    words = (__version__, sys.version, packaging.__version__, *asked)
+    parts = [*(("", word.encode(errors="surrogateescape")) for word in words), ("code", code.encode())]
     try:
         for name in _FOLDERS:
             folder = str(catalogue / name)

@@ -7,8 +7,7 @@ import dataclasses
 import datetime
 import os
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -23,13 +22,13 @@ from patchlock.locks import patched_cache
 from patchlock.locks.lock_request import Request, Upstream, fetch, read_sealed_lock, require_fresh
 from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
-from patchlock.model.errors import PatchlockError, SourceConflictError, UsageError
+from patchlock.model.errors import SourceConflictError, UsageError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
-from patchlock.operations import _install_concurrency, _session, readiness
+from patchlock.operations import _session, readiness
 from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import outcomes as patches_outcomes
 from patchlock.verify import checks, proof
@@ -114,8 +113,6 @@ class _Job:
     inputs: Sha256
     name: str
     """Of the generation; its environment was made, and is empty, where it is not complete."""
-    cached: Path | None
-    """Uv's cache, where it was asked for."""
     held: int
     """Descriptor of the installation's lock."""
     leave_conflicts: bool
@@ -125,12 +122,11 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     snapshot, digest, inputs = fetch(request), sha256(data), inputs_digest(request, data)
     name = _name(request, generation_id(digest, snapshot.commit, inputs))
     folder = generations.generation(request.installation, name)
-    empty = folder if generations.read_receipt(folder) is None else None
-    with _install_concurrency.create_in_background(empty, python, held) as created:
-        upstream = patched_cache.read(request, snapshot)
-        require_fresh(request, lock, upstream)
-        ref, applied = _commit(request, upstream)
-        cached = created()
+    upstream = patched_cache.read(request, snapshot)
+    require_fresh(request, lock, upstream)
+    ref, applied = _commit(request, upstream)
+    if generations.read_receipt(folder) is None:
+        venv.create(folder, python, lock=held)
     return _Job(
         request=request,
         upstream=upstream,
@@ -140,7 +136,6 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
         ref=ref,
         inputs=inputs,
         name=name,
-        cached=cached,
         held=held,
         leave_conflicts=leave_conflicts,
     )
@@ -170,23 +165,20 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     before = generations.current(installation)
     folder = generations.generation(installation, job.name)
     receipt = generations.read_receipt(folder)
-    filled = None
-    cloning = _install_concurrency.clone_in_background(
-        installation.source, request.app, job.upstream.snapshot, job.ref, job.held
-    )
-    with progress.stage("environment"), cloning as cloned:
+    with progress.stage("environment"):
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
-            filled = fill.fill(request, job.lock, folder, progress, job.held, cached=job.cached)
+            filled = fill.fill(request, job.lock, folder, progress, job.held)
+            filled.mend(filled.settle())
             overlays.install_overlays(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
-        moved = _move_source(job, cloned)
+        moved = _move_source(job)
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
     try:
-        proved = _proven(job, folder, filled, progress)
+        proved = _checked(job, folder, progress)
         receipt = _receipt(job, proved.results, receipt)
         generations.write_receipt(folder, receipt)
     except BaseException:
@@ -200,37 +192,12 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     return receipt, moved.merged, proved.computed
 
 
-def _proven(job: _Job, folder: Path, filled: fill.FilledEnvironment | None, progress: Progress) -> proof.ProofResult:
-    """Build in the tree and run all checks; what uv laid down is looked at before any of its code runs."""
-    with _install_concurrency.create_ledger_in_background(filled) as spoilt:
-
-        def ready() -> None:
-            if spoilt():
-                raise _SpoiltError
-
-        try:
-            return _checked(job, folder, progress, ready)
-        except (PatchlockError, _SpoiltError):
-            if not spoilt():
-                raise
-    if filled is not None:
-        with progress.stage("environment"):
-            filled.mend(spoilt())
-            overlays.install_overlays(job.request, folder, progress.say, progress.note)
-            progress.say(f"{len(job.lock.packages)} packages, {len(spoilt())} of them unpacked afresh")
-    return _checked(job, folder, progress, lambda: None)
-
-
-class _SpoiltError(Exception):
-    """Uv's cache gave other bytes than the wheels have."""
-
-
-def _checked(job: _Job, folder: Path, progress: Progress, ready: Callable[[], None]) -> proof.ProofResult:
+def _checked(job: _Job, folder: Path, progress: Progress) -> proof.ProofResult:
     _build_in_tree(job, folder, progress)
     # Also where the generation was complete already: the source may have moved, or the user have changed it.
     with progress.stage("verify"):
         needed = patches_outcomes.smoke_checks(job.request.app.patches, job.upstream.patched.outcomes)
-        proved = prove(job.request, job.lock, folder, progress, needed, ready, is_short=True)
+        proved = prove(job.request, job.lock, folder, progress, needed, is_short=True)
         checks.require_passed(proved.results, job.request.app.name)
         progress.say(f"{len(proved.results)} checks passed{proved.caveat}")
     return proved
@@ -249,11 +216,10 @@ def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
         progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
 
 
-def _move_source(job: _Job, cloned: Future[None] | None) -> move.Moved:
+def _move_source(job: _Job) -> move.Moved:
     source = job.request.installation.source
-    if cloned is not None:
-        cloned.result()
-        clone.publish(source)
+    if not source.exists():
+        clone.make(source, job.request.app, job.upstream.snapshot, job.ref, job.held)
         return move.Moved(written=tuple(change.path for change in job.upstream.patched.changes))
     tree = clone.tree_of(source)
     with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(clone.INCOMING)):
@@ -353,7 +319,6 @@ def prove(
     folder: Path,
     progress: Progress,
     executed: Iterable[SmokeImportCheck],
-    ready: Callable[[], None] = lambda: None,
     *,
     is_short: bool = False,
 ) -> proof.ProofResult:
@@ -365,7 +330,6 @@ def prove(
         folder: the generation.
         progress: told what runs.
         executed: ensures of patches that are executed.
-        ready: called before any code of its distributions is run, but for what Python itself starts with.
         is_short: see `verify.proof.ProofPlan`.
     """
     where, tell, profile = check_context(request, folder), progress.say, request.profile
@@ -374,7 +338,6 @@ def prove(
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
     stands = checks.check_environment(lock, where)
-    ready()
     loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
     wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)

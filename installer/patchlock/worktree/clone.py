@@ -26,9 +26,7 @@ _COMMIT = re.compile(rb"[0-9a-f]{40}\n?|ref: [^\0]+")
 
 
 def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
-    """Make the clone beside its place, with a branch at upstream's commit and the patched files in its working tree.
-
-    `publish` puts it there, whole.
+    """Make the clone, whole or not at all: a branch at upstream's commit, the patched files in its working tree.
 
     Args:
         folder: where the clone will be; must not exist.
@@ -37,9 +35,18 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Non
         ref: the patched commit in our cache, kept from git's clean-up.
         lock: descriptor of the installation's lock.
     """
-    building = _partial(folder)
+    building = folder.with_name(f"{folder.name}.partial")
     remove_tree(building)
     building.mkdir(parents=True)
+    try:
+        _make(building, app, snapshot, ref, lock)
+        building.replace(folder)
+    except BaseException:
+        remove_tree(building)
+        raise
+
+
+def _make(building: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> None:
     git("init", "-q", "--object-format=sha1", "-b", app.branch, repository=building, keep_open=[lock])
     git("config", "core.autocrlf", "false", repository=building)
     # The working tree holds upstream's bytes: no conversion of line endings, no filter, whatever upstream and user say.
@@ -58,20 +65,6 @@ def make(folder: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> Non
     git("update-ref", tree_of(building).ref(APPLIED), patched, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)
-
-
-def publish(folder: Path) -> None:
-    """Put a clone that was made into its place."""
-    _partial(folder).replace(folder)
-
-
-def drop(folder: Path) -> None:
-    """Remove what `make` has made, or begun."""
-    remove_tree(_partial(folder))
-
-
-def _partial(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.partial")
 
 
 def _share(folder: Path, snapshot: Snapshot, ref: str) -> bool:
