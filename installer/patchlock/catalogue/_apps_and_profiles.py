@@ -11,19 +11,17 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TypeVar
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from patchlock.catalogue import _needs, _overlays, _recipes, _rule_tables, fits
-from patchlock.catalogue.table_reader import Table, distribution, specifiers, version
+from patchlock.catalogue.table_reader import Table, version
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
-from patchlock.model.backends import BACK_ENDS
 from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
 from patchlock.model.errors import nearest
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.origins import Origin
-from patchlock.model.patch import Ensure, Expect, Patch
+from patchlock.model.patch import Ensure, Patch
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.profile import Profile
 from patchlock.patches.ops import OPS
@@ -66,16 +64,12 @@ def app(
     upstream = root.table("upstream")
     theirs = tuple(patch for one in shared for patch in one.patches)
     declared = patches(root, profiles, {patch.id: patch.origin for patch in theirs})
-    read = App(
+    read = table.read(
+        App,
         name=_name(table, name),
-        title=table.text("title"),
-        license=table.text("license"),
-        source=table.text("source"),
         upstream=_upstream(upstream, name),
         branch=upstream.parse("branch", _branch, "main", "main"),
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
-        requirement_files=tuple(PurePosixPath(file) for file in table.texts("requirements")),
-        python=table.parse("python", specifiers, SpecifierSet()),
         rules=sum((one.rules for one in shared), LockRules()) + _rule_tables.rules(root, profiles),
         recipes=_recipes.recipes(root, profiles, patches),
         in_tree=_recipes.in_tree(root, profiles),
@@ -85,10 +79,7 @@ def app(
         checks=_checks(root),
         refusals=refusals(root, profiles),
         needs=_needs.needs(root, profiles, resources),
-        origin=table.origin(),
     )
-    if table.has("requirements") and not read.requirement_files:
-        table.problem("requirements", "it is empty")
     upstream.finish()
     table.finish()
     return read
@@ -178,50 +169,22 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     ensures = [ensure for t in listed if (ensure := _ensure(t)) is not None]
     if not listed:
         table.problem("ensure", "a patch must say what holds afterwards", "add an [[patch.ensure]] table")
-    patch_id, why, source = table.text("id"), table.text("why"), table.text("source")
-    paths, literal = table.texts("paths"), table.texts("literal", ())
-    if table.has("paths") and not paths:
-        table.problem("paths", "it is empty")
-    for path in paths:
-        if path.startswith("/") or "\\" in path or ".." in path.split("/"):
-            table.problem("paths", f'"{path}" must be a POSIX path inside the app\'s folder')
-    if patch_id and not _NAME.fullmatch(patch_id):
-        table.problem("id", f'the id "{patch_id}" must be lower-case words joined by "-"')
-    wanted, after = table.texts("profiles", ()), table.texts("after", ())
-    _check_profiles(table, "profiles", wanted, profiles)
-    if why_not := unfit_paths(op, paths):
+    patch = table.read(
+        Patch,
+        {"profiles": profiles},
+        op_name=op_name,
+        op=op,
+        ensures=tuple(ensure for ensure in ensures if not isinstance(ensure, SmokeImport)),
+        executed=tuple(ensure for ensure in ensures if isinstance(ensure, SmokeImport)),
+    )
+    if why_not := unfit_paths(op, patch.paths):
         table.problem("paths", why_not)
-    expect = _expect(table.table("expect", required=False))
-    optional, gives, helps = table.text("optional", ""), table.text("gives", ""), table.texts("helps", ())
-    for key, value in (("optional", optional), *(("helps", kernel) for kernel in helps)):
-        if value and not _NAME.fullmatch(value):
-            table.problem(key, f'"{value}" must be lower-case words joined by "-"')
-    for key in ("gives", "helps") if not optional else ():
+    for key in ("gives", "helps") if not patch.optional else ():
         if table.has(key):
             table.problem(key, "it is for an optional patch", "write optional = a name")
     if op_name in OPS:  # of an unknown op nobody can say which other keys belong to it
         table.finish()
-    patch = None
-    if op is not None:
-        patch = Patch(
-            id=patch_id,
-            why=why,
-            source=source,
-            paths=paths,
-            literal=literal,
-            profiles=wanted,
-            op_name=op_name,
-            op=op,
-            ensures=tuple(ensure for ensure in ensures if not isinstance(ensure, SmokeImport)),
-            executed=tuple(ensure for ensure in ensures if isinstance(ensure, SmokeImport)),
-            expect=expect,
-            after=after,
-            origin=table.origin(),
-            optional=optional,
-            gives=gives,
-            helps=helps,
-        )
-    return _Declared(table=table, id=patch_id, after=after, patch=patch)
+    return _Declared(table=table, id=patch.id, after=patch.after, patch=patch if op is not None else None)
 
 
 def _ensure(table: Table) -> Ensure | SmokeImport | None:
@@ -240,12 +203,6 @@ def _named(table: Table, key: str, name: str, kinds: Mapping[str, type[T]]) -> T
         table.problem(key, f'there is no {key} "{name}"', nearest(name, kinds))
         return None
     return table.record(kinds[name])
-
-
-def _expect(table: Table) -> Expect:
-    expect = Expect(sites=table.integer("sites", 0), exact=table.boolean("exact", False))
-    table.finish()
-    return expect
 
 
 def _check_options(declared: tuple[_Declared, ...]) -> None:
@@ -289,41 +246,24 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
     for platform in platforms:
         if platform not in PLATFORMS:
             table.problem("platforms", f'there is no platform "{platform}"', nearest(platform, PLATFORMS))
-    used = table.texts("indexes", ())
-    for recorded in used:
-        if recorded not in indexes:
-            table.problem("indexes", f'there is no recorded index "{recorded}"', nearest(recorded, indexes))
-    read = Profile(
+    read = table.read(
+        Profile,
+        {"indexes": indexes},
         name=_name(table, name),
-        title=table.text("title"),
-        source=table.text("source"),
         python=table.parse("python", minor_version, Version("3.11")),
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
-        specificity=table.integer("specificity"),
-        arch=table.text("arch", ""),
-        back_end=_back_end(table),
         fits=fits.fits(root),
         trials=fits.fits(root, "trial"),
         successor=fits.successor(root),
-        indexes=used,
-        from_pypi=table.each("from-pypi", distribution),
         rules=_rule_tables.rules(root, (name,)),
         recipes=_recipes.recipes(root, (name,), patches),
         environment=root.mapping("environment"),
         overlays=_overlays.overlays_of(root, platforms),
         checks=_checks(root),
         needs=_needs.needs(root, (name,), resources),
-        origin=table.origin(),
     )
     table.finish()
     return read
-
-
-def _back_end(table: Table) -> str:
-    name = table.text("back-end", "cpu")
-    if name not in BACK_ENDS:
-        table.problem("back-end", f'there is no back end "{name}"', nearest(name, BACK_ENDS))
-    return name
 
 
 def minor_version(text: str) -> Version:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from patchlock.catalogue.table_reader import Table, sha256
@@ -43,22 +42,14 @@ def _overlay(table: Table, platforms: tuple[str, ...]) -> Overlay:
             'write sha256 = "…", or trust-on-first-use = "why there is none"',
         )
     sdk = _sdk(table.table("sdk")) if table.has("sdk") else None
-    overlay = Overlay(
-        id=table.parse("id", _id, ""),
-        why=table.text("why"),
-        source=table.text("source"),
-        license=table.text("license"),
-        platforms=_among(table, "platforms", table.texts("platforms"), platforms, "the profile has no platform"),
-        before=tuple(table.each("before", _module)),
+    overlay = table.read(
+        Overlay,
+        {"platforms": platforms},
         url=url,
         sha256=table.parse("sha256", sha256, sha256("0" * 64)) if table.has("sha256") else "",
         unpublished=table.text("trust-on-first-use") if table.has("trust-on-first-use") else "",
         libraries=tuple(_library(one, sdk) for one in table.tables("library")),
         sdk=sdk,
-        environment=table.mapping("environment"),
-        unset=table.texts("unset", ()),
-        drop_from_path=table.texts("drop-from-path", ()),
-        origin=table.origin(),
     )
     _check(table, overlay)
     table.finish()
@@ -110,31 +101,12 @@ def _sdk(table: Table) -> Sdk:
     return sdk
 
 
-def _among(table: Table, key: str, values: tuple[str, ...], known: Iterable[str], what: str) -> tuple[str, ...]:
-    for value in values:
-        if value not in known:
-            table.problem(key, f'{what} "{value}"', nearest(value, known))
-    return values
-
-
 def _url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         raise ValueError(f'"{text}" must begin with https://')
     if not overlays.filename(text).endswith(_ARCHIVES):
         raise ValueError(f'"{text}" must end with the name of a {", ".join(_ARCHIVES[:-1])} or {_ARCHIVES[-1]} file')
-    return text
-
-
-def _id(text: str) -> str:
-    if not _ID.fullmatch(text):
-        raise ValueError(f'"{text}" must be lower-case words joined by "-"')
-    return text
-
-
-def _module(text: str) -> str:
-    if not text.isidentifier():
-        raise ValueError(f'"{text}" is not the name of a top-level module')
     return text
 
 

@@ -24,13 +24,12 @@ def shared_set(root: Table, name: str, profiles: tuple[str, ...] | None) -> Shar
         profiles: names of the profiles that there are; None accepts any.
     """
     table = root.table("set")
-    read = SharedSet(
+    read = table.read(
+        SharedSet,
         name=name,
-        title=table.text("title"),
-        source=table.text("source"),
         patches=tuple(_named(name, patch) for patch in _apps_and_profiles.patches(root, profiles)),
         rules=_rule_tables.rules(root, profiles),
-        origin=table.origin(),
+        is_expected=False,
     )
     for number, patch in enumerate(read.patches):
         if patch.op_name == "codemod":

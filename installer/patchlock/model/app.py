@@ -18,7 +18,7 @@ from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
 from patchlock.model.platforms import PlatformNames
 from patchlock.model.recipes import InTree, Recipe
-from patchlock.model.table_fields import FilledTexts, Known
+from patchlock.model.table_fields import Filled, FilledTexts, Key, Known, Parsed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class App:
     branch: str
     directory: PurePosixPath
     """The app's folder in the clone, `.` for the root."""
-    requirement_files: tuple[PurePosixPath, ...]
+    requirement_files: Annotated[tuple[PurePosixPath, ...], Key("requirements"), Filled(), Parsed(PurePosixPath)]
     """From the app's folder."""
     python: SpecifierSet
     """Python versions that the app's code and pins allow."""

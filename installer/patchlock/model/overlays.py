@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from patchlock.model.origins import Origin
+from patchlock.model.table_fields import Known, Matches, Parsed
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 SDK, PACKAGES, FOLDER = "{sdk}", "{packages}", "{folder}"
 """What the value of a variable may name: the folder of the SDK, site-packages, and the overlay's own folder."""
+
+
+def _module(text: str) -> str:
+    if not text.isidentifier():
+        raise ValueError(f'"{text}" is not the name of a top-level module')
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +57,12 @@ class Sdk:
 class Overlay:
     """An archive of libraries, which of them are loaded under which names, and what they need."""
 
-    id: str
+    id: Annotated[str, Matches('"{}" must be lower-case words joined by "-"', _ID)]
     why: str
     source: str
     license: str
-    platforms: tuple[str, ...]
-    before: tuple[str, ...]
+    platforms: Annotated[tuple[str, ...], Known('the profile has no platform "{}"', "platforms")]
+    before: Annotated[tuple[str, ...], Parsed(_module)] = ()
     """Top-level modules; the libraries are loaded before the first of them is imported."""
     url: str
     sha256: str
@@ -61,11 +72,11 @@ class Overlay:
     libraries: tuple[OverlayLibrary, ...]
     """In the order in which they are loaded."""
     sdk: Sdk | None
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Variables for every process; see `SDK`, `PACKAGES` and `FOLDER`."""
-    unset: tuple[str, ...]
+    unset: tuple[str, ...] = ()
     """Variables of the user's that no process gets."""
-    drop_from_path: tuple[str, ...]
+    drop_from_path: tuple[str, ...] = ()
     """Entries of PATH with one of these in them, in whatever case, are left out."""
     origin: Origin
 

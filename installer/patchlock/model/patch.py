@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from patchlock.model.checks import SmokeImport
 from patchlock.model.origins import Origin
+from patchlock.model.table_fields import Filled, Matches, Parsed, ProfileNames
 from patchlock.model.text_files import Edit, SourceText
 
 
@@ -96,34 +98,44 @@ class Expect:
     """Another number than `sites` is ambiguous, not merely reported as new sites."""
 
 
+_WORDS = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_NO_WORDS = '"{}" must be lower-case words joined by "-"'
+
+
+def _inside(text: str) -> str:
+    if text.startswith("/") or "\\" in text or ".." in text.split("/"):
+        raise ValueError(f'"{text}" must be a POSIX path inside the app\'s folder')
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class Patch:
     """One declared change with an id and a why; its `op` does the work."""
 
-    id: str
+    id: Annotated[str, Matches('the id "{}" must be lower-case words joined by "-"', _WORDS)]
     why: str
     source: str
     """URL or document that shows the trouble."""
-    paths: tuple[str, ...]
+    paths: Annotated[tuple[str, ...], Filled(), Parsed(_inside)]
     """Globs over POSIX paths from the app's folder (`**` crosses folders)."""
-    literal: tuple[str, ...]
+    literal: tuple[str, ...] = ()
     """A file without any of these (ASCII, any encoding) is never parsed; empty: every file of `paths` is."""
-    profiles: tuple[str, ...]
+    profiles: ProfileNames = ()
     """Only for these profiles; empty: for all."""
     op_name: str
     op: Op
     ensures: tuple[Ensure, ...]
-    expect: Expect
-    after: tuple[str, ...]
+    expect: Expect = Expect()
+    after: tuple[str, ...] = ()
     """Ids of patches of the same app that go first."""
     origin: Origin
     executed: tuple[SmokeImport, ...] = ()
     """What must hold when the patched code runs; see `patches.outcomes.smoke_checks`."""
-    optional: str = ""
+    optional: Annotated[str, Matches(_NO_WORDS, _WORDS)] = ""
     """Only where a person chooses this name; "": always. Several patches may share one."""
     gives: str = ""
     """What is to be had by choosing it, and what it costs; a clause, "" where another patch of that name says it."""
-    helps: tuple[str, ...] = ()
+    helps: Annotated[tuple[str, ...], Matches(_NO_WORDS, _WORDS)] = ()
     """Compute kernels whose failure recommends it."""
 
 

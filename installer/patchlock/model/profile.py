@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.model.backends import BACK_ENDS
 from patchlock.model.checks import Check
 from patchlock.model.fits import Fit, Platform, Successor
 from patchlock.model.lock_rules import LockRules
@@ -15,6 +17,7 @@ from patchlock.model.needs import Need
 from patchlock.model.origins import Origin
 from patchlock.model.overlays import Overlay
 from patchlock.model.recipes import Recipe
+from patchlock.model.table_fields import Known, OneOf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +31,7 @@ class Profile:
     """Major and minor only."""
     platforms: tuple[Platform, ...]
     specificity: int
-    arch: str
+    arch: str = ""
     """What the accelerator's compiled code is for: `sm_110`, `gfx1201`; "" where no wheel has to have any."""
     fits: tuple[Fit, ...] = ()
     """What it demands of a machine, one of them; empty: every machine of its platforms."""
@@ -36,9 +39,9 @@ class Profile:
     """Machines that it may run on, though nobody has tried."""
     successor: Successor | None = None
     """A profile that is better on the same machines."""
-    back_end: str = "cpu"
+    back_end: Annotated[str, OneOf('there is no back end "{}"', BACK_ENDS)] = "cpu"
     """What computes there, a key of `backends.BACK_ENDS`."""
-    indexes: tuple[str, ...]
+    indexes: Annotated[tuple[str, ...], Known('there is no recorded index "{}"', "indexes")] = ()
     from_pypi: tuple[NormalizedName, ...] = ()
     """Distributions that are taken from PyPI although the recorded indexes have some files of them."""
     rules: LockRules

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from packaging.utils import NormalizedName
 
 from patchlock.model.devices import KnownDevice, UnknownDevice
 from patchlock.model.hosts import Recording
 from patchlock.model.policy import Family
+from patchlock.model.table_fields import OneOf
 
 Confidence = Literal["possible", "likely", "certain"]
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
@@ -73,7 +74,7 @@ class Condition:
 class Sign:
     """One thing that speaks for a trouble."""
 
-    confidence: Confidence
+    confidence: Annotated[Confidence, OneOf('there is no confidence "{}"', CONFIDENCES)]
     """How much, alone."""
     is_said: bool
     """Whether it is words that a program printed."""
@@ -91,7 +92,7 @@ class Remedy:
     shell: Shell
     commands: tuple[str, ...]
     """To paste, in this order; `{app}` and `{python}` stand for the app and for its environment's Python."""
-    needs: tuple[str, ...]
+    needs: Annotated[tuple[str, ...], OneOf('there is no need "{}"', NEEDS)] = ()
     """Of `NEEDS`."""
     proof: str
     """A command that only reads, and shows that the trouble is gone."""

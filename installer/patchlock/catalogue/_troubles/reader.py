@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import cast
 
 from patchlock.catalogue._troubles.conditions import CLAUSES, condition
 from patchlock.catalogue.table_reader import Table
 from patchlock.model.errors import nearest
-from patchlock.model.troubles import CONFIDENCES, NEEDS, SHELLS, Condition, Confidence, Remedy, Shell, Sign, Trouble
+from patchlock.model.troubles import SHELLS, Condition, Remedy, Shell, Sign, Trouble
 
 _ANYWHERE = ("{python}", "docker", "nvidia-smi", "patchlock")
 READERS = {
@@ -91,10 +90,7 @@ def _unless(table: Table) -> Condition:
 
 
 def _sign(table: Table) -> Sign:
-    confidence = table.text("confidence")
-    if confidence and confidence not in CONFIDENCES:
-        table.problem("confidence", f'there is no confidence "{confidence}"', nearest(confidence, CONFIDENCES))
-    read = Sign(confidence=cast("Confidence", confidence), is_said=table.has("says"), condition=condition(table))
+    read = table.read(Sign, is_said=table.has("says"), condition=condition(table))
     _finish(table)
     return read
 
@@ -108,19 +104,8 @@ def _finish(table: Table) -> None:
 def _remedy(table: Table) -> Remedy:
     where = table.table("where", required=False)
     shell = _shell(table, "shell", None)
-    read = Remedy(
-        do=table.text("do"),
-        where=condition(where),
-        shell=shell,
-        commands=table.texts("commands"),
-        needs=table.texts("needs", ()),
-        proof=table.text("proof"),
-        proof_shell=_shell(table, "proof-shell", shell),
-    )
+    read = table.read(Remedy, where=condition(where), shell=shell, proof_shell=_shell(table, "proof-shell", shell))
     _finish(where)
-    for need in read.needs:
-        if need not in NEEDS:
-            table.problem("needs", f'there is no need "{need}"', nearest(need, NEEDS))
     if not read.commands and table.has("commands"):
         table.problem("commands", "it is empty", "write what a person pastes; a page is opened by a command, too")
     for mistake in writes(read.proof, read.proof_shell):
