@@ -324,3 +324,19 @@ def test_watched_program_ends_with_its_listener(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         _watch(code, tell, tmp_path)
     assert not (tmp_path / "ended").exists(), "it was waited for"
+
+
+def test_dialogue_answers_each_line_until_the_program_ends(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfor line in sys.stdin:\n    print(line.strip().upper(), flush=True)\n    if 'end' in line: break"
+    )
+    asked = process.Dialogue(sys.executable, "-c", code, env=process.environment(), cwd=tmp_path)
+    assert [asked.ask(line, 60) for line in (b"one", b"two", b"end", b"more")] == [b"ONE\n", b"TWO\n", b"END\n", b""]
+    assert asked.ask(b"again", 60) == b""
+
+
+def test_dialogue_without_an_answer_in_time_is_ended(tmp_path: Path) -> None:
+    code = "import time; time.sleep(600)"
+    asked = process.Dialogue(sys.executable, "-c", code, env=process.environment(), cwd=tmp_path)
+    assert asked.ask(b"one", 0.1) == b""
+    assert asked.ask(b"two", 60) == b""

@@ -221,3 +221,10 @@ def test_libcst_is_not_imported_by_the_process_that_asks() -> None:
         "assert not [name for name in sys.modules if name.startswith('libcst')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "installer"), "PATH": ""})
+
+
+def test_codemod_that_ends_its_process_or_goes_on_hinders_none_after_it() -> None:
+    left = "import threading, time; threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
+    for body in ("import os; os._exit(0)", left, "while True: pass"):
+        that(body, timeout=2).locate(read(f"old  # {body}\n".encode()))
+        assert bound(RENAME).locate(read(f"old  # after {body}\n".encode())).edits

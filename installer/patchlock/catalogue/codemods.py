@@ -1,4 +1,4 @@
-"""Run the catalogue's codemods, each file in a process of its own that can end in no other way than with an answer."""
+"""Run the catalogue's codemods in one process beside ours; however a codemod ends, there is an answer or a reason."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from patchlock.catalogue import _children
 from patchlock.core import process
-from patchlock.model.errors import CatalogueError, CommandFailedError, Problem
+from patchlock.model.errors import CatalogueError, Problem
 from patchlock.model.patch import Located, OutcomeKind, Patch, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText, splice
 from patchlock.patches.ops.codemod import Codemod
@@ -127,7 +128,7 @@ def _read(path: Path) -> str | _Failed:
     return text
 
 
-@lru_cache(maxsize=1024)  # a result is looked at more than once, and every question costs a process
+@lru_cache(maxsize=1024)  # a result is looked at more than once
 def _ask(
     *,
     module: str,
@@ -147,26 +148,22 @@ def _ask(
         "text": text,
         "timeout": timeout,
     }
-    import importlib.resources
-
-    try:
-        with importlib.resources.as_file(
-            importlib.resources.files("patchlock.catalogue._children") / "codemod.py"
-        ) as script:
-            done = process.run(
-                *(sys.executable, "-I", str(script)),
-                env=process.environment(),
-                stdin=json.dumps(question).encode(),
-                timeout=timeout + _GRACE,
-            )
-        answer = json.loads(done.stdout)
-    except (CommandFailedError, ValueError):
-        return _Failed(why="its process ended without an answer")
+    said = _runner().ask(json.dumps(question).encode(), timeout + _GRACE)
+    answer = json.loads(said or '{"failed": "its process ended without an answer", "is_last": true}')
+    if answer["is_last"]:
+        _runner().end()
+        _runner.cache_clear()
     if "failed" in answer:
         return _Failed(why=str(answer["failed"]))
     return _Answer(
         text=answer["text"], settled=tuple(answer["settled"]), refusals=tuple(map(_refusal, answer["warnings"]))
     )
+
+
+@lru_cache(maxsize=1)  # starting it, and importing LibCST, takes ten times as long as a file
+def _runner() -> process.Dialogue:
+    script = Path(_children.__file__).parent / "codemod.py"
+    return process.Dialogue(sys.executable, "-I", str(script), env=process.environment(), cwd=Path(sys.prefix))
 
 
 def _refusal(warning: str) -> Refusal:

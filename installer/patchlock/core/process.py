@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shlex
@@ -273,6 +274,61 @@ def watch(
             raise
     if child.returncode != 0:
         raise failure(argv, Completed(returncode=child.returncode, stdout=b"", stderr="\n".join(lines)))
+
+
+class Dialogue:
+    """A program of ours that answers each line of its standard input by a line of its standard output."""
+
+    def __init__(self, *argv: str, env: Mapping[str, str], cwd: Path) -> None:
+        """Start it; it ends with this process, or with `end`.
+
+        Args:
+            argv: the program, by its full path, and its arguments.
+            env: the whole environment of the child.
+            cwd: its working folder.
+        """
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        self._child = subprocess.Popen(argv, env=dict(env), cwd=cwd, stdin=pipe, stdout=pipe, stderr=nothing)
+        self._turn = threading.Lock()
+        atexit.register(self.end)
+
+    def ask(self, line: bytes, timeout: float) -> bytes:
+        """Ask, and wait for the answer; one caller at a time.
+
+        Args:
+            line: the question, without its end.
+            timeout: seconds.
+
+        Returns:
+            The answer; empty where the program ended, or did not answer in time, and was ended: it is of no use then.
+        """
+        said: list[bytes] = []
+        with self._turn:
+            thread = threading.Thread(target=self._talk, args=(line, said), daemon=True)
+            thread.start()
+            thread.join(timeout)
+            if said and said[0].endswith(b"\n"):
+                return said[0]
+            self.end()
+            thread.join(_GRACE)
+            return b""
+
+    def end(self) -> None:
+        """End the program; nothing happens where it has ended."""
+        atexit.unregister(self.end)
+        self._child.kill()
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # of what it did not read
+                    stream.close()
+
+    def _talk(self, line: bytes, said: list[bytes]) -> None:
+        if self._child.stdin is not None and self._child.stdout is not None:
+            with contextlib.suppress(OSError, ValueError):  # it has ended
+                self._child.stdin.write(line + b"\n")
+                self._child.stdin.flush()
+                said.append(self._child.stdout.readline())
 
 
 def exec_program(*argv: str, env: Mapping[str, str], cwd: Path) -> int:

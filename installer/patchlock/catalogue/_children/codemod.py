@@ -1,11 +1,12 @@
-"""Run one LibCST codemod over one file: a question as JSON on standard input, an answer as JSON on standard output.
+"""Run LibCST codemods, each over one file: a question is a line of JSON on standard input, an answer one on the output.
 
 It runs in patchlock's own Python, and imports nothing of patchlock. The codemod can read files, but not write any,
 start a program or reach the network: that catches mistakes, not malice, for the catalogue is trusted.
 
 The question has `module` (name), `code` (of the codemod), `command`, `arguments`, `path`, `text` (of the file) and
 `timeout` (seconds). The answer has `failed`, a clause, or `text` with `settled`, the 1-based lines in
-`context.scratch["settled"]`, and `warnings`, what the command said by `self.warn`.
+`context.scratch["settled"]`, and `warnings`, what the command said by `self.warn`; and `is_last` where a codemod left
+something running, with which the process ends.
 """
 
 import contextlib
@@ -30,27 +31,38 @@ _ALSO = frozenset(
 
 
 def main() -> None:
-    """Read the question, answer it, and leave whatever the codemod left running."""
-    question = json.loads(sys.stdin.buffer.read())
+    """Answer each question; where a codemod went on after its answer, the process ends with it."""
+    import libcst.codemod  # noqa: F401 - before writing is refused
+
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what C code prints is no answer
-    answer: dict[str, object] = {}
     threading.stack_size(_STACK)
     sys.setrecursionlimit(_DEPTH)
-    worker = threading.Thread(target=lambda: answer.update(_answer(question)), daemon=True)
-    worker.start()
-    worker.join(question["timeout"])
-    late = {"failed": f"it did not end within {question['timeout']} seconds"}
-    answers.write(json.dumps(late if worker.is_alive() else answer).encode())
-    answers.flush()
+    _contain()
+    for line in sys.stdin.buffer:
+        question = json.loads(line)
+        answer: dict[str, object] = {}
+        worker = threading.Thread(target=_answer_into, args=(question, answer), daemon=True)
+        worker.start()
+        worker.join(question["timeout"])
+        if worker.is_alive():
+            answer = {"failed": f"it did not end within {question['timeout']} seconds"}
+        is_last = threading.active_count() > 1
+        answers.write(json.dumps({**answer, "is_last": is_last}).encode() + b"\n")
+        answers.flush()
+        if is_last:
+            break
     os._exit(0)
+
+
+def _answer_into(question: dict[str, Any], answer: dict[str, object]) -> None:
+    answer.update(_answer(question))
 
 
 def _answer(question: dict[str, Any]) -> dict[str, object]:
     import libcst
     from libcst import codemod
 
-    _contain()
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
