@@ -13,6 +13,7 @@ from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.patch import Located, Patch, Site
 from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches import trials
+from patchlock.patches.ops._diffs import AddFile
 from patchlock.patches.postconditions._python import NoString
 from patchlock.patches.postconditions._text import Contains, Lacks
 from patchlock.patches.trials import Case, Run, Survival, Verdict
@@ -118,6 +119,14 @@ def test_what_changes_again_is_told() -> None:
     assert found == ("a.sh: applied twice, the patches change it again",)
 
 
+def test_file_that_a_patch_makes_is_not_there_the_second_time() -> None:
+    made = dataclasses.replace(
+        PATCH, id="made", paths=("b.py",), op_name="add-file", op=AddFile(content='x = "cuda"'), ensures=()
+    )
+    every = dataclasses.replace(PATCH, paths=("*.py",))
+    assert trials.problems_together((every, made), files(a_py='x = "cuda"\n')) == ()
+
+
 @pytest.mark.parametrize(
     ("after", "problems"),
     [
@@ -142,9 +151,10 @@ def judge(text: str, patch: Patch = PATCH) -> Verdict:
     [
         ('x = "cuda"\n', "needed", (True, False, False)),
         ("cuda = 1\n", "gone", (False, False, False)),
-        ('x = f"{f("cuda")}"\n', "unparsable upstream", (True, True, False)),
+        ('x = ["cuda"\n', "unparsable upstream", (True, True, False)),
+        ('x = f"{f("cuda")}"\n', "ambiguous", (True, True, False)),
     ],
-    ids=["needed", "gone", "refused"],
+    ids=["needed", "gone", "unparsable", "refused"],
 )
 def test_verdict(text: str, what: str, flags: tuple[bool, bool, bool]) -> None:
     verdict = judge(text)

@@ -1,4 +1,4 @@
-"""Where the nodes of a Python file stand in its text; parses with the standard library and never edits anything."""
+"""Where the nodes of a Python file stand in its text; parses and never edits anything."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from patchlock.model.patch import OutcomeKind, Refusal, Site
 from patchlock.model.text_files import SourceText
+from patchlock.patches.ops import _newer_syntax
 
 Positioned = ast.expr | ast.stmt | ast.keyword | ast.alias
 """Nodes that know their place."""
@@ -80,7 +81,7 @@ def parse(source: SourceText) -> Module | Refusal:
 
 
 def parse_anew(source: SourceText) -> Module | Refusal:
-    """Parse a file with the grammar of the running Python; a refusal says why it cannot be."""
+    """Parse a file with the grammar of the running Python, or of a newer one; a refusal says why it cannot be."""
     if source.encoding.startswith("utf-16"):
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=f"Python reads no {source.encoding}")
     try:
@@ -88,7 +89,11 @@ def parse_anew(source: SourceText) -> Module | Refusal:
             warnings.simplefilter("ignore")  # of upstream's invalid escapes
             tree = ast.parse(source.text)
     except SyntaxError as error:
-        return Refusal(line=error.lineno or 1, kind=OutcomeKind.UNPARSABLE, why=f"it does not parse: {error.msg}")
+        newer = _newer_syntax.parse(source)
+        if isinstance(newer, str):
+            why = f"it is written for a newer Python, and {newer}" if newer else f"it does not parse: {error.msg}"
+            return Refusal(line=error.lineno or 1, kind=OutcomeKind.UNPARSABLE, why=why)
+        tree = newer
     except (ValueError, RecursionError, MemoryError) as error:
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=f"it does not parse: {error}")
     return Module(source=source, tree=tree, starts=source.line_starts())

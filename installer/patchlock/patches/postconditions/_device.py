@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._without_cuda import Around, Machine, device_in, name_of
 
 _ASKED = re.compile(r"cuda(:\d*)?(%[dsi]|\{0?\})?")
@@ -65,9 +65,7 @@ class WithoutCuda:
     def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Name each place that would fail, or take the wrong device."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = ast.parse(data, str(path))
+            tree = parse(data, str(path))
             return tuple(f"line {line}: {why}" for line, why in sorted(set(self._problems(tree, data))))
         except SyntaxError as error:
             return (f"line {error.lineno or 1}: it does not parse: {error.msg}",)

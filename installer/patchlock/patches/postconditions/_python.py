@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.patches.postconditions._imported import unguarded_imports
+from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._notebook import code_of
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -143,9 +143,7 @@ def _check_name(callee: str) -> None:
 def _tree(path: PurePosixPath, data: bytes) -> ast.Module | str:
     """Parse as Python itself would; the answer is a clause where it cannot."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
+        return parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
     except SyntaxError as error:
         return f"line {error.lineno or 1}: it does not parse: {error.msg}"
     except (ValueError, RecursionError, MemoryError) as error:

@@ -8,11 +8,11 @@ import io
 import keyword
 import re
 import tokenize
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from patchlock.patches.postconditions._newer_python import parse
 from patchlock.patches.postconditions._notebook import code_of
 
 _STARTING = frozenset(
@@ -412,9 +412,7 @@ Source: https://peps.python.org/pep-0810/ for `lazy`, https://peps.python.org/pe
 def read(path: PurePosixPath, data: bytes) -> ast.Module | str:
     """Parse a file, or say why it cannot be read, a clause; of a file that no Python can run nothing is left."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
+        return parse(code_of(data) if path.suffix == ".ipynb" else data, str(path))
     except SyntaxError as error:
         line = "".join(data.decode(errors="replace").splitlines(keepends=True)[(error.lineno or 1) - 1 :][:1])
         if path.suffix == ".py" and is_no_python(line):
