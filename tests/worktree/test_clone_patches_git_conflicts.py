@@ -71,32 +71,37 @@ def _revert(clone: Path) -> None:
 
 
 HOW = [
-    pytest.param(_stash, "", True, id="stash"),
-    pytest.param(_autostash, "", True, id="autostash"),
-    pytest.param(_merge, "merge", True, id="merge"),
-    pytest.param(_rebase, "rebase", True, id="rebase"),
-    pytest.param(_cherry_pick, "cherry-pick", False, id="cherry-pick"),
-    pytest.param(_revert, "revert", False, id="revert"),
+    pytest.param(_stash, "", id="stash"),
+    pytest.param(_autostash, "", id="autostash"),
+    pytest.param(_merge, "merge", id="merge"),
+    pytest.param(_rebase, "rebase", id="rebase"),
+    pytest.param(_cherry_pick, "cherry-pick", id="cherry-pick"),
+    pytest.param(_revert, "revert", id="revert"),
 ]
 
 
 @pytest.mark.parametrize("gives_up", [False, True], ids=["finished", "given-up"])
-@pytest.mark.parametrize(("how", "name", "is_to_be_written"), HOW)
+@pytest.mark.parametrize(("how", "name"), HOW)
 def test_conflict_of_gits_stays_as_it_is_until_it_is_ended(
-    clone: Path, upstream: Path, how: Callable[[Path], object], name: str, is_to_be_written: bool, gives_up: bool
+    clone: Path, upstream: Path, how: Callable[[Path], object], name: str, gives_up: bool
 ) -> None:
     apply(clone)
     (clone / "other.py").write_text("x = 'mine'\n")
     commit(upstream, other="x = 'theirs'\n", new='n = "cuda"\n')
     how(clone)
     assert "other.py" in git(clone, "ls-files", "--unmerged")
-    for _ in range(2):
+    left = read(clone, "other")
+    for is_again in (False, True):
         before = state(clone)
+        rows = git(clone, "ls-files", "-s")
         done = apply(clone)
-        assert state(clone) == before
-        if is_to_be_written:
-            assert done is not None
-            assert (done.moved.left_by_git, done.moved.conflicts, done.moved.written) == ((OTHER,), (OTHER,), ())
+        assert done is not None
+        assert (done.moved.left_by_git, done.moved.conflicts) == ((OTHER,), (OTHER,))
+        assert (read(clone, "other"), git(clone, "ls-files", "-s")) == (left, rows)
+        if name or is_again:
+            assert (done.moved.written, state(clone)) == ((), before)
+        else:
+            assert read(clone, "new") == "n = choose()\n"
     error = refused(clone, abort)
     assert error.what == "git's own conflict stands in other.py, so nothing was changed"
     assert error.where == str(clone)
@@ -130,13 +135,12 @@ def test_conflict_of_gits_in_a_patched_file_is_chosen_once(clone: Path, upstream
     (clone / "app.py").write_text(read(clone).replace("line2 = 2", "line2 = 'mine'"))
     commit(upstream, app=FILE.replace("line2 = 2", "line2 = 'theirs'") + 'end = "cuda"\n')
     _autostash(clone)
-    before = state(clone)
+    left, rows = read(clone), git(clone, "ls-files", "-s")
     done = apply(clone)
     assert done is not None
     assert done.moved.left_by_git == (PurePosixPath("app.py"),)
-    assert state(clone) == before
-    chosen = (clone / "app.py").read_text()
-    chosen = re.sub("<{7}.*?={7}\n(.*?)>{7}[^\n]*\n", r"\1", chosen, flags=re.DOTALL)
+    assert (read(clone), git(clone, "ls-files", "-s")) == (left, rows)
+    chosen = re.sub("<{7}.*?={7}\n(.*?)>{7}[^\n]*\n", r"\1", left, flags=re.DOTALL)
     (clone / "app.py").write_text(chosen)
     git(clone, "add", "app.py")
     done = apply(clone)
@@ -151,8 +155,36 @@ def test_conflict_of_gits_stops_what_may_leave_no_conflicts(clone: Path, upstrea
     (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
     _autostash(clone)
-    error = refused(clone, lambda folder: clone_patches.undo(clone_patches.open_tree(folder)))
-    assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    for act in (
+        lambda folder: clone_patches.undo(clone_patches.open_tree(folder)),
+        lambda folder: clone_patches.update(clone_patches.open_tree(folder), WANTED, folder.parent / "cache"),
+    ):
+        error = refused(clone, act)
+        assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+
+
+def test_update_does_not_bring_what_a_conflict_of_gits_lacks(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, other="x = 'theirs'\n")
+    _autostash(clone)
+    commit(upstream, other="x = 'theirs'\ny = 2\n")
+    error = refused(
+        clone, lambda folder: clone_patches.update(clone_patches.open_tree(folder), WANTED, clone.parent / "cache")
+    )
+    assert error.what == "git's own conflict stands in other.py, so nothing was changed"
+
+
+def test_patches_can_be_undone_beside_a_conflict_of_gits(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    commit(upstream, other="x = 'theirs'\n", new='n = "cuda"\n')
+    _autostash(clone)
+    left, rows = read(clone, "other"), git(clone, "ls-files", "--unmerged")
+    apply(clone)
+    clone_patches.undo(clone_patches.open_tree(clone))
+    assert (read(clone), read(clone, "new"), read(clone, "other")) == (FILE, 'n = "cuda"\n', left)
+    assert git(clone, "ls-files", "--unmerged") == rows
 
 
 def test_edit_of_a_patched_line_is_not_taken_for_a_choice(clone: Path) -> None:

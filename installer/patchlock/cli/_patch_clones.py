@@ -212,14 +212,16 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         else:
             click.echo(f"{tree.root} has the patches of {wanted.name} already: nothing to do")
         return 0
-    if done.moved.left_by_git:
+    left = done.moved.left_by_git
+    conflicts = [str(path) for path in done.moved.conflicts if path not in left]
+    git_first = None
+    if left:
         from patchlock.worktree import move
 
-        raise move.git_first(tree, done.moved.left_by_git)
-    conflicts = [str(path) for path in done.moved.conflicts]
+        git_first = move.git_first(tree, left, is_part=bool(done.moved.written))
     if as_json:
         data = {
-            "changed": True,
+            "changed": not left or bool(done.moved.written),
             "folder": str(tree.root),
             "commit": done.upstream,
             "applied": done.applied,
@@ -234,7 +236,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
                 remedy="choose and run the same command again; or go back with "
                 f"`patchlock patch apply --abort --source {tree.root}`",
             )
-        return _output.succeed(command, data, error)
+        return _output.succeed(command, data, git_first or error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
     click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
@@ -245,6 +247,8 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             f"`patchlock patch apply --abort --source {tree.root}`.",
             err=True,
         )
+    if git_first:
+        raise git_first
     return 1 if conflicts else 0
 
 

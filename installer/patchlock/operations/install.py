@@ -225,8 +225,6 @@ def _move_source(job: _Job) -> move.Moved:
     with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(clone.INCOMING)):
         clone.prepare(source, job.upstream.snapshot, job.ref, job.held)
         moved = move.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
-    if moved.left_by_git:
-        raise move.git_first(tree, moved.left_by_git)
     if moved.conflicts:
         app = job.request.app.name
         raise SourceConflictError(

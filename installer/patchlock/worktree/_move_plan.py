@@ -218,6 +218,7 @@ def _join(tree: Tree, plan: Plan, path: PurePosixPath, mine: bytes, known: list[
         plan.merged.append(path)
         return
     if path in plan.resolved:
+        plan.resolved.remove(path)
         plan.left_by_git.append(path)
         return
     nearest = bases[0] if bases else None

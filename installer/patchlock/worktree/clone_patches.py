@@ -100,6 +100,7 @@ def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied |
         return None
     if not tree.has_repository:
         _make_private(tree)
+    is_there = upstream is None
     upstream, patched = upstream_files.patched(tree, wanted, upstream)
     engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
     files = {wanted.directory / change.path: change.after for change in patched.changes}
@@ -108,7 +109,7 @@ def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied |
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
-    moved = move.move(tree, applied, leave_conflicts=True)
+    moved = move.move(tree, applied, leave_conflicts=True, beside_git=is_there)
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
     outcomes = tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
@@ -170,7 +171,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
         again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
         move.require_carried(tree, newest, "pull --autostash", again)
-    return _apply(tree, wanted, newest)
+        return _apply(tree, wanted, newest)
 
 
 def _configured(tree: Tree, key: str) -> str:

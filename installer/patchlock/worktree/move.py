@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -42,7 +42,7 @@ class Moved:
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
     left_by_git: tuple[PurePosixPath, ...] = ()
-    """All of `conflicts`, where they are git's own, that is from before the move: then nothing was written."""
+    """Those of `conflicts` that are git's own: neither the files nor their rows in the index were touched."""
 
 
 def applied(tree: Tree) -> CommitId | None:
@@ -56,6 +56,7 @@ def move(
     *,
     restore_all: bool = False,
     leave_conflicts: bool = False,
+    beside_git: bool = False,
     is_way_back: bool = False,
 ) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
@@ -68,11 +69,13 @@ def move(
         target: the patched commit.
         restore_all: bring every missing file of upstream back, not only patched ones.
         leave_conflicts: where the user's edits and ours meet, leave both between markers, as git does; see `abort`.
+        beside_git: git has brought the branch there: leave the files in which it left conflicts to the user, and write
+            the others; nothing at all in the middle of a merge or the like, which must be able to go on or back.
         is_way_back: a move that failed is taken back, so do not refuse; the branch follows only where it can.
 
     Raises:
         GitFirstError: upstream changes what a move does not carry over, or git's own conflict is one for us too, and
-            `leave_conflicts` was not asked for; nothing was changed.
+            `beside_git` was not asked for; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
         UnsafePathError: a path leaves the tree.
     """
@@ -86,11 +89,11 @@ def move(
         git("update-ref", tree.ref(f"{_PASSED}/{pending}"), pending, repository=tree.repository)
     passed = [commit for commit in _passed(tree) if commit != target] if pending is not None else []
     plan = _move_plan.work_out(tree, base or target, target, where, passed=passed, restore_all=restore_all)
-    left = tuple(sorted(plan.left_by_git))
-    if left and leave_conflicts:
+    if plan.left_by_git and not beside_git:
+        raise git_first(tree, sorted(plan.left_by_git))
+    left = tuple(sorted(where.unmerged.keys() - {*plan.resolved})) if where and beside_git else ()
+    if left and where and where.unfinished:
         return Moved(written=(), conflicts=left, left_by_git=left)
-    if left:
-        raise git_first(tree, left)
     if plan.conflicts and not leave_conflicts:
         raise SourceConflictError(
             f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
@@ -110,7 +113,10 @@ def move(
     if tree.is_clone:
         _follow(tree, base or target, target)
         _tell_index(tree, plan, where)
-    git("update-ref", tree.ref(APPLIED), target, repository=tree.repository)
+    if left:
+        _apply_without(tree, target, left)
+    else:
+        git("update-ref", tree.ref(APPLIED), target, repository=tree.repository)
     if pending is not None:
         _forget_passed(tree)
     git("update-ref", "-d", tree.ref(PENDING), repository=tree.repository)
@@ -119,7 +125,8 @@ def move(
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
-        conflicts=tuple(sorted(plan.conflicts)),
+        conflicts=tuple(sorted({*plan.conflicts, *left})),
+        left_by_git=left,
     )
 
 
@@ -162,6 +169,22 @@ def require_carried(tree: Tree, target: CommitId, by_git: str = "", again: str =
 def _shown(changed: Sequence[str]) -> list[str]:
     rest = len(changed) - _SHOWN
     return [*changed[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])]
+
+
+def _apply_without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> None:
+    """Note as applied a patched commit without its patches of some files, which are still to be put there."""
+    upstream = trees.upstream_of(tree.repository, target)
+    before, after = (trees.entries(tree.repository, commit) for commit in (upstream, target))
+    ours = {path: after[path] for path in after if before.get(path) != after[path] and path not in left}
+    data = trees.contents(tree.repository, ours.values())
+    trees.commit_files(
+        tree.repository,
+        {path: data[entry.blob] for path, entry in ours.items()},
+        parent=upstream,
+        message="patched, but for files with conflicts of git's\n",
+        ref=tree.ref(APPLIED),
+        executable=[path for path, entry in ours.items() if entry.is_executable],
+    )
 
 
 def _passed(tree: Tree) -> list[CommitId]:
@@ -363,8 +386,8 @@ def _not_ours(tree: Tree, record: Mapping[str, object]) -> list[str]:
     return [row for row in _index.unmerged(tree) if row not in known] if tree.is_clone else []
 
 
-def git_first(tree: Tree, paths: Sequence[PurePosixPath]) -> GitFirstError:
-    """Say that git's own conflict in some files has to be ended first, and how."""
+def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False) -> GitFirstError:
+    """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
     name, _ = _branch_state.unfinished(tree.repository)
     is_all = {*map(_index.path_of, _index.unmerged(tree))} <= {*paths}
     clone = shlex.join(["git", "-C", str(tree.root)])
@@ -375,8 +398,9 @@ def git_first(tree: Tree, paths: Sequence[PurePosixPath]) -> GitFirstError:
         give_up = f"go back with `{clone} {name} --abort`"
     else:
         give_up = f"where `git stash` left it, take `{clone} checkout HEAD -- {files}`: your side stays in the stash"
+    so = "so no patch was put there" if is_part else "so nothing was changed"
     return GitFirstError(
-        f"git's own conflict stands in {', '.join(map(str, paths))}, so nothing was changed",
+        f"git's own conflict stands in {', '.join(map(str, paths))}, {so}",
         where=str(tree.root),
         remedy=f"{finish}, or {give_up}; then run this again",
     )
