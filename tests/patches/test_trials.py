@@ -121,7 +121,7 @@ def test_what_changes_again_is_told() -> None:
 
 def test_file_that_a_patch_makes_is_not_there_the_second_time() -> None:
     made = dataclasses.replace(
-        PATCH, id="made", paths=("b.py",), op_name="add-file", op=AddFile(content='x = "cuda"'), ensures=()
+        PATCH, id="made", paths=("b.py",), literal=(), op_name="add-file", op=AddFile(content='x = "cuda"'), ensures=()
     )
     every = dataclasses.replace(PATCH, paths=("*.py",))
     assert trials.problems_together((every, made), files(a_py='x = "cuda"\n')) == ()
