@@ -1,4 +1,4 @@
-"""Random trials of user edits and upstream pulls: is a byte of the user's ever lost, and is the merge git's own?
+"""Random trials of user edits and upstream pulls: is a word of the user's or upstream's lost, is the merge git's own?
 
     python benchmarks/user_edits.py --trials 10000
 
@@ -13,6 +13,7 @@ import argparse
 import collections
 import dataclasses
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -206,11 +207,15 @@ class Round:
             trees.write = write
 
     def _check(self, trial: Trial, mine: bytes, *, is_conflict: bool) -> None:
-        """Look for every word that the user wrote; in a conflict his file must be reachable as it was, too."""
+        """Look for all words of the user and of upstream; in a conflict his file must be reachable as it was, too."""
         data = (self.clone / trial.path).read_bytes()
         for word in trial.words:
             if word.encode() not in data:
                 raise LostError(f"{trial.path}: {word} of the user's is gone ({self.mode})\n{mine!r}\n{data!r}")
+        theirs = (self.upstream / trial.path).read_bytes()
+        gone = [word for word in re.findall(rb"theirs_\d+_\d+", theirs) if word not in data]
+        if gone:
+            raise LostError(f"{trial.path}: {gone} of upstream's are gone ({self.mode})\n{mine!r}\n{data!r}")
         if is_conflict:
             self.counted["conflicts"] += 1
             if self.mode != "pull":
@@ -225,7 +230,6 @@ class Round:
         if b"<<<<<<<" in data:
             raise LostError(f"{trial.path}: a conflict was left and not told ({self.mode})")
         self.counted["clean"] += 1
-        theirs = (self.upstream / trial.path).read_bytes()
         back = [
             line for line in trial.removed if line and line in data.splitlines() and line not in theirs.splitlines()
         ]

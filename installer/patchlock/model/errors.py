@@ -367,7 +367,7 @@ class EditsMeetError(PatchlockError):
 
 
 class GitFirstError(PatchlockError):
-    """Git has to do something first that patchlock does not do; nothing was changed."""
+    """Git has to do something first that patchlock does not do; what that concerns was not changed."""
 
     code = "git-first"
 
