@@ -117,6 +117,12 @@ def test_renamed_file_keeps_half_of_its_lines_or_more(kept: int, kind: str) -> N
     assert (found, path) == (kind, "lib/backend.py")
 
 
+def test_lines_that_are_often_in_a_long_file_count_too() -> None:
+    texts = [SITE + b"".join(b"pass\n%s%d = 1\n" % (name, number) for number in range(150)) for name in (b"a", b"b")]
+    [(found, path, _)] = kinds(patches(one=SELECT), seen=texts[0], lib__backend=texts[1])
+    assert (found, path) == ("moved", "lib/backend.py")
+
+
 ADD = """
 op = "add-file"
 paths = ["lib/new.py"]
