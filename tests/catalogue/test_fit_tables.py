@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tomllib
 
-from patchlock.catalogue import fits
+from patchlock.catalogue import _fits
 from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.fits import ProfileSummary
 
 
 def _read(text: str) -> tuple[ProfileSummary, list[str]]:
     report = Report(file="profiles/x.toml", text=text)
-    found = fits.outline(Table(tomllib.loads(text), report), "x")
+    found = _fits.outline(Table(tomllib.loads(text), report), "x")
     return found, [str(problem).removeprefix("profiles/x.toml:") for problem in report.problems]
 
 

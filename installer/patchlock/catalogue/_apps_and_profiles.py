@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from packaging.version import Version
 
-from patchlock.catalogue import _needs, _overlays, _recipes, _rule_tables, fits
+from patchlock.catalogue import _fits, _needs, _overlays, _recipes, _rule_tables
 from patchlock.catalogue.table_reader import Table, version
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
 from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
@@ -252,9 +252,9 @@ def profile(root: Table, name: str, indexes: tuple[str, ...], resources: tuple[s
         name=_name(table, name),
         python=table.parse("python", minor_version, Version("3.11")),
         platforms=tuple(PLATFORMS[p] for p in platforms if p in PLATFORMS),
-        fits=fits.fits(root),
-        trials=fits.fits(root, "trial"),
-        successor=fits.successor(root),
+        fits=_fits.fits(root),
+        trials=_fits.fits(root, "trial"),
+        successor=_fits.successor(root),
         rules=_rule_tables.rules(root, (name,)),
         recipes=_recipes.recipes(root, (name,), patches),
         environment=root.mapping("environment"),

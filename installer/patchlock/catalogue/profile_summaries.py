@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patchlock.catalogue import _devices, _toml_files, fits
+from patchlock.catalogue import _devices, _fits, _toml_files
 from patchlock.model.devices import Card
 from patchlock.model.errors import CatalogueError, Problem
 from patchlock.model.fits import ProfileSummary
@@ -27,7 +27,7 @@ def read_summary(root: Path, name: str) -> ProfileSummary:
         CatalogueError: what a choice looks at has mistakes; carries all of them.
     """
     file = f"profiles/{name}.toml"
-    return _toml_files.read(root, file, lambda table: fits.outline(table, name), whole=False)
+    return _toml_files.read(root, file, lambda table: _fits.outline(table, name), whole=False)
 
 
 def cards(root: Path) -> tuple[Card, ...]:
