@@ -105,7 +105,7 @@ class Round:
         self._commit()
         git(self.folder, "clone", "-q", str(self.upstream), "clone")
         tree = clone_patches.open_tree(self.clone)
-        first = clone_patches.apply(tree, wanted)
+        first = clone_patches.apply(tree, wanted, self.folder / "cache")
         if first is None:
             raise LostError("nothing was applied")
         for trial in self.trials:
@@ -116,7 +116,7 @@ class Round:
             git(self.clone, "stash", "-q", allowed=(0, 1))
             git(self.clone, "pull", "-q")
             git(self.clone, "stash", "pop", "-q", allowed=(0, 1))
-            done = clone_patches.apply(tree, wanted)
+            done = clone_patches.apply(tree, wanted, self.folder / "cache")
         elif self.mode == "cut off":
             done = self._cut_off(tree, wanted) or clone_patches.update(tree, wanted, self.folder / "cache")
         else:

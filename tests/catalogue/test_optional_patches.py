@@ -184,8 +184,8 @@ def test_a_receipt_keeps_the_choice(tmp_path: Path) -> None:
 def test_an_install_that_has_the_choice_has_nothing_to_do(
     opened: Catalogue, tmp_path: Path, added: tuple[str, ...], left_out: tuple[str, ...], is_so: bool
 ) -> None:
-    inputs = freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), CHOSEN)
-    assert inputs != freshness.digest(opened.root, "mini", "tiny", b"a lock", "", (), ())
+    inputs = freshness.generation_digest(opened.root, "mini", "tiny", b"a lock", "", (), CHOSEN)
+    assert inputs != freshness.generation_digest(opened.root, "mini", "tiny", b"a lock", "", (), ())
     installation, generation = install(tmp_path, inputs=inputs, chosen=CHOSEN)
     (generation / "bin").mkdir()
     (generation / "bin" / "python").touch()

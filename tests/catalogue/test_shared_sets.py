@@ -159,8 +159,8 @@ def test_a_lock_depends_on_the_sets_of_its_app(opened: Catalogue, tmp_path: Path
 
 def test_a_clone_and_a_generation_depend_on_the_sets_too(opened: Catalogue) -> None:
     def digests() -> tuple[str, str, str]:
-        made = freshness.digest(opened.root, "mini", "tiny", b"", "", ["quiet"], ())
-        other = freshness.digest(opened.root, "mini", "tiny", b"", "", (), ())
+        made = freshness.generation_digest(opened.root, "mini", "tiny", b"", "", ["quiet"], ())
+        other = freshness.generation_digest(opened.root, "mini", "tiny", b"", "", (), ())
         return patch_sets.of_app(opened, "mini", "tiny").digest, made, other
 
     before = digests()

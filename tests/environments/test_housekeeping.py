@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from patchlock.core import file_lock
 from patchlock.environments import cache_pruning
+from patchlock.patches.postconditions._python import NoString
+from patchlock.worktree import patch_cache
 
 WHEEL, PRODUCT, ARCHIVE, OTHER = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
 
@@ -90,3 +92,20 @@ def test_what_another_patchlock_works_in_stays(cache: Path, home: Path) -> None:
 
 def test_cache_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert _names(tmp_path / "nowhere", tmp_path / "no home") == ()
+
+
+def test_what_an_older_patchlock_kept_is_removed_and_answers_of_this_one_stay(tmp_path: Path, home: Path) -> None:
+    with patch_cache.evaluator(tmp_path) as evaluator:
+        evaluator.problems(NoString(value="cuda"), PurePosixPath("a.py"), b"x = 1\n")
+    answers = tmp_path / patch_cache.FOLDER
+    (now,) = answers.iterdir()
+    older = answers / "0123456789abcdef"
+    for folder in (older, tmp_path / "patched", tmp_path / "questions"):
+        folder.mkdir()
+        (folder / "one.json").write_text("{}")
+    assert _names(tmp_path, home) == ("what an older patchlock kept",) * 3
+    cache_pruning.remove(cache_pruning.unused_folders(tmp_path, cache_pruning.needed(home)))
+    assert list(answers.iterdir()) == [now]
+    assert len(list(now.iterdir())) == 1
+    assert not (tmp_path / "patched").exists()
+    assert not (tmp_path / "questions").exists()

@@ -24,7 +24,7 @@ from reported_machines import (
     windows,
 )
 
-from patchlock.hardware import _device_choice
+from patchlock.hardware import _device_variables
 from patchlock.hardware.selection import choose, judge, rank
 from patchlock.model.choice import Accepted, Rejected
 from patchlock.model.errors import NoProfileFitsError
@@ -123,7 +123,7 @@ def test_named_profile_takes_a_card_on_which_nobody_has_tried_it() -> None:
         "nobody has tried rocm-linux on Radeon RX 6700/6700 XT/6750 XT / 6800M/6850M XT (gfx1031); its code for gfx1030 runs "
         "on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set; what it lacks: this user may not open /dev/kfd"
     )
-    assert _device_choice.select(found.chosen, host, CARDS).variables == {"HIP_VISIBLE_DEVICES": "1"}
+    assert _device_variables.select(found.chosen, host, CARDS).variables == {"HIP_VISIBLE_DEVICES": "1"}
 
 
 def test_module_of_amds_own_makes_an_old_kernel_do() -> None:
@@ -206,7 +206,7 @@ def test_rejected_profile_has_every_reason() -> None:
     ],
 )
 def test_launch_environment_names_the_device_of_several(host: Host, variables: dict[str, str], note: str) -> None:
-    selected = _device_choice.select(chosen(host).chosen, host, CARDS)
+    selected = _device_variables.select(chosen(host).chosen, host, CARDS)
     assert (dict(selected.variables), selected.note) == (variables, note)
 
 
@@ -251,7 +251,7 @@ def test_every_machine_has_an_answer(host: Host) -> None:
     names = [one.profile.name for one in ranking if isinstance(one, Accepted)]
     assert (best.profile.name in names) if best else (not names or len(names) > 1)
     if best is not None:
-        _device_choice.select(best, host, CARDS)
+        _device_variables.select(best, host, CARDS)
 
 
 def test_every_profile_but_cpu_demands_something() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
-from patchlock.patches.requirement_files import LocationLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import LocationLine, RequirementLine, Unreadable
 
 PEP_621 = '[project]\nname = "x"\ndependencies = [\n  "a>=1",  # why\n  "b @ git+https://e.org/b.git",\n]\n[project.optional-dependencies]\nt = ["c"]\n'
 POETRY = '[tool.poetry.dependencies]\npython = "^3.10"\na = "^1.2"\n'

@@ -13,6 +13,7 @@ from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.patch import Located, Patch, Site
 from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches import trials
+from patchlock.patches.evaluation import Memoized
 from patchlock.patches.ops._diffs import AddFile
 from patchlock.patches.postconditions._python import NoString
 from patchlock.patches.postconditions._text import Contains, Lacks
@@ -193,7 +194,7 @@ def test_survival_counts_and_joins_neighbours() -> None:
     assert table.reasons == {"a.py: unparsable upstream: it does not parse: '(' was never closed": 1}
 
 
-def test_remembering_patches_judge_the_same_and_look_once() -> None:
+def test_an_evaluator_that_remembers_judges_the_same_and_looks_once() -> None:
     looked: list[str] = []
 
     class Counting:
@@ -201,6 +202,9 @@ def test_remembering_patches_judge_the_same_and_look_once() -> None:
             looked.append(source.text)
             return PATCH.op.locate(source)
 
-    (remembered,) = trials.memoize_ops([dataclasses.replace(PATCH, op=Counting())])
-    assert [judge('x = "cuda"\n', remembered) for _ in range(3)] == [judge('x = "cuda"\n')] * 3
+    patch = dataclasses.replace(PATCH, op=Counting())
+    evaluator = Memoized()
+    contents = {PurePosixPath("a.py"): b'x = "cuda"\n'}
+    judged = [trials.verdicts([patch], contents, {}, evaluator)[patch.id] for _ in range(3)]
+    assert judged == [judge('x = "cuda"\n')] * 3
     assert looked == ['x = "cuda"\n', 'x = "cpu"\n']

@@ -69,7 +69,7 @@ def clone(upstream: Path, tmp_path: Path) -> Path:
 
 
 def apply(folder: Path) -> clone_patches.Applied | None:
-    return clone_patches.apply(clone_patches.open_tree(folder), WANTED)
+    return clone_patches.apply(clone_patches.open_tree(folder), WANTED, folder.parent / "cache")
 
 
 def read(folder: Path, name: str = "app") -> str:
@@ -190,7 +190,7 @@ def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) ->
 def test_edit_that_takes_a_patch_back_is_told(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(PATCHED.replace("choose()", '"cuda"  # mine').replace("line1", "first"))
-    _, _, outcomes = clone_patches.status(clone_patches.open_tree(clone), WANTED)
+    _, _, outcomes = clone_patches.status(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
     assert [(o.kind, o.detail) for o in outcomes] == [
         (OutcomeKind.DRIFTED, "in your file: line 5: it has the string 'cuda'")
     ]
@@ -259,7 +259,8 @@ executable = true
 ensure = [{ check = "contains", text = "started" }]
 """
     tree = clone_patches.open_tree(clone)
-    done = clone_patches.apply(tree, dataclasses.replace(WANTED, patches=patches(start=text)))
+    changed = dataclasses.replace(WANTED, patches=patches(start=text))
+    done = clone_patches.apply(tree, changed, clone.parent / "cache")
     assert done is not None
     assert subprocess.run([clone / "start.sh"], check=True, capture_output=True).stdout == b"started\n"
     clone_patches.undo(tree)

@@ -32,7 +32,9 @@ def test_one_run_waits_for_the_other(kind: str, request: pytest.FixtureRequest) 
     folder: Path = request.getfixturevalue(kind)
     tree = clone_patches.open_tree(folder)
     told = threading.Event()
-    second = threading.Thread(target=lambda: clone_patches.apply(tree, WANTED, waiting=told.set))
+    second = threading.Thread(
+        target=lambda: clone_patches.apply(tree, WANTED, folder.parent / "cache", waiting=told.set)
+    )
     with trees.hold(tree):
         second.start()
         assert told.wait(30)

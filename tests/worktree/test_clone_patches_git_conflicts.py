@@ -236,7 +236,7 @@ def both(clone: Path, upstream: Path) -> Path:
     """Give a clone with a conflict of git's that is none for us, and an edit that meets what the next patches do."""
     commit(upstream, other='x = "cuda"\n')
     git(clone, "pull", "-q")
-    clone_patches.apply(clone_patches.open_tree(clone), ONE)
+    clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
     (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
     (clone / "other.py").write_text('x = "cuda", "mine"\n')
     commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
@@ -280,7 +280,7 @@ def test_killed_move_that_was_to_end_a_conflict_of_gits_is_done_again(
 
 def _ours(clone: Path, upstream: Path) -> None:
     """Leave a conflict of ours in a file, and resolve it with git alone."""
-    clone_patches.apply(clone_patches.open_tree(clone), ONE)
+    clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
     (clone / "other.py").write_text('x = "cuda", "mine"\n')
     done = apply(clone)
     assert done is not None

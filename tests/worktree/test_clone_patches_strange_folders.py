@@ -67,7 +67,7 @@ def test_clone_whose_configuration_runs_programs_runs_none(clone: Path, tmp_path
     apply(clone)
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
     tree = clone_patches.open_tree(clone)
-    clone_patches.status(tree, WANTED)
+    clone_patches.status(tree, WANTED, tmp_path / "cache")
     clone_patches.update(tree, WANTED, tmp_path / "cache")
     clone_patches.undo(tree)
     assert read(clone) == FILE + "mine = 1\n"

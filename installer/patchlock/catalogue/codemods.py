@@ -128,7 +128,6 @@ def _read(path: Path) -> str | _Failed:
     return text
 
 
-@lru_cache(maxsize=1024)  # a result is looked at more than once
 def _ask(
     *,
     module: str,

@@ -115,7 +115,7 @@ def _look(
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
         tree = clone_patches.open_tree(Path(source or "."))
         wanted = _patch_clones.patch_set(tree, catalogue, app, profile, file)
-        commit, patched, outcomes = clone_patches.status(tree, wanted)
+        commit, patched, outcomes = clone_patches.status(tree, wanted, _options.cache())
         name, profile, folder = wanted.name, wanted.profile, str(tree.root)
         if revision is not None:
             raise UsageError("--commit is for an app's upstream; a clone is looked at as it stands")

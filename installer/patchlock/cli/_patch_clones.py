@@ -82,7 +82,8 @@ def apply_command(
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
         click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
-    return _told(tree, wanted, clone_patches.apply(tree, wanted, waiting=_waiting), "patch apply", as_json)
+    done = clone_patches.apply(tree, wanted, _options.cache(), waiting=_waiting)
+    return _told(tree, wanted, done, "patch apply", as_json)
 
 
 @click.command("update")

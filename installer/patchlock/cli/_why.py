@@ -106,10 +106,10 @@ def _lock_name(request: Request) -> str:
 
 
 def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[[str], None]) -> Newer:
-    from patchlock.locks import alternatives, patched_cache
+    from patchlock.locks import alternatives
     from patchlock.locks import lock_request as locks_request
 
-    asked = locks_request.upstream_requirements(request, patched_cache.read(request))
+    asked = locks_request.upstream_requirements(request, locks_request.read_patched(request))
     order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
     return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
 

@@ -169,7 +169,7 @@ def read_page(
         return None
 
     with contextlib.nullcontext(over) if over is not None else session() as opened:
-        _patiently(address, lambda: attempt(opened), pause)
+        _with_retries(address, lambda: attempt(opened), pause)
     return found[-1]
 
 
@@ -226,7 +226,7 @@ def _download(
     opened: requests.Session, address: str, part: Path, tell: ProgressCallback, pause: Callable[[float], None]
 ) -> None:
     """Try several times; each attempt goes on where the one before stopped."""
-    _patiently(address, lambda: _attempt(opened, address, part, tell), pause)
+    _with_retries(address, lambda: _attempt(opened, address, part, tell), pause)
 
 
 @contextlib.contextmanager
@@ -251,7 +251,7 @@ def session(*, encoding: str = "gzip", at_once: int = 10) -> Iterator[requests.S
         yield opened
 
 
-def _patiently(address: str, attempt_once: Callable[[], float | None], pause: Callable[[float], None]) -> None:
+def _with_retries(address: str, attempt_once: Callable[[], float | None], pause: Callable[[float], None]) -> None:
     """Try several times, and name what failed.
 
     Args:

@@ -1,4 +1,4 @@
-"""Builds and overlays' archives of the cache that no generation needs any more; never touches an installation."""
+"""What of the cache nothing needs any more: builds, archives, old answers; never touches an installation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from patchlock.core import file_lock
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import BusyError
 from patchlock.model.identities import Sha256
+from patchlock.worktree import patch_cache
 
 BUILDS, OVERLAYS = "builds", "overlays"
 """Of the cache."""
+_RETIRED = ("patched", "questions")
+"""Folders of the cache that patchlock 0.1.0 wrote and nothing reads any more."""
 RECORD = "built.toml"
 """Of a build that succeeded, in a folder of its own below that of its inputs."""
 _KEY = 16
@@ -28,7 +31,7 @@ _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
 
 @dataclass(frozen=True, kw_only=True)
 class UnusedFolder:
-    """A folder of the cache that no generation was made from."""
+    """A folder of the cache that nothing needs."""
 
     folder: Path
     what: str
@@ -62,7 +65,12 @@ def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder,
         kept: what `needed` says; homes that share a cache and are not in it build and fetch again.
     """
     builds = (one for top in _folders(cache / BUILDS) for one in _builds(top, kept))
-    return (*sorted(builds, key=lambda one: (one.what, one.folder)), *_archives(cache / OVERLAYS, kept))
+    retired = [folder for name in _RETIRED if (folder := cache / name).is_dir()]
+    older = [
+        UnusedFolder(folder=folder, what="what an older patchlock kept", lock=cache / "retired.lock")
+        for folder in (*patch_cache.outdated_folders(cache), *retired)
+    ]
+    return (*sorted(builds, key=lambda one: (one.what, one.folder)), *_archives(cache / OVERLAYS, kept), *older)
 
 
 def _builds(top: Path, kept: Collection[Sha256]) -> Iterator[UnusedFolder]:

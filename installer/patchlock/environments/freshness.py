@@ -17,7 +17,7 @@ KEYS = frozenset((*_FIRST, *_LAST))
 """Of a receipt; `generations.Receipt`, which costs too much to import here, has the same."""
 
 
-def digest(
+def generation_digest(
     catalogue: Path,
     app: str,
     profile: str,
@@ -95,7 +95,7 @@ def up_to_date_generation(
             bool(generation)
             and set(receipt) <= KEYS  # another one is a newer patchlock's
             and not (installation / "journal").exists()
-            and receipt["inputs"] == digest(catalogue, app, profile, lock, "", shared, chosen)
+            and receipt["inputs"] == generation_digest(catalogue, app, profile, lock, "", shared, chosen)
             and set(added) <= set(chosen)
             and not set(left_out) & set(chosen)
             and (folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")).exists()

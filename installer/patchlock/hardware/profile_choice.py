@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.catalogue import profile_summaries
-from patchlock.hardware import _device_choice, selection
-from patchlock.hardware._device_choice import Selected
+from patchlock.hardware import _device_variables, selection
+from patchlock.hardware._device_variables import Selected
 from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.selection import Choice
 
@@ -45,5 +45,5 @@ def choose(
     """
     cards = profile_summaries.cards(root) if observed.host.devices else ()
     choice = selection.choose(profile_summaries.read_summaries(root), observed.host, cards, name, refused or {})
-    selected = _device_choice.select(choice.chosen, observed.host, cards)
+    selected = _device_variables.select(choice.chosen, observed.host, cards)
     return ProfileChoice(choice=choice, observed=observed, selected=selected)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from patchlock.catalogue import profile_summaries as catalogue_outlines
-from patchlock.hardware import _device_choice, _unused_devices, selection
-from patchlock.hardware._device_choice import Selected
+from patchlock.hardware import _device_variables, _unused_devices, selection
+from patchlock.hardware._device_variables import Selected
 from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.selection import Choice
 from patchlock.model import hosts
@@ -87,7 +87,7 @@ def build_report(root: Path, observed: ObservedHost) -> HostReport:
         ranking=selection.rank(outlines, host, cards),
         choice=choice,
         refusal=refusal,
-        selected=_device_choice.select(choice.chosen, host, cards) if choice else Selected(),
+        selected=_device_variables.select(choice.chosen, host, cards) if choice else Selected(),
     )
 
 

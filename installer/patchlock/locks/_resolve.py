@@ -25,7 +25,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import engine, requirement_sources
-from patchlock.patches.requirement_files import RequirementLine
+from patchlock.patches.pip_requirements import RequirementLine
 
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock

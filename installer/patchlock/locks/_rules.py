@@ -25,7 +25,7 @@ from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
-from patchlock.patches.requirement_files import RequirementLine
+from patchlock.patches.pip_requirements import RequirementLine
 
 if TYPE_CHECKING:
     from packaging.pylock import Pylock

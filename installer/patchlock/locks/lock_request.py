@@ -27,7 +27,7 @@ from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
 from patchlock.patches import engine, outcomes, requirements_for_locks, targets
-from patchlock.worktree import upstream_cache
+from patchlock.worktree import patch_cache, upstream_cache
 
 if TYPE_CHECKING:
     from patchlock.hardware.stored_choice import StoredChoice
@@ -140,7 +140,8 @@ def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = No
     snapshot = fetched or fetch(request)
     wanted = engine.for_profile(app.patches, request.profile.name, request.chosen)
     given = sources(request, snapshot)
-    patched = engine.apply(wanted, given.contents, given.seen)
+    with patch_cache.evaluator(request.cache) as evaluator:
+        patched = engine.apply(wanted, given.contents, given.seen, evaluator)
     after = given.contents | {change.path: change.after for change in patched.changes}
     included = requirements_for_locks.included(app.requirement_files, after)
     optional_patches.require_same_lock(wanted, patched.outcomes, included)
@@ -150,6 +151,17 @@ def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = No
         raw={path: given.contents[path] for path in included if path in given.contents},
         patched=patched,
     )
+
+
+def read_patched(request: Request, fetched: upstream_cache.Snapshot | None = None) -> Upstream:
+    """Apply the patches as `read_upstream` does, for those who can use nothing but a complete result.
+
+    Raises:
+        PatchError: a patch cannot do what it says.
+    """
+    upstream = read_upstream(request, fetched)
+    engine.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+    return upstream
 
 
 def sources(request: Request, snapshot: upstream_cache.Snapshot) -> Sources:

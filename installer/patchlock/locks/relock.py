@@ -18,7 +18,6 @@ from patchlock.distributions.policy import Rules
 from patchlock.locks import _resolve as locks_resolve
 from patchlock.locks import _rules as locks_rules
 from patchlock.locks import lock_request as locks_request
-from patchlock.locks import patched_cache
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import lockfile
@@ -107,7 +106,7 @@ def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs,
         PatchlockError: as `resolve`, but for what only uv can say.
     """
     require_possible(request.app, request.profile, request.platform)
-    asked = locks_request.upstream_requirements(request, patched_cache.read(request))
+    asked = locks_request.upstream_requirements(request, locks_request.read_patched(request))
     as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
     return locks_request.collect_inputs(request, asked, as_of, newer), asked.raw
 

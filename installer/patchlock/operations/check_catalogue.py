@@ -11,7 +11,7 @@ from patchlock.catalogue import fact_sources, optional_patches
 from patchlock.catalogue.pairs import require_possible
 from patchlock.distributions.policy import Rules
 from patchlock.locks import relock
-from patchlock.locks.lock_request import Request, lock_inputs, read_upstream
+from patchlock.locks.lock_request import Request, lock_inputs, read_patched
 from patchlock.model import lockfile
 from patchlock.model.app import App, SharedSet
 from patchlock.model.errors import PatchlockError
@@ -20,7 +20,6 @@ from patchlock.model.patch import Outcome, OutcomeKind
 from patchlock.model.recipes import Recipe
 from patchlock.operations import patch_test
 from patchlock.operations.patch_test import PatchTestRequest
-from patchlock.patches import engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +78,7 @@ def patches(request: Request) -> CatalogueFinding:
     options = tuple(option.name for option in optional_patches.of_profile(app, request.profile.name))
     try:
         for chosen in ((), options) if options else ((),):
-            upstream = read_upstream(dataclasses.replace(request, chosen=chosen))
-            engine.require_complete(upstream.patched, f"{app.name} at {upstream.snapshot.commit[:12]}")
+            upstream = read_patched(dataclasses.replace(request, chosen=chosen))
     except PatchlockError as error:
         return CatalogueFinding(what=what, says="", problems=(str(error),))
     outcomes = upstream.patched.outcomes

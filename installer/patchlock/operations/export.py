@@ -11,7 +11,7 @@ from patchlock.catalogue.pairs import require_possible
 from patchlock.locks import addresses
 from patchlock.locks.exports import cyclonedx, dockerfile, pylock
 from patchlock.locks.exports.cyclonedx import AppliedPatch
-from patchlock.locks.lock_request import Request, Upstream, read_sealed_lock, read_upstream, require_fresh, sources
+from patchlock.locks.lock_request import Request, Upstream, read_patched, read_sealed_lock, require_fresh, sources
 from patchlock.model import lockfile
 from patchlock.model.digests import sha256
 from patchlock.model.errors import RefusedError
@@ -131,7 +131,6 @@ def _lock(request: Request) -> tuple[Lock, Sha256]:
 
 
 def _upstream(request: Request, lock: Lock) -> Upstream:
-    upstream = read_upstream(request)
-    engine.require_complete(upstream.patched, f"{request.app.name} at {upstream.snapshot.commit[:12]}")
+    upstream = read_patched(request)
     require_fresh(request, lock, upstream)
     return upstream

@@ -18,8 +18,7 @@ from patchlock.environments import fill, generations, overlays, preloads, venv
 from patchlock.environments.builds import in_tree, in_tree_files
 from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
-from patchlock.locks import patched_cache
-from patchlock.locks.lock_request import Request, Upstream, fetch, read_sealed_lock, require_fresh
+from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched, read_sealed_lock, require_fresh
 from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
 from patchlock.model.errors import SourceConflictError, UsageError
@@ -122,7 +121,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     snapshot, digest, inputs = fetch(request), sha256(data), inputs_digest(request, data)
     name = _name(request, generation_id(digest, snapshot.commit, inputs))
     folder = generations.generation(request.installation, name)
-    upstream = patched_cache.read(request, snapshot)
+    upstream = read_patched(request, snapshot)
     require_fresh(request, lock, upstream)
     ref, applied = _commit(request, upstream)
     if generations.read_receipt(folder) is None:

@@ -60,7 +60,9 @@ def inputs_digest(request: Request, lock: bytes) -> Sha256:
     app = request.app
     shared = [one.name for one in app.shared]
     root, profile = request.catalogue.root, request.profile.name
-    return Sha256(freshness.digest(root, app.name, profile, lock, request.revision or "", shared, request.chosen))
+    return Sha256(
+        freshness.generation_digest(root, app.name, profile, lock, request.revision or "", shared, request.chosen)
+    )
 
 
 def up_to_date(request: Request) -> Receipt | None:

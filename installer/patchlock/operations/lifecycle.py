@@ -63,7 +63,7 @@ class PruneResult:
     downloads: tuple[tuple[str, FreedSpace], ...]
     """Name of each file that no generation of this home needs."""
     others: tuple[tuple[str, FreedSpace], ...]
-    """Builds and archives of overlays that no generation of this home needs; what each is."""
+    """Whatever else of the cache no generation of this home needs; what each is."""
 
 
 def prune(request: Request, progress: Progress, *, dry_run: bool) -> PruneResult:

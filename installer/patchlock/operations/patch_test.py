@@ -111,11 +111,7 @@ def _on_upstream(
 ) -> PatchTestResult:
     snapshot = _snapshot(app, wanted)
     contents = histories.contents(snapshot, patches)
-    problems = [
-        problem
-        for group in _groups(patches, wanted)
-        for problem in trials.problems_together(trials.memoize_ops(group), contents)
-    ]
+    problems = [problem for group in _groups(patches, wanted) for problem in trials.problems_together(group, contents)]
     tried = dataclasses.replace(
         tried,
         tree=f"together on commit {snapshot.commit[:12]}",

@@ -16,6 +16,7 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals import document
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core.atomic_files import atomic_write
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Explanation, Tried
@@ -87,7 +88,7 @@ def write(proposal: Proposal, root: Path) -> Path:
     """Write a proposal into a catalogue, over the one that is there."""
     path = root / "patches" / proposal.name / "app.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(document.render(proposal), encoding="utf-8", newline="\n")
+    atomic_write(path, document.render(proposal))
     return path
 
 

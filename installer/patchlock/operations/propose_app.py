@@ -35,7 +35,7 @@ from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement
-from patchlock.patches.requirement_files import RequirementLine
+from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
 from patchlock.worktree.candidate_app import CandidateApp
 

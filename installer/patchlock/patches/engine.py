@@ -11,7 +11,8 @@ from types import MappingProxyType
 from patchlock.model.errors import PatchError
 from patchlock.model.patch import BLOCKING, FileChange, Located, Outcome, OutcomeKind, Patch, Patched, Site
 from patchlock.model.text_files import SourceText, Undecodable, decode, encode, lines_after, splice
-from patchlock.patches import _notebooks, targets
+from patchlock.patches import targets
+from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile
 
 
@@ -28,6 +29,7 @@ def apply(
     patches: Iterable[Patch],
     contents: Mapping[PurePosixPath, bytes],
     seen: Mapping[PurePosixPath, bytes] = MappingProxyType({}),
+    evaluator: Evaluator = DIRECT,
 ) -> Patched:
     """Apply patches, in order, each on the result of those before it.
 
@@ -39,9 +41,10 @@ def apply(
         contents: files by path from the app's folder; see `candidates`.
         seen: files as the patches' author saw them, as far as they are known and are not there any more; a file that
             was renamed is known again by them.
+        evaluator: whom to ask what ops find and postconditions say; one that remembers saves the work.
     """
     patches = tuple(patches)
-    state = _State(contents, seen)
+    state = _State(contents, seen, evaluator)
     outcomes: list[Outcome] = []
     failures: list[str] = []
     kept: list[tuple[Patch, dict[PurePosixPath, bytes]]] = []
@@ -58,7 +61,7 @@ def apply(
         for path, data in judged.items()
         if state.current[path] != data
         for ensure in patch.ensures
-        for problem in ensure.problems(path, state.current[path])
+        for problem in evaluator.problems(ensure, path, state.current[path])
     ]
     scripts = {PurePosixPath(p.paths[0]) for p in patches if isinstance(p.op, AddFile) and p.op.executable}
     changes = tuple(
@@ -122,9 +125,15 @@ class _Result:
 class _State:
     """The files while patches are applied, and who wrote them."""
 
-    def __init__(self, contents: Mapping[PurePosixPath, bytes], seen: Mapping[PurePosixPath, bytes]) -> None:
+    def __init__(
+        self,
+        contents: Mapping[PurePosixPath, bytes],
+        seen: Mapping[PurePosixPath, bytes],
+        evaluator: Evaluator,
+    ) -> None:
         self.original = contents
         self.seen = seen
+        self.evaluator = evaluator
         self.current = dict(contents)
         self.writers: dict[PurePosixPath, list[str]] = {}
         self._lines: dict[PurePosixPath, list[int]] = {}
@@ -159,9 +168,9 @@ class _State:
 def _apply_one(patch: Patch, state: _State) -> _Result:
     contents = state.current
     named = targets.matching_files(patch, contents)
-    located, unreadable = targets.locate(patch, named, contents)
+    located, unreadable = targets.locate(patch, named, contents, state.evaluator)
     outcomes = [_outcome(patch, OutcomeKind.UNPARSABLE, file.path, (), file.why) for file in unreadable]
-    moved, doubt = targets.find_moved_files(patch, contents, state.seen)
+    moved, doubt = targets.find_moved_files(patch, contents, state.seen, state.evaluator)
     located, moved = (
         {path: (source, state.in_upstream(path, where)) for path, (source, where) in found.items()}
         for found in (located, moved)
@@ -192,10 +201,14 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
             except UnicodeEncodeError:
                 failures.append(f"{patch.id}: {path}: its encoding ({source.encoding}) lacks a character of the patch")
                 continue
-            failures += [f"{patch.id}: {path}: {problem}" for problem in _unsettled(patch, path, data)]
+            failures += [f"{patch.id}: {path}: {problem}" for problem in _unsettled(patch, path, data, state.evaluator)]
         if where.edits or where.settled or where.refusals:  # a refusal that does not block is a promise, too
             data = written.get(path, contents.get(path, b""))
-            failures += [f"{patch.id}: {path}: {problem}" for e in patch.ensures for problem in e.problems(path, data)]
+            failures += [
+                f"{patch.id}: {path}: {problem}"
+                for ensure in patch.ensures
+                for problem in state.evaluator.problems(ensure, path, data)
+            ]
     if failures:
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     return _Result(outcomes=tuple(outcomes), written=written, located=located)
@@ -209,7 +222,7 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
         before = decode(path, state.original[path]) if others and path in state.original else None
         if not isinstance(before, SourceText):
             continue
-        wanted = _notebooks.locate(patch.op, before)
+        wanted = state.evaluator.locate(patch.op, before)
         if len(wanted.sites) > len(where.sites) + len(where.settled):
             taken = next((s for s in wanted.sites if s not in where.sites), wanted.sites[0])
             failures.append(
@@ -219,23 +232,23 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
     return failures
 
 
-def failed_ensures(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+def failed_ensures(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator = DIRECT) -> tuple[str, ...]:
     """Say why a file, as it stands, has not what a patch promises; an empty tuple where it has."""
-    asked = [problem for ensure in patch.ensures for problem in ensure.problems(path, data)]
+    asked = [problem for ensure in patch.ensures for problem in evaluator.problems(ensure, path, data)]
     source = decode(path, data)
     if isinstance(source, SourceText):
         asked += [
-            f"line {site.line}: `{site.text}` needs it again" for site in _notebooks.locate(patch.op, source).sites
+            f"line {site.line}: `{site.text}` needs it again" for site in evaluator.locate(patch.op, source).sites
         ]
     return tuple(asked)
 
 
-def _unsettled(patch: Patch, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+def _unsettled(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator) -> tuple[str, ...]:
     """Apply the op to its own result: a patch that finds more to do has not done what it says."""
     again = decode(path, data)
     if isinstance(again, Undecodable):
         return (f"the patched file cannot be read: {again.why}",)
-    where = _notebooks.locate(patch.op, again)
+    where = evaluator.locate(patch.op, again)
     if where.refusals:
         return (f"the patched file is refused at line {where.refusals[0].line}: {where.refusals[0].why}",)
     return ("applied twice it changes the file again",) if where.edits else ()

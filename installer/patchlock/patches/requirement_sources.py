@@ -11,7 +11,7 @@ from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches.ops.requirements import formats
 from patchlock.patches.ops.requirements._entries import PipEntry
 from patchlock.patches.ops.requirements.lists import Declared, Doubt, Entry
-from patchlock.patches.requirement_files import Line, LocationLine, RequirementLine, Span, Unreadable, parse
+from patchlock.patches.pip_requirements import Line, LocationLine, RequirementLine, Span, Unreadable, parse
 
 _NOWHERE = Span(start=0, end=0)
 

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import Sha256
 from patchlock.model.text_files import SourceText, Undecodable, decode
-from patchlock.patches.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 
 _OTHER_INDEXES = frozenset({"--index-url", "--extra-index-url", "--find-links", "--trusted-host", "--no-index"})
 _BUILDS = frozenset({"--no-binary", "--only-binary"})

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from patchlock.model.patch import Located, Op, Patch
 from patchlock.model.text_files import SourceText, Undecodable, decode
-from patchlock.patches import _notebooks
+from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.ops._diffs import AddFile, UnifiedDiff
 
 Found = dict[PurePosixPath, tuple[SourceText, Located]]
@@ -47,7 +47,10 @@ def matching_files(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> lis
 
 
 def locate(
-    patch: Patch, paths: Iterable[PurePosixPath], contents: Mapping[PurePosixPath, bytes]
+    patch: Patch,
+    paths: Iterable[PurePosixPath],
+    contents: Mapping[PurePosixPath, bytes],
+    evaluator: Evaluator = DIRECT,
 ) -> tuple[Found, tuple[Undecodable, ...]]:
     """Let the op look at each file that has one of the patch's literals; the files that are no text are told."""
     found: Found = {}
@@ -60,7 +63,7 @@ def locate(
         if isinstance(source, Undecodable):
             unreadable.append(source)
         else:
-            found[path] = (source, _notebooks.locate(patch.op, source))
+            found[path] = (source, evaluator.locate(patch.op, source))
     return found, tuple(unreadable)
 
 
@@ -71,7 +74,10 @@ def missing(patch: Patch, contents: Collection[PurePosixPath]) -> tuple[PurePosi
 
 
 def find_moved_files(
-    patch: Patch, contents: Mapping[PurePosixPath, bytes], seen: Mapping[PurePosixPath, bytes]
+    patch: Patch,
+    contents: Mapping[PurePosixPath, bytes],
+    seen: Mapping[PurePosixPath, bytes],
+    evaluator: Evaluator = DIRECT,
 ) -> tuple[Found, str]:
     """Find by content where a named file went that is not there: by its name, or by its likeness to what it was.
 
@@ -79,6 +85,7 @@ def find_moved_files(
         patch: the patch.
         contents: files as they are.
         seen: missing files as the patch's author saw them, as far as they are known.
+        evaluator: whom to ask.
 
     Returns:
         The files, and why they cannot be taken for the missing ones, or "".
@@ -87,7 +94,7 @@ def find_moved_files(
     kinds = {path.suffix for path in gone}
     elsewhere = [path for path in sorted(contents) if path.suffix in kinds]
     known = set(matching_files(patch, contents)) if elsewhere else set()
-    located, _ = locate(patch, (path for path in elsewhere if path not in known), contents)
+    located, _ = locate(patch, (path for path in elsewhere if path not in known), contents, evaluator)
     found = {path: where for path, where in located.items() if where[1].sites}
     same_name = {path: where for path, where in found.items() if path.name in {one.name for one in gone}}
     alike = {path: where for path, where in found.items() if any(_is_alike(m, seen, contents[path]) for m in gone)}

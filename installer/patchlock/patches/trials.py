@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import BLOCKING, Ensure, Located, Op, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, Located, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.text_files import SourceText
-from patchlock.patches import _notebooks, engine, targets
+from patchlock.patches import engine, targets
+from patchlock.patches.evaluation import DIRECT, Evaluator, Memoized
 
 Files = Mapping[PurePosixPath, bytes]
 
@@ -43,7 +43,8 @@ class Case:
 
 def problems_of_case(patch: Patch, case: Case) -> tuple[str, ...]:
     """Say what a patch does not do in a case, one clause each."""
-    patched = engine.apply((patch,), case.before)
+    evaluator = Memoized()
+    patched = engine.apply((patch,), case.before, evaluator=evaluator)
     kinds = {outcome.kind.value for outcome in patched.outcomes}
     problems = list(patched.failures)
     if case.outcome and case.outcome not in kinds:
@@ -57,7 +58,8 @@ def problems_of_case(patch: Patch, case: Case) -> tuple[str, ...]:
     result = _after(case.before, patched)
     expected = case.before if case.after is None else case.after
     problems += [_difference(path, result.get(path), expected.get(path)) for path in _unequal(result, expected)]
-    problems += [f"{change.path}: applied twice it changes" for change in engine.apply((patch,), result).changes]
+    again = engine.apply((patch,), result, evaluator=evaluator)
+    problems += [f"{change.path}: applied twice it changes" for change in again.changes]
     if case.after is not None and not problems and patched.changes and not _tells(patch, patched):
         problems.append("its checks hold before it is applied too, so that they prove nothing")
     return tuple(problems)
@@ -95,9 +97,11 @@ def problems_together(patches: Sequence[Patch], contents: Files) -> tuple[str, .
 
     A file that a patch makes is not there the second time either: the patches before it never see it.
     """
-    patched = engine.apply(patches, contents)
+    evaluator = Memoized()
+    patched = engine.apply(patches, contents, evaluator=evaluator)
     made = {change.path for change in patched.changes if change.before is None}
-    again = engine.apply(patches, {path: data for path, data in _after(contents, patched).items() if path not in made})
+    left = {path: data for path, data in _after(contents, patched).items() if path not in made}
+    again = engine.apply(patches, left, evaluator=evaluator)
     problems = [
         f"{change.path}: applied twice, the patches change it again"
         for change in again.changes
@@ -109,7 +113,7 @@ def problems_together(patches: Sequence[Patch], contents: Files) -> tuple[str, .
         if one in _before(by_id, other) or other in _before(by_id, one):
             continue
         here, there = (
-            _after(contents, engine.apply(pair, contents))
+            _after(contents, engine.apply(pair, contents, evaluator=evaluator))
             for pair in ((by_id[one], by_id[other]), (by_id[other], by_id[one]))
         )
         problems += [
@@ -188,19 +192,28 @@ class Verdict:
     reasons: tuple[str, ...]
 
 
-def verdicts(patches: Sequence[Patch], contents: Files, seen: Files) -> dict[str, Verdict]:
-    """Apply all patches to one commit's files, and judge each patch by what holds afterwards; `seen` as in `apply`."""
-    patched = engine.apply(patches, contents, seen)
+def verdicts(
+    patches: Sequence[Patch], contents: Files, seen: Files, evaluator: Evaluator = DIRECT
+) -> dict[str, Verdict]:
+    """Apply all patches to one commit's files, and judge each patch by what holds afterwards.
+
+    Args:
+        patches: those that the profile wants.
+        contents: the commit's files.
+        seen: as in `engine.apply`.
+        evaluator: whom to ask; for many commits, one that remembers.
+    """
+    patched = engine.apply(patches, contents, seen, evaluator)
     after = _after(contents, patched)
-    return {patch.id: _verdict(patch, patched, after) for patch in patches}
+    return {patch.id: _verdict(patch, patched, after, evaluator) for patch in patches}
 
 
-def _verdict(patch: Patch, patched: Patched, after: Files) -> Verdict:
+def _verdict(patch: Patch, patched: Patched, after: Files, evaluator: Evaluator) -> Verdict:
     outcomes = [outcome for outcome in patched.outcomes if outcome.patch == patch.id]
     failures = [text.removeprefix(f"{patch.id}: ") for text in patched.failures if text.startswith(f"{patch.id}: ")]
     blocked = [outcome for outcome in outcomes if outcome.kind in BLOCKING]
     reasons = [*failures, *(_reason(outcome) for outcome in blocked)]
-    missed = [] if reasons else list(_missed(patch, after))
+    missed = [] if reasons else list(_missed(patch, after, evaluator))
     kinds = {outcome.kind for outcome in outcomes if outcome.path is not None}
     what = next((kind.value for kind in _FIRST if kind in kinds), OutcomeKind.GONE.value)
     return Verdict(
@@ -216,13 +229,13 @@ def _reason(outcome: Outcome) -> str:
     return f"{outcome.path}: {outcome.kind.value}: {outcome.detail}"
 
 
-def _missed(patch: Patch, after: Files) -> Iterator[str]:
+def _missed(patch: Patch, after: Files, evaluator: Evaluator) -> Iterator[str]:
     """Find what the patch forbids in files that it names, also where its op found nothing to do."""
     found, _ = targets.locate(dataclasses.replace(patch, op=_Nothing()), targets.matching_files(patch, after), after)
     for path in found:
         for ensure in patch.ensures:
-            if path in after and not ensure.problems(path, b""):  # one that forbids holds for an empty file
-                yield from (f"{path}: {problem}" for problem in ensure.problems(path, after[path]))
+            if path in after and not evaluator.problems(ensure, path, b""):  # one that forbids holds for an empty file
+                yield from (f"{path}: {problem}" for problem in evaluator.problems(ensure, path, after[path]))
 
 
 class _Nothing:
@@ -230,38 +243,3 @@ class _Nothing:
 
     def locate(self, source: SourceText) -> Located:  # noqa: ARG002 - the interface
         return Located()
-
-
-def memoize_ops(patches: Iterable[Patch]) -> tuple[Patch, ...]:
-    """Give patches whose ops and checks look at the same text of a file only once, however many commits have it."""
-    return tuple(
-        dataclasses.replace(
-            patch, op=_RememberingOp(patch.op), ensures=tuple(_RememberingEnsure(e) for e in patch.ensures)
-        )
-        for patch in patches
-    )
-
-
-class _RememberingOp:
-    def __init__(self, op: Op) -> None:
-        self._op = op
-        self._known: dict[tuple[PurePosixPath, bytes], Located] = {}
-
-    def locate(self, source: SourceText) -> Located:
-        digest = hashlib.sha256(source.text.encode("utf-8", errors="surrogatepass")).digest()
-        key = (source.path, digest + source.encoding.encode())
-        if key not in self._known:
-            self._known[key] = _notebooks.locate(self._op, source)
-        return self._known[key]
-
-
-class _RememberingEnsure:
-    def __init__(self, ensure: Ensure) -> None:
-        self._ensure = ensure
-        self._known: dict[tuple[PurePosixPath, bytes], tuple[str, ...]] = {}
-
-    def problems(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
-        key = (path, hashlib.sha256(data).digest())
-        if key not in self._known:
-            self._known[key] = self._ensure.problems(path, data)
-        return self._known[key]

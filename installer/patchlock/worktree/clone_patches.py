@@ -16,8 +16,9 @@ from patchlock.model.errors import CommandFailedError, NotPatchedError, Upstream
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patched
 from patchlock.patches import engine
+from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import patched_message
-from patchlock.worktree import _branch_state, manifest, move, trees, upstream_cache, upstream_files
+from patchlock.worktree import _branch_state, manifest, move, patch_cache, trees, upstream_cache, upstream_files
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
@@ -73,7 +74,7 @@ def open_tree(folder: Path) -> Tree:
     return Tree(root=root, repository=root, refs=trees.refs_of(root))
 
 
-def apply(tree: Tree, wanted: PatchSet, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
+def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
     """Put the patches into what is checked out, keeping the user's edits; None where there is nothing to do.
 
     Where the user's edits and ours meet, both are left between markers, and `worktree.move.abort` goes back.
@@ -81,6 +82,7 @@ def apply(tree: Tree, wanted: PatchSet, *, waiting: Callable[[], None] = lambda:
     Args:
         tree: the folder.
         wanted: the patches.
+        cache: patchlock's.
         waiting: called once, when another patchlock works there.
 
     Raises:
@@ -91,17 +93,22 @@ def apply(tree: Tree, wanted: PatchSet, *, waiting: Callable[[], None] = lambda:
     if is_current(tree, wanted):
         return None
     with trees.hold(tree, waiting=waiting):
-        return _apply(tree, wanted, None)
+        return _apply(tree, wanted, cache, None)
 
 
-def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied | None:
+def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None) -> Applied | None:
     """Apply, to upstream's commit or to what is checked out, while nobody else works there."""
     if is_current(tree, wanted) and upstream in {None, _head(tree)}:
         return None
     if not tree.has_repository:
         _make_private(tree)
+    with patch_cache.evaluator(cache) as evaluator:
+        return _apply_evaluated(tree, wanted, upstream, evaluator)
+
+
+def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
-    upstream, patched = upstream_files.patched(tree, wanted, upstream)
+    upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
     engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
@@ -112,7 +119,7 @@ def _apply(tree: Tree, wanted: PatchSet, upstream: CommitId | None) -> Applied |
     moved = move.move(tree, applied, leave_conflicts=True, beside_git=is_there)
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
-    outcomes = tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
+    outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
     return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
 
 
@@ -171,7 +178,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
         again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
         move.require_carried(tree, newest, "pull --autostash", again)
-        return _apply(tree, wanted, newest)
+        return _apply(tree, wanted, cache, newest)
 
 
 def _configured(tree: Tree, key: str) -> str:
@@ -186,14 +193,16 @@ def is_current(tree: Tree, wanted: PatchSet) -> bool:
     return have.head == _head(tree)
 
 
-def status(tree: Tree, wanted: PatchSet) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
+def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
     """Say what became of every patch in the tree as it stands; writes nothing to it.
 
     Returns:
         Upstream's commit, what patching it gives, and the outcomes in the working tree.
     """
-    upstream, patched = upstream_files.patched(tree, wanted)
-    return upstream, patched, tuple(_in_tree(tree, wanted, patched, outcome) for outcome in patched.outcomes)
+    with patch_cache.evaluator(cache) as evaluator:
+        upstream, patched = upstream_files.patched(tree, wanted, evaluator)
+        outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+    return upstream, patched, outcomes
 
 
 def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
@@ -275,7 +284,7 @@ def _head(tree: Tree) -> str:
     return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
 
 
-def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome) -> Outcome:
+def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None or outcome.path is None:
@@ -290,7 +299,7 @@ def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome) -
     if present is None:
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="you have removed the file")
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-    problems = engine.failed_ensures(patch, change.path, present)
+    problems = engine.failed_ensures(patch, change.path, present, evaluator)
     if problems:
         return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"in your file: {problems[0]}")
     return dataclasses.replace(outcome, kind=OutcomeKind.ALREADY_OURS, detail="with your edits")

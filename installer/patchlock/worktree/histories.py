@@ -9,6 +9,7 @@ from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Patch
 from patchlock.patches import targets, trials
+from patchlock.patches.evaluation import Memoized
 from patchlock.patches.trials import Survival, Verdict
 from patchlock.worktree.upstream_cache import Snapshot, commit_id, git, read_known
 
@@ -82,7 +83,7 @@ def survival(
     Returns:
         What became of each patch, and how many different states of the files that concern them there were.
     """
-    remembered = trials.memoize_ops(patches)
+    evaluator = Memoized()
     table = {patch.id: Survival(patch=patch.id) for patch in patches}
     known: dict[frozenset[tuple[PurePosixPath, str]], dict[str, Verdict]] = {}
     content: dict[str, bytes | None] = {}
@@ -98,7 +99,7 @@ def survival(
             key = frozenset(state.items())
             if key not in known:
                 files = {path: data for path, blob in state.items() if (data := content[blob]) is not None}
-                known[key] = trials.verdicts(remembered, files, seen)
+                known[key] = trials.verdicts(patches, files, seen, evaluator)
             for patch, verdict in known[key].items():
                 table[patch].count(commit, verdict)
     return tuple(table.values()), len(known)

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from patchlock.core.atomic_files import atomic_write
 from patchlock.model.errors import HookTakenError
 from patchlock.worktree.move import APPLIED
 from patchlock.worktree.trees import Tree
@@ -56,7 +57,7 @@ def install(tree: Tree, command: Sequence[str]) -> tuple[Path, ...]:
     words = {"git_dir": shlex.quote(git_dir), "applied": tree.ref(APPLIED)}
     for name in _NAMES:
         script = _SCRIPT.format(mark=_MARK, name=name, command=shlex.join(command), shown=shown, **words)
-        (folder / name).write_text(script, encoding="utf-8", newline="\n")
+        atomic_write(folder / name, script, mode=0o755)
         (folder / name).chmod(0o755)
     return tuple(folder / name for name in _NAMES)
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.core.atomic_files import atomic_write
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _index, _move_plan, trees
@@ -265,7 +266,7 @@ def _remember(tree: Tree, plan: Plan, base: CommitId | None, target: CommitId) -
         "ours": _conflict_rows(tree, plan) if tree.is_clone else [],
         "resolved": [row for row in unmerged if _index.path_of(row) in plan.resolved],
     }
-    _record(tree).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    atomic_write(_record(tree), json.dumps(record, indent=1))
 
 
 def _record(tree: Tree) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Patch, Patched
 from patchlock.patches import engine, targets
+from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, move, trees
 from patchlock.worktree.trees import Tree
 
@@ -40,7 +41,9 @@ class PatchSet:
     """The commit that the patches' author saw, if there is one."""
 
 
-def patched(tree: Tree, wanted: PatchSet, upstream: CommitId | None = None) -> tuple[CommitId, Patched]:
+def patched(
+    tree: Tree, wanted: PatchSet, evaluator: Evaluator, upstream: CommitId | None = None
+) -> tuple[CommitId, Patched]:
     """Patch upstream's files in memory: those of a commit, or of the one that fits the tree as it stands."""
     applied = move.applied(tree)
     if upstream:
@@ -58,7 +61,7 @@ def patched(tree: Tree, wanted: PatchSet, upstream: CommitId | None = None) -> t
     else:
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone))
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator)
 
 
 def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:

@@ -26,7 +26,8 @@ _SHOWN = 160
 
 def condition(table: Table) -> Condition:
     """Read the keys of a condition; all of them must hold. Every other key is the caller's."""
-    return Condition(tests=tuple(test for key, read in CLAUSES.items() if table.has(key) for test in read(table, key)))
+    readers = {key: read for key, read in CONDITION_KEYS.items() if table.has(key)}
+    return Condition(tests=tuple(test for key, read in readers.items() for test in read(table, key)))
 
 
 def _os(table: Table, key: str) -> Iterator[Test]:
@@ -292,7 +293,7 @@ def _regex(table: Table, key: str, text: str) -> re.Pattern[str] | None:
         return None
 
 
-CLAUSES: Mapping[str, Callable[[Table, str], Iterator[Test]]] = {
+CONDITION_KEYS: Mapping[str, Callable[[Table, str], Iterator[Test]]] = {
     "os": _os,
     "machine": _machine,
     "wsl": _wsl,

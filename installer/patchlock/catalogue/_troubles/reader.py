@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from patchlock.catalogue._troubles.conditions import CLAUSES, condition
+from patchlock.catalogue._troubles.conditions import CONDITION_KEYS, condition
 from patchlock.catalogue.table_reader import Table
 from patchlock.model.errors import nearest
 from patchlock.model.troubles import SHELLS, Condition, Remedy, Shell, Sign, Trouble
@@ -97,7 +97,7 @@ def _sign(table: Table) -> Sign:
 
 def _finish(table: Table) -> None:
     """Report what is no clause, with the nearest one."""
-    table.known(CLAUSES)
+    table.known(CONDITION_KEYS)
     table.finish()
 
 

@@ -10,7 +10,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op
 from patchlock.model.text_files import SourceText
-from patchlock.patches.requirement_files import LocationLine, OptionLine, RequirementLine, parse
+from patchlock.patches.pip_requirements import LocationLine, OptionLine, RequirementLine, parse
 
 _NAMES = re.compile(r"(?i)require|constraint")
 

@@ -15,7 +15,7 @@ from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals.findings import Finding, ProposedPatch
 from patchlock.model.text_files import SourceText
 from patchlock.patches import requirement_sources
-from patchlock.patches.requirement_files import Line
+from patchlock.patches.pip_requirements import Line
 
 PROCESSOR = ("cpu",)
 """Profiles for which what only CUDA has a use for is left out."""

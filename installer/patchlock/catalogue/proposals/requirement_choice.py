@@ -9,7 +9,7 @@ from patchlock.catalogue.proposals.findings import Files, RequirementFile
 from patchlock.model.errors import RequirementsError
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
-from patchlock.patches.requirement_files import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
 
 _PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requirements?|reqs?)(?:[-_.].*)?\.(?:txt|in)")
 _CONDA = re.compile(r"(?i)(?:environment|conda|env)[^/]*\.ya?ml")

@@ -18,7 +18,7 @@ from patchlock.catalogue.proposals._line_patches import PROCESSOR, LinePatcher, 
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches import requirement_sources, requirements_for_locks
-from patchlock.patches.requirement_files import Line, LocationLine, OptionLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 
 _ONLY_CUDA: Mapping[str, tuple[str, str]] = {
     "apex": ("apex", "it is compiled by CUDA's compiler when it is installed"),

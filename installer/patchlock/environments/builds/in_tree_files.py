@@ -92,7 +92,7 @@ def _exclude(source: Path, paths: Mapping[PurePosixPath, str]) -> None:
         file.parent.mkdir(exist_ok=True)
         head = [] if _EXCLUDED in before else [_EXCLUDED]
         text = before + ("" if before.endswith("\n") or not before else "\n") + "\n".join([*head, *missing]) + "\n"
-        file.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
+        atomic_files.atomic_write(file, text.encode(errors="surrogateescape"))
 
 
 def _read(ledger: Path) -> dict[PurePosixPath, set[str]]:

@@ -14,7 +14,7 @@ from patchlock.model.patch import Patch
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import engine, requirement_sources
-from patchlock.patches.requirement_files import OptionLine, RequirementLine
+from patchlock.patches.pip_requirements import OptionLine, RequirementLine
 
 Files = Mapping[PurePosixPath, bytes]
 

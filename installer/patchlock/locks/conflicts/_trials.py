@@ -24,7 +24,7 @@ from patchlock.model.errors import CommandFailedError, NetworkError, Unsatisfiab
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
-from patchlock.patches.requirement_files import OptionLine
+from patchlock.patches.pip_requirements import OptionLine
 
 _PIN = re.compile(r"([A-Za-z0-9._-]+)(?:==(\S+)| @ \S+?-(\d[^-/]*)-[^/]*\.whl)\S*(?:\s+#\s+via\s+(.*))?")
 _NEWEST_PYTHON = "3.14"

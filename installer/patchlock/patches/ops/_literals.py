@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patchlock.model.text_files import Edit
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _ESCAPE = r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-7]{1,3}|N\{[^}]*\}|.)"
 _CHARACTER = re.compile(rf"{_ESCAPE}|''|.", re.DOTALL)

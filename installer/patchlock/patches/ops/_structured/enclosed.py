@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from patchlock.model.text_files import Edit
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _SPACE = re.compile(r"(?:\s|#[^\r\n]*)*")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:#[^\r\n]*)?(?:\r\n|\r|\n)")

@@ -6,7 +6,7 @@ import json
 import re
 
 from patchlock.patches.ops._structured.tree import Child, Node, Step, Unparsable
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 _BARE = re.compile(r"[^\s,\]}]+")

@@ -20,7 +20,7 @@ from patchlock.patches.ops._structured.documents import (
     same,
 )
 from patchlock.patches.ops._structured.tree import Child, Node, Unparsable, line_at, whole_lines
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable
 
 from patchlock.patches.ops._structured.tree import Child, Node, Step, Unparsable, whole_lines
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _BLANK = re.compile(r"(?:\s|#[^\r\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:\\.|[^"\\])*"|'[^']*'""")

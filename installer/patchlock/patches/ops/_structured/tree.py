@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 Step = str | int
 """A key of a mapping, or the 0-based index of an item."""

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from patchlock.patches.ops._structured.tree import Child, Node, Step, Unparsable
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node as Composed

@@ -17,7 +17,7 @@ from patchlock.patches.ops._structured.tree import Node, Unparsable, below, line
 from patchlock.patches.ops.requirements._entries import read_pip_entry, requirement_of
 from patchlock.patches.ops.requirements._layouts import Brackets, Lines
 from patchlock.patches.ops.requirements.lists import Declared, Doubt, Entry, RequirementList, Untouched
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _SPEC = re.compile(
     r"(?P<channel>[^\s:]+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)(?P<rest>(?:[\s=<>!~\[].*)?)", re.ASCII

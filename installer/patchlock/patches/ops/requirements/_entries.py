@@ -13,7 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.model.text_files import Edit
 from patchlock.patches.ops._literals import Literal
 from patchlock.patches.ops.requirements.lists import Doubt, Untouched
-from patchlock.patches.requirement_files import Head, Line, LocationLine, RequirementLine, Span, Unreadable, parse_one
+from patchlock.patches.pip_requirements import Head, Line, LocationLine, RequirementLine, Span, Unreadable, parse_one
 
 _SPACED_SPECIFIER = re.compile(r"[~=!<>]+ \S")
 _OPERATOR = re.compile(r"^[~=!<>]+")

@@ -13,7 +13,7 @@ from patchlock.patches.ops._literals import bare
 from patchlock.patches.ops.requirements._entries import PipEntry, read_pip_entry
 from patchlock.patches.ops.requirements._layouts import Lines
 from patchlock.patches.ops.requirements.lists import Declared, Doubt, RequirementList
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _SECTION = re.compile(r"\[(?P<name>.+)\]")
 _OPTION = re.compile(r"(?P<name>[^=:]*?)[ \t]*[=:][ \t]*(?P<value>.*)")

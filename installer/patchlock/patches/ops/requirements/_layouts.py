@@ -13,7 +13,7 @@ from patchlock.patches.ops._literals import fitted
 from patchlock.patches.ops._structured import enclosed
 from patchlock.patches.ops._structured.tree import line_at, whole_lines
 from patchlock.patches.ops.requirements.lists import Addition
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _NO_PLACE = "there is no place for another requirement"
 

@@ -14,7 +14,7 @@ from patchlock.model.text_files import Edit, SourceText
 from patchlock.patches.ops._literals import bare
 from patchlock.patches.ops.requirements._entries import HASH_LOCKED, PipEntry, entry
 from patchlock.patches.ops.requirements.lists import Addition, Declared, Doubt, RequirementList
-from patchlock.patches.requirement_files import EmptyLine, Line, OptionLine, RequirementLine, Span, parse
+from patchlock.patches.pip_requirements import EmptyLine, Line, OptionLine, RequirementLine, Span, parse
 
 _UNFINISHED = re.compile(r"\\(?:\r\n|\r|\n)?\Z")
 

@@ -18,7 +18,7 @@ from patchlock.patches.ops._structured import enclosed, toml_tree
 from patchlock.patches.ops._structured.tree import Child, Node, line_at, whole_lines
 from patchlock.patches.ops.requirements._entries import requirement_of
 from patchlock.patches.ops.requirements.lists import Addition, RequirementList, Untouched
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _NO_VERSION = "it has no version, or several, in this Poetry table; set-key can change it"
 _PLAIN_ONLY = "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them"

@@ -12,7 +12,7 @@ from patchlock.patches.ops.requirements._entries import PipEntry, read_pip_entry
 from patchlock.patches.ops.requirements._layouts import Brackets
 from patchlock.patches.ops.requirements.lists import Declared, Doubt, RequirementList
 from patchlock.patches.ops.syntax import Module, parse
-from patchlock.patches.requirement_files import Span
+from patchlock.patches.pip_requirements import Span
 
 _LISTS = ("install_requires", "setup_requires", "tests_require")
 _EXTRAS = "extras_require"

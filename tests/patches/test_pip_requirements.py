@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from patchlock.model.text_files import SourceText
-from patchlock.patches.requirement_files import (
+from patchlock.patches.pip_requirements import (
     EmptyLine,
     LocationLine,
     OptionLine,

@@ -1,0 +1,61 @@
+"""What an op finds in a file and what a postcondition says of it: asked directly, or remembered; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from patchlock.model.patch import Ensure, Located, Op
+from patchlock.model.text_files import SourceText, encode
+from patchlock.patches import _notebooks
+
+
+class Evaluator(Protocol):
+    """Whom the engine asks. An answer depends on the question alone, so that it may be remembered."""
+
+    def locate(self, op: Op, source: SourceText) -> Located:
+        """Let an op look at a file; one for Python looks at the code of a notebook."""
+        ...
+
+    def problems(self, ensure: Ensure, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Let a postcondition look at a file."""
+        ...
+
+
+class Direct:
+    """Ask each time."""
+
+    def locate(self, op: Op, source: SourceText) -> Located:
+        """Let an op look at a file."""
+        return _notebooks.locate(op, source)
+
+    def problems(self, ensure: Ensure, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Let a postcondition look at a file."""
+        return ensure.problems(path, data)
+
+
+class Memoized:
+    """Ask each question once."""
+
+    def __init__(self, evaluator: Evaluator | None = None) -> None:
+        self._asked = evaluator or Direct()
+        self._located: dict[tuple[Op, PurePosixPath, bytes], Located] = {}
+        self._problems: dict[tuple[Ensure, PurePosixPath, bytes], tuple[str, ...]] = {}
+
+    def locate(self, op: Op, source: SourceText) -> Located:
+        """Let an op look at a file."""
+        key = (op, source.path, hashlib.sha256(encode(source)).digest())
+        if key not in self._located:
+            self._located[key] = self._asked.locate(op, source)
+        return self._located[key]
+
+    def problems(self, ensure: Ensure, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Let a postcondition look at a file."""
+        key = (ensure, path, hashlib.sha256(data).digest())
+        if key not in self._problems:
+            self._problems[key] = self._asked.problems(ensure, path, data)
+        return self._problems[key]
+
+
+DIRECT = Direct()
