@@ -28,7 +28,7 @@ class DeviceOfTheMachine(VisitorBasedCodemodCommand):
     METADATA_DEPENDENCIES = (PositionProvider,)
     is_asked = False
 
-    @m.call_if_inside(m.FunctionDef(m.Name("__init__") | m.Name("resemble_enhance_audio")))
+    @m.call_if_inside(m.FunctionDef(m.Name("__init__") | m.Name(m.MatchRegex(r"resemble_\w+"))))
     def leave_IfExp(self, original_node, updated_node):
         """Make `machine.device(...)` of `... if torch.cuda.is_available() else "cpu"`."""
         if not m.matches(original_node, m.IfExp(test=IS_AVAILABLE, orelse=_text("cpu"))):
