@@ -214,7 +214,7 @@ def test_folder_that_is_no_clone(tmp_path: Path) -> None:
 
 
 def test_blocked_patch_writes_nothing(clone: Path) -> None:
-    (clone / "app.py").write_text('f"{"cuda"}\n')
+    (clone / "app.py").write_text("f\"{'cuda'}\"\n")
     commit(clone)
     with pytest.raises(PatchError, match="does not do what it says"):
         apply(clone)

@@ -49,6 +49,8 @@ class InstallResult:
     seconds: float
     notes: tuple[str, ...]
     """What the machine lacks that did not stop the install."""
+    warnings: tuple[str, ...]
+    """Advisory patches that were left out, and files that a patch could not read."""
     computed: int
     """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
 
@@ -85,8 +87,9 @@ def install(
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
-            for text in patches_outcomes.broken_file_notes(job.upstream.patched.outcomes):
-                progress.note(text)
+            warnings = patches_outcomes.warnings(job.upstream.patched)
+            for text in warnings:
+                progress.note(f"warning: {text}")
         receipt, merged, computed = _bring_up(job, progress)
     return InstallResult(
         receipt=receipt,
@@ -94,6 +97,7 @@ def install(
         merged=tuple(str(path) for path in merged),
         seconds=time.monotonic() - started,
         notes=ready.notes,
+        warnings=warnings,
         computed=computed,
     )
 
