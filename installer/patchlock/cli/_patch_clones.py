@@ -15,6 +15,7 @@ from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
     from patchlock.worktree.clone_patches import Applied
+    from patchlock.worktree.manifest import Manifest
     from patchlock.worktree.move import Moved
     from patchlock.worktree.trees import Tree
     from patchlock.worktree.upstream_files import PatchSet
@@ -41,6 +42,14 @@ def _which(function: F) -> F:
     return click.argument("app", required=False)(function)
 
 
+def skips(function: F) -> F:
+    """Add which patches a person does not want in a clone."""
+    function = click.option(
+        "--without", "left_out", multiple=True, metavar="ID", help="Leave a patch out of the clone, from now on."
+    )(function)
+    return click.option("--with", "added", multiple=True, metavar="ID", help="Take --without back.")(function)
+
+
 def _where(function: F) -> F:
     """Add the folder to work in."""
     return click.option(
@@ -55,6 +64,7 @@ def _where(function: F) -> F:
 @click.command("apply")
 @_which
 @_where
+@skips
 @click.option("--abort", is_flag=True, help="Go back to the files as they were before conflicts were left.")
 @_options.common
 def apply_command(
@@ -62,6 +72,8 @@ def apply_command(
     profile: str | None,
     file: Path | None,
     source: Path,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     abort: bool,
     catalogue: Path | None,
     as_json: bool,
@@ -78,7 +90,7 @@ def apply_command(
     tree = clone_patches.open_tree(source)
     if abort:
         return _abort(tree, "patch apply", as_json)
-    wanted = patch_set(tree, catalogue, app, profile, file)
+    wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
         click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
@@ -89,9 +101,17 @@ def apply_command(
 @click.command("update")
 @_which
 @_where
+@skips
 @_options.common
 def update_command(
-    app: str | None, profile: str | None, file: Path | None, source: Path, catalogue: Path | None, as_json: bool
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: Path,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
+    catalogue: Path | None,
+    as_json: bool,
 ) -> int:
     """Pull upstream's branch into a clone of yours and renew its patches; your edits are kept.
 
@@ -102,7 +122,7 @@ def update_command(
     from patchlock.worktree import clone_patches
 
     tree = clone_patches.open_tree(source)
-    wanted = patch_set(tree, catalogue, app, profile, file)
+    wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     return _told(
         tree, wanted, clone_patches.update(tree, wanted, _options.cache(), waiting=_waiting), "patch update", as_json
     )
@@ -174,20 +194,44 @@ def is_tree(source: str | None, revision: str | None) -> bool:
     return (folder / ".git").exists() or not ((folder / "objects").is_dir() and (folder / "HEAD").is_file())
 
 
-def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str | None, file: Path | None) -> PatchSet:
-    """Gather the patches that are asked for, or those that the folder has already.
+def patch_set(
+    tree: Tree,
+    catalogue: Path | None,
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    added: tuple[str, ...] = (),
+    left_out: tuple[str, ...] = (),
+) -> PatchSet:
+    """Gather the patches that are asked for, or those that the folder has already, less those that nobody wants there.
 
     Raises:
-        UsageError: neither an app nor a file is named, and the folder has no patches yet.
+        UsageError: neither an app nor a file is named, and the folder has no patches yet; or there is no such patch.
     """
-    from patchlock.model.errors import UsageError
+    from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree import manifest, patch_sets
+
+    known = manifest.read(tree)
+    wanted = _all_patches(tree, known, catalogue, app, profile, file)
+    kept = known.skipped if known is not None and known.name == wanted.name else ()
+    return patch_sets.without(wanted, kept, Choice(added=added, left_out=left_out))
+
+
+def _all_patches(
+    tree: Tree,
+    known: Manifest | None,
+    catalogue: Path | None,
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+) -> PatchSet:
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import patch_sets
 
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
     if file is not None:
         return patch_sets.of_file(file)
-    known = manifest.read(tree)
     if app is None and known is not None and not known.profile:
         raise UsageError(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
@@ -203,6 +247,12 @@ def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str 
     if chosen is None:
         chosen = _options.request(catalogue, name, None).profile.name
     return patch_sets.of_app(opened, name, opened.profile(chosen).name)
+
+
+def warn(sentences: tuple[str, ...]) -> None:
+    """Say on stderr what was left out, and why."""
+    for sentence in sentences:
+        click.echo(f"warning: {sentence}", err=True)
 
 
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
@@ -227,6 +277,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "commit": done.upstream,
             "applied": done.applied,
             "outcomes": [outcome_data(outcome) for outcome in done.outcomes],
+            "warnings": list(done.warnings),
             **_moved(done.moved),
         }
         error = None
@@ -240,6 +291,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         return _output.succeed(command, data, git_first or error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
+    warn(done.warnings)
     click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
     if conflicts:
         click.echo(

@@ -17,7 +17,7 @@ from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patched
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.outcomes import patched_message
+from patchlock.patches.outcomes import LEFT_AS_IT_IS, patched_message, warnings
 from patchlock.worktree import _branch_state, manifest, move, patch_cache, trees, upstream_cache, upstream_files
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.manifest import Manifest
@@ -38,6 +38,8 @@ class Applied:
     applied: CommitId
     outcomes: tuple[Outcome, ...]
     moved: Moved
+    warnings: tuple[str, ...]
+    """Advisory patches that were left out, and files that a patch could not read; a sentence each."""
 
 
 def open_tree(folder: Path) -> Tree:
@@ -109,7 +111,8 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
-    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
+    command = command_for(tree, wanted, "apply" if is_there else "update")
+    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
@@ -120,7 +123,20 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
     outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
-    return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
+    return Applied(
+        upstream=upstream,
+        applied=applied,
+        outcomes=_drifts_only(patched, outcomes),
+        moved=moved,
+        warnings=warnings(patched),
+    )
+
+
+def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
+    """Write the command that does something with these patches there, to which options can be appended."""
+    which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
+    left_out = "".join(f" --without {name}" for name in wanted.skipped)
+    return f"patchlock patch {name} {which} --source {shlex.quote(str(tree.root))}{left_out}"
 
 
 def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -175,9 +191,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
                 where=str(tree.root),
                 remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
             )
-        which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
-        again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
-        move.require_carried(tree, newest, "pull --autostash", again)
+        move.require_carried(tree, newest, "pull --autostash", f"`{command_for(tree, wanted, 'apply')}`")
         return _apply(tree, wanted, cache, newest)
 
 
@@ -276,6 +290,7 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             upstream=upstream,
             applied=applied,
             files=manifest.record(tree, applied, upstream, patched.outcomes, wanted.directory),
+            skipped=wanted.skipped,
         ),
     )
 
@@ -287,7 +302,7 @@ def _head(tree: Tree) -> str:
 def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     change = next((change for change in patched.changes if change.path == outcome.path), None)
-    if change is None or outcome.path is None:
+    if change is None or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return outcome
     present = trees.read(tree, wanted.directory / change.path)
     if is_converted(present, (change.before, change.after)):

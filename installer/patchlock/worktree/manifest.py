@@ -49,6 +49,8 @@ class Manifest:
     upstream: CommitId
     applied: CommitId
     files: tuple[FileRecord, ...]
+    skipped: tuple[str, ...] = ()
+    """Ids of the patches that the user does not want."""
 
 
 def write(tree: Tree, manifest: Manifest) -> None:
@@ -66,9 +68,9 @@ def read(tree: Tree) -> Manifest | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data.pop("format") != _FORMAT:
             return None
-        records = data.pop("files")
+        records, skipped = data.pop("files"), tuple(data.pop("skipped", ()))
         files = tuple(FileRecord(**{**record, "patches": tuple(record["patches"])}) for record in records)
-        return Manifest(**data, files=files)
+        return Manifest(**data, files=files, skipped=skipped)
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or not one of ours: work it out again
         return None
 

@@ -39,6 +39,8 @@ class PatchSet:
     """The app's folder in the tree."""
     seen: CommitId | None
     """The commit that the patches' author saw, if there is one."""
+    skipped: tuple[str, ...] = ()
+    """Ids of patches that a person does not want, sorted; also of such as are not among these."""
 
 
 def patched(
@@ -61,7 +63,7 @@ def patched(
     else:
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator)
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, wanted.skipped)
 
 
 def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
@@ -127,7 +129,7 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
 
 def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:
     below = path.relative_to(wanted.directory)
-    return bool(engine.apply(wanted.patches, {below: data}).changes)
+    return bool(engine.apply(wanted.patches, {below: data}, skipped=wanted.skipped).changes)
 
 
 def _files(tree: Tree) -> list[PurePosixPath]:
