@@ -1,4 +1,4 @@
-"""`update` of an installed app, and `patch apply`, `undo`, `hooks` on a clone of the user's, as a person runs them."""
+"""`update` of an installed app, and `patch apply` and `undo` on a clone of the user's, as a person runs them."""
 
 from __future__ import annotations
 
@@ -279,31 +279,6 @@ def _pull(clone: Path, patchlock: Patchlock, *words: str) -> None:
         ["git", "-C", str(clone), "pull", "-q", *words], env=env, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_hooks_renew_the_patches_after_a_pull(clone: Path, patchlock: Patchlock) -> None:
-    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
-    assert patchlock("patch", "apply", *options).returncode == 0
-    done = patchlock("patch", "hooks", *options)
-    assert done.stdout == "written: post-merge, post-checkout, post-rewrite\n"
-    public = clone.parent / "public"
-    (public / "new.py").write_text('d = "cuda"\n')
-    git(public, "add", "-A")
-    git(public, "commit", "-q", "-m", "two")
-    _pull(clone, patchlock)
-    assert (clone / "new.py").read_text() == "d = choose()\n"
-    assert patchlock("patch", "hooks", "--remove", "--source", str(clone)).stdout.startswith("removed: post-merge")
-    assert not (clone / ".git" / "hooks" / "post-merge").exists()
-
-
-def test_hook_of_somebody_else_is_not_touched(clone: Path, patchlock: Patchlock) -> None:
-    hook = clone / ".git" / "hooks" / "post-merge"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\n")
-    done = patchlock("patch", "hooks", "--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
-    assert done.returncode == 1
-    assert "error[hook-taken]: the clone has its own post-merge hook" in done.stderr
-    assert hook.read_text() == "#!/bin/sh\n"
 
 
 def test_clone_that_lacks_some_of_its_blobs_can_be_looked_at(

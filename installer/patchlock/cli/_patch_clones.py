@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _launcher, _options, _output
 from patchlock.cli._plan import outcome_data, outcome_lines
 from patchlock.model.errors import EditsMeetError
 
@@ -175,11 +175,12 @@ def hooks_command(
         files = hooks.remove(tree)
     else:
         wanted = patch_set(tree, catalogue, app, profile, file)
-        words = [sys.executable, "-m", "patchlock", "patch", "apply", "--source", str(tree.root)]
+        words = ["patch", "apply", "--source", str(tree.root)]
         words += ["--patches", str(file.resolve())] if file else [wanted.name]
         words += ["--profile", wanted.profile] if wanted.profile and not file else []
-        words += ["--catalogue", str(catalogue.resolve())] if catalogue else []
-        files = hooks.install(tree, words)
+        system = "windows" if os.name == "nt" else "posix"
+        by = _launcher.starter(_options.root(catalogue), _options.home(), _options.cache(), system)
+        files = hooks.install(tree, by, words)
     if as_json:
         _output.succeed("patch hooks", {"files": [str(path) for path in files], "removed": remove})
     else:
