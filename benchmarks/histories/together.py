@@ -65,4 +65,4 @@ def _verdict(rows: Sequence[Row], contents: Contents) -> str:
         kind = "refused" if engine.incomplete_error(required, "") else "vetoed"
         return f"{kind}: {generalised(error.evidence[0])}"
     left_out = engine.left_out(done)
-    return f"left out: {generalised(left_out[0])}" if left_out else "right"
+    return f"left out: {generalised(left_out[0].rpartition(';')[0])}" if left_out else "right"
