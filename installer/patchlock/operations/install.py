@@ -183,7 +183,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(clone.tree_of(installation.source)):
-                move.move(clone.tree_of(installation.source), before.applied, is_way_back=True)
+                move.move(clone.tree_of(installation.source), before.applied)
             in_tree_files.apply_generation(installation, generations.generation(installation, before.id))
         raise
     clone.protect_generation(installation.source, job.name, job.applied)

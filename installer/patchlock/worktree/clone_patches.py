@@ -7,7 +7,6 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,10 +14,19 @@ from pathlib import Path, PurePosixPath
 from patchlock.model.errors import CommandFailedError, NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patched
-from patchlock.patches import engine
+from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.outcomes import patched_message
-from patchlock.worktree import _branch_state, manifest, move, patch_cache, trees, upstream_cache, upstream_files
+from patchlock.worktree import (
+    _branch_state,
+    _snapshot,
+    manifest,
+    move,
+    patch_cache,
+    trees,
+    upstream_cache,
+    upstream_files,
+)
 from patchlock.worktree._merge import is_converted, to_lf
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
@@ -116,11 +124,37 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
-    moved = move.move(tree, applied, leave_conflicts=True, beside_git=is_there)
+    moved = move.move(
+        tree,
+        applied,
+        leave_conflicts=True,
+        beside_git=is_there,
+        brings_branch=not is_there,
+        by_meaning=lambda path, data: _apply_to(wanted, patched, path, data, evaluator),
+    )
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
     outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
     return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
+
+
+def _apply_to(
+    wanted: PatchSet, upstreams: Patched, path: PurePosixPath, data: bytes, evaluator: Evaluator
+) -> bytes | None:
+    """Apply the patches to the user's version of a file; None where one cannot do what it says there."""
+    if not path.is_relative_to(wanted.directory):
+        return None
+    below = path.relative_to(wanted.directory)
+    patches = [patch for patch in wanted.patches if targets.matching_files(patch, {below: data}) == [below]]
+    patched = engine.apply(patches, {below: data}, evaluator=evaluator)
+    if engine.incomplete_error(patched, "") is not None:
+        return None
+    after = next((change.after for change in patched.changes), data)
+    there = {outcome.patch for outcome in (*patched.outcomes, *upstreams.outcomes) if outcome.path == below}
+    promised = [patch for patch in patches if patch.id in there]
+    if any(engine.failed_ensures(patch, below, after, evaluator) for patch in promised):
+        return None
+    return after
 
 
 def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -175,9 +209,6 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
                 where=str(tree.root),
                 remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
             )
-        which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
-        again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
-        move.require_carried(tree, newest, "pull --autostash", again)
         return _apply(tree, wanted, cache, newest)
 
 
@@ -188,6 +219,8 @@ def _configured(tree: Tree, key: str) -> str:
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether a tree has these patches already, without reading a file of it."""
     have = manifest.read(tree)
+    if move.is_unfinished(tree):
+        return False
     if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
         return False
     return have.head == _head(tree)
@@ -206,23 +239,23 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
 
 
 def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
-    """Take the patches out of a tree, keeping the user's edits.
+    """Take the patches out of a tree, keeping the user's edits; where they meet ours, both are left between markers.
 
     Raises:
         NotPatchedError: there is nothing to undo.
         BusyError: another patchlock works there and does not end.
-        SourceConflictError: the user's edits and ours touch the same lines; nothing was written.
+        SourceConflictError: conflicts of an earlier run are still there.
     """
-    require_patched(tree)
+    if not move.is_unfinished(tree) and manifest.read(tree) is None:
+        require_patched(tree)
     with trees.hold(tree, waiting=waiting):
-        applied = require_patched(tree)
-        if tree.is_clone:
-            found = upstream_files.commit_to_patch(tree, applied)
-        else:
-            found = trees.upstream_of(tree.repository, applied)
-        moved = move.move(tree, found)
-        for ref in (move.APPLIED, _MADE):
-            git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
+        move.recover(tree)
+        applied, moved = move.applied(tree), Moved(written=())
+        if applied is not None:
+            upstream = trees.upstream_of(tree.repository, applied)
+            found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
+            moved = move.move(tree, found, leave_conflicts=True, forget=True)
+        git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         manifest.remove(tree)
     return moved
 
@@ -289,7 +322,7 @@ def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, e
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None or outcome.path is None:
         return outcome
-    present = trees.read(tree, wanted.directory / change.path)
+    present = _snapshot.stored(tree, [wanted.directory / change.path])[wanted.directory / change.path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:
