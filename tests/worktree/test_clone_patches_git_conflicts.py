@@ -155,12 +155,13 @@ def test_conflict_of_gits_stops_what_may_leave_no_conflicts(clone: Path, upstrea
     (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
     _autostash(clone)
-    for act in (
-        lambda folder: clone_patches.undo(clone_patches.open_tree(folder)),
-        lambda folder: clone_patches.update(clone_patches.open_tree(folder), WANTED, folder.parent / "cache"),
-    ):
-        error = refused(clone, act)
-        assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    error = refused(clone, lambda folder: clone_patches.undo(clone_patches.open_tree(folder)))
+    assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    left = read(clone)
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.moved.left_by_git == (PurePosixPath("app.py"),)
+    assert read(clone) == left
 
 
 def test_update_does_not_bring_what_a_conflict_of_gits_lacks(clone: Path, upstream: Path) -> None:

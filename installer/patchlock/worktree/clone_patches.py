@@ -7,6 +7,7 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -200,14 +201,26 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
     ref = f"refs/remotes/{remote}/{theirs}"
+    clone = f"git -C {shlex.quote(str(tree.root))}"
+    unfinished, _ = _branch_state.unfinished(repository)
+    if unfinished:
+        raise UpstreamError(
+            f"a {unfinished} of yours is not done, so nothing was changed",
+            where=str(tree.root),
+            remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
+        )
+    head, known = (trees.commit_of(repository, name) for name in ("HEAD", ref))
     with trees.refs_kept(repository, ref):
         newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
-        where = _branch_state.read(tree, move.applied(tree))
-        if where.head is None or where.unfinished or not trees.is_ancestor(repository, where.head, newest):
+        if head is not None and trees.is_ancestor(repository, newest, head):
+            return _apply(tree, wanted, cache, None)
+        # Upstream may have rewritten its branch: the user's has no commits of its own where the old one held them all.
+        if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in (newest, known) if tip):
             raise UpstreamError(
-                f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
+                f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
                 where=str(tree.root),
-                remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
+                remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
+                f"with `patchlock patch apply --source {shlex.quote(str(tree.root))}`",
             )
         return _apply(tree, wanted, cache, newest)
 
