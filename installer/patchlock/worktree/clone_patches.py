@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.model.errors import CommandFailedError, NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import Outcome, OutcomeKind, Patched
-from patchlock.patches import engine, targets
-from patchlock.patches.evaluation import Evaluator
+from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
+from patchlock.patches import edited_file, engine
+from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.outcomes import patched_message
 from patchlock.worktree import (
     _branch_state,
@@ -29,6 +29,7 @@ from patchlock.worktree import (
     upstream_files,
 )
 from patchlock.worktree._merge import is_converted, to_lf
+from patchlock.worktree._plan import ByMeaning
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
@@ -131,7 +132,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         leave_conflicts=True,
         beside_git=is_there,
         brings_branch=not is_there,
-        by_meaning=lambda path, data: _apply_to(wanted, patched, path, data, evaluator),
+        by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
@@ -139,23 +140,24 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
     return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
 
 
-def _apply_to(
-    wanted: PatchSet, upstreams: Patched, path: PurePosixPath, data: bytes, evaluator: Evaluator
-) -> bytes | None:
-    """Apply the patches to the user's version of a file; None where one cannot do what it says there."""
-    if not path.is_relative_to(wanted.directory):
-        return None
-    below = path.relative_to(wanted.directory)
-    patches = [patch for patch in wanted.patches if targets.matching_files(patch, {below: data}) == [below]]
-    patched = engine.apply(patches, {below: data}, evaluator=evaluator)
-    if engine.incomplete_error(patched, "") is not None:
-        return None
-    after = next((change.after for change in patched.changes), data)
-    there = {outcome.patch for outcome in (*patched.outcomes, *upstreams.outcomes) if outcome.path == below}
-    promised = [patch for patch in patches if patch.id in there]
-    if any(engine.failed_ensures(patch, below, after, evaluator) for patch in promised):
-        return None
-    return after
+def by_meaning(
+    patches: tuple[Patch, ...], directory: PurePosixPath, patched: Patched, evaluator: Evaluator = DIRECT
+) -> ByMeaning:
+    """Give a move the means to apply patches to the user's version of a file, where his lines and ours meet.
+
+    Args:
+        patches: those that the profile wants.
+        directory: the app's folder in the tree.
+        patched: what they made of upstream's files.
+        evaluator: whom to ask.
+    """
+
+    def applied(path: PurePosixPath, data: bytes) -> bytes | None:
+        if not path.is_relative_to(directory):
+            return None
+        return edited_file.apply(patches, patched, path.relative_to(directory), data, evaluator)
+
+    return applied
 
 
 def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
