@@ -260,3 +260,44 @@ def test_repository_is_whole_after_all_of_it(clone: Path, upstream: Path) -> Non
     assert (done.returncode, done.stderr) == (0, "")
     refs = {row.split("/", 2)[2] for row in git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock").split()}
     assert refs <= {"applied", "made", "before", "aborted"}
+
+
+def test_edit_on_a_patched_line_is_patched_by_meaning(clone: Path) -> None:
+    edited = FILE.replace('device = "cuda"', 'device = "cuda"  # mine').replace("line4 = 4", "line4 = 'mine'")
+    (clone / "app.py").write_text(edited)
+    done = apply(clone)
+    assert done is not None
+    assert (done.moved.conflicts, done.moved.merged) == ((), (PurePosixPath("app.py"),))
+    assert read(clone) == edited.replace('"cuda"', "choose()")
+    assert git(clone, "status", "--short") == "M app.py"
+    clone_patches.undo(clone_patches.open_tree(clone))
+
+
+def test_upstreams_change_beside_an_edit_of_a_patched_line_is_joined_by_meaning(clone: Path, upstream: Path) -> None:
+    (clone / "app.py").write_text(FILE.replace('device = "cuda"', 'device = "cuda"  # mine'))
+    commit(upstream, app='first = "cuda"\n' + FILE)
+    update(clone)
+    assert read(clone) == "first = choose()\n" + PATCHED.replace("choose()", "choose()  # mine")
+
+
+def test_edit_in_which_a_postcondition_does_not_hold_is_a_conflict(clone: Path) -> None:
+    (clone / "app.py").write_text(FILE.replace('device = "cuda"', 'device = ("cuda"'))
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    assert git(clone, "status", "--short") == "UU app.py"
+
+
+def test_every_version_that_was_written_over_is_kept_and_listed(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    tree = clone_patches.open_tree(clone)
+    texts = []
+    for number in range(3):
+        (clone / "app.py").write_text(f"mine{number} = 0\n" + read(clone))
+        texts.append(read(clone))
+        commit(upstream, app=FILE + f"end = {number}\n")
+        update(clone)
+    (before,) = move.backups(tree)
+    assert (before.ref, before.count) == ("refs/patchlock/before", 3)
+    commits = git(clone, "log", "--author=patchlock", "--grep=^your files", "--format=%H", before.ref).split()
+    assert [git(clone, "show", f"{one}:app.py") + "\n" for one in reversed(commits)] == texts

@@ -16,6 +16,7 @@ from patchlock.cli._plan import outcome_data, outcome_lines
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
     from patchlock.model.patch import Outcome, Patched
+    from patchlock.worktree.move import Backup
 
 
 @click.group("patch", no_args_is_help=True)
@@ -75,6 +76,7 @@ def status_command(
             "commit": looked.commit,
             "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
             "failures": list(looked.patched.failures),
+            "backups": [dataclasses.asdict(one) for one in looked.backups],
         }
         return _output.succeed("patch status", data, error)
     place = f" in {looked.folder}" if looked.folder else ""
@@ -83,6 +85,10 @@ def status_command(
     click.echo(outcome_lines(looked.outcomes))
     for failure in looked.patched.failures:
         click.echo(f"does not hold: {failure}")
+    for one in looked.backups:
+        times = f" {one.count} times," if one.count > 1 else ""
+        show = f"git -C {looked.folder} log -p -m --first-parent -1 {one.ref}"
+        click.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 
 
@@ -97,6 +103,7 @@ class _Looked:
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    backups: tuple[Backup, ...] = ()
 
 
 def _look(
@@ -110,7 +117,7 @@ def _look(
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
     from patchlock.model.errors import UsageError
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, move
 
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
         tree = clone_patches.open_tree(Path(source or "."))
@@ -119,7 +126,15 @@ def _look(
         name, profile, folder = wanted.name, wanted.profile, str(tree.root)
         if revision is not None:
             raise UsageError("--commit is for an app's upstream; a clone is looked at as it stands")
-        return _Looked(name=name, profile=profile, folder=folder, commit=commit, patched=patched, outcomes=outcomes)
+        return _Looked(
+            name=name,
+            profile=profile,
+            folder=folder,
+            commit=commit,
+            patched=patched,
+            outcomes=outcomes,
+            backups=move.backups(tree),
+        )
     request = _options.request(catalogue, app, profile, source=source, revision=revision)
     upstream = read_upstream(request)
     return _Looked(

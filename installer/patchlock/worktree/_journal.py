@@ -431,12 +431,13 @@ def _restore_index(tree: Tree, kept: Path) -> None:
 
 
 def save(tree: Tree, files: Mapping[PurePosixPath, Entry | None], parent: CommitId, ref: str, why: str) -> None:
-    """Keep some files of the user's as a commit, under a ref of ours."""
+    """Keep some files of the user's as a commit, under a ref of ours; what the ref held before stays behind it."""
+    earlier = commit_of(tree.repository, ref)
     stream = [
         f"reset {ref}\ncommit {ref}\nmark :1\n".encode(),
         b"committer patchlock <%s> %d +0000\ndata %d\n%s\n"
         % (trees.OURS.encode(), time.time(), len(why), why.encode()),
-        f"from {parent}\n".encode(),
+        f"from {parent}\n".encode() + (f"merge {earlier}\n".encode() if earlier else b""),
     ]
     for path, entry in files.items():
         name = trees.quoted(path)

@@ -25,6 +25,8 @@ from patchlock.worktree.trees import Entry, Tree, commit_of
 from patchlock.worktree.upstream_cache import git
 
 APPLIED, BEFORE, ABORTED = "applied", "before", "aborted"
+_BEFORE_WHY = "your files, before patchlock wrote there"
+_ABORTED_WHY = "what stood there, before patchlock took a move back"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,30 @@ class Moved:
 def applied(tree: Tree) -> CommitId | None:
     """Name the patched commit that a tree was last brought to, or None."""
     return commit_of(tree.repository, tree.ref(APPLIED)) if tree.has_repository else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """Files of the user's that were kept before something was written over them."""
+
+    ref: str
+    what: str
+    count: int
+    """How often; each is a commit behind the ref."""
+    last: str
+    """When: RFC 3339."""
+
+
+def backups(tree: Tree) -> tuple[Backup, ...]:
+    """List what is kept of the user's files; it stays until he deletes the ref."""
+    found = []
+    for name, what in ((BEFORE, _BEFORE_WHY), (ABORTED, _ABORTED_WHY)):
+        ref = tree.ref(name)
+        if tree.has_repository and commit_of(tree.repository, ref) is not None:
+            asked = ("log", "--format=%cI", f"--author={trees.OURS}", "--fixed-strings", f"--grep={what}", ref)
+            times = git(*asked, repository=tree.repository).text.splitlines()
+            found.append(Backup(ref=ref, what=what, count=len(times), last=times[0] if times else ""))
+    return tuple(found)
 
 
 def is_unfinished(tree: Tree) -> bool:
@@ -165,8 +191,7 @@ def _journal_of(
     touched = {*plan.puts, *plan.removes}
     edited = {path: snapshot.files[path] for path in touched & plan.edited if path in snapshot.files}
     if edited:
-        why = "your files, before patchlock wrote there\n"
-        _journal.save(tree, edited, goal.base or goal.target, tree.ref(BEFORE), why)
+        _journal.save(tree, edited, goal.base or goal.target, tree.ref(BEFORE), _BEFORE_WHY)
     journal = _of_files(tree, plan, snapshot)
     return dataclasses.replace(
         journal,
@@ -339,17 +364,16 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
 
 
 def _keep_aborted(tree: Tree, name: str) -> None:
-    """Keep what stands where files are brought back; what was kept before a kill is its parent."""
+    """Keep what stands where files are brought back."""
     journal = _journal.read(tree, name)
     paths = _journal.to_take_back(tree, name)
     if journal is None or not paths:
         return
     start = CommitId(journal.applied[0] or journal.applied[1] or "")
-    earlier = commit_of(tree.repository, tree.ref(ABORTED)) if name == _journal.ABORTING else None
     place = _journal.begin(tree)
     now = _snapshot.take(tree, start, paths, place)
     files = {path: _snapshot.entry_of(tree, path, now) for path in paths}
-    _journal.save(tree, files, earlier or start, tree.ref(ABORTED), "what was left when it was aborted\n")
+    _journal.save(tree, files, start, tree.ref(ABORTED), _ABORTED_WHY)
     remove_tree(place)
 
 
