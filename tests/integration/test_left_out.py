@@ -82,6 +82,19 @@ def test_patch_that_is_applied_is_taken_out_again(clone: Path, patchlock: Patchl
     assert (clone / "app.py").read_text() == 'first = 1\n\n\ndevice = "cpu"\nmine = 1\n'
 
 
+@pytest.mark.parametrize("way", ["by --without", "advisory"])
+def test_patch_that_is_left_out_stays_so_where_a_patch_meets_an_edit(
+    clone: Path, write: Path, patchlock: Patchlock, way: str
+) -> None:
+    stuck = patch("stuck", "device", "machine", STUCK + ("\nadvisory = true" if way == "advisory" else ""), "app.py")
+    write.write_text(write.read_text() + stuck)
+    (clone / "app.py").write_text('first = 1\n\n\ndevice = pick("cuda")\n')
+    words = ["--without", "stuck"] if way != "advisory" else []
+    done = patchlock("patch", "apply", *options(clone), *words)
+    assert done.returncode == 0, done.stderr
+    assert (clone / "app.py").read_text() == 'first = 2\n\n\ndevice = pick("cpu")\n'
+
+
 @pytest.mark.usefixtures("write")
 def test_status_and_diff_show_what_would_be_and_remember_nothing(clone: Path, patchlock: Patchlock) -> None:
     assert patchlock("patch", "apply", *options(clone)).returncode == 0

@@ -107,7 +107,7 @@ def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
     clone_patches.undo(clone_patches.open_tree(clone))
     assert read(clone) == FILE + "mine = 1\n"
-    assert git(clone, "for-each-ref", "refs/patchlock") == ""
+    assert git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock") == "refs/patchlock/before"
     assert manifest.read(clone_patches.open_tree(clone)) is None
     with pytest.raises(NotPatchedError):
         clone_patches.undo(clone_patches.open_tree(clone))

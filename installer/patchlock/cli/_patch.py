@@ -16,6 +16,7 @@ from patchlock.cli._plan import outcome_data, outcome_lines
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
     from patchlock.model.patch import Outcome, Patched
+    from patchlock.worktree.move import Backup
 
 
 @click.group("patch", no_args_is_help=True)
@@ -81,6 +82,7 @@ def status_command(
             "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
             "failures": list(engine.required_failures(looked.patched)),
             "warnings": list(warnings(found)),
+            "backups": [dataclasses.asdict(one) for one in looked.backups],
         }
         return _output.succeed("patch status", data, error)
     at = f" at commit {looked.commit[:12]}" if looked.commit else ""
@@ -89,6 +91,10 @@ def status_command(
     for failure in engine.required_failures(looked.patched):
         click.echo(f"does not hold: {failure}")
     _patch_clones.warn(warnings(found))
+    for one in looked.backups:
+        times = f" {one.count} times," if one.count > 1 else ""
+        show = f"git -C {looked.folder} log -p -m --first-parent -1 {one.ref}"
+        click.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 
 
@@ -105,6 +111,7 @@ class _Looked:
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    backups: tuple[Backup, ...] = ()
 
 
 def _look(
@@ -120,7 +127,7 @@ def _look(
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
     from patchlock.model.errors import UsageError
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, move
 
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
         tree = clone_patches.open_tree(Path(source or "."))
@@ -137,6 +144,7 @@ def _look(
             commit=commit,
             patched=patched,
             outcomes=outcomes,
+            backups=move.backups(tree),
         )
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -83,7 +83,7 @@ def apply_command(
     \b
     Example:
       patchlock patch apply xtts-webui --source ~/xtts-webui
-      git pull && patchlock patch apply
+      git pull --rebase --autostash && patchlock patch apply
     """
     from patchlock.worktree import clone_patches, manifest
 
@@ -131,7 +131,7 @@ def update_command(
 @click.command("undo")
 @_where
 @_options.common
-def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001 - every command has it
+def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  # noqa: ARG001 - every command has it
     """Take the patches out of a clone or folder again; your edits are kept.
 
     \b
@@ -142,10 +142,13 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  
 
     tree = clone_patches.open_tree(source)
     moved = clone_patches.undo(tree, waiting=_waiting)
+    error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
-        _output.succeed("patch undo", _moved(moved))
-    else:
-        click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+        return _output.succeed("patch undo", _moved(moved), error)
+    click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    if error:
+        raise error
+    return 0
 
 
 @click.command("hooks")
@@ -281,14 +284,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = None
-        if conflicts:
-            error = EditsMeetError(
-                f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers",
-                where=str(tree.root),
-                remedy="choose and run the same command again; or go back with "
-                f"`patchlock patch apply --abort --source {tree.root}`",
-            )
+        error = _edits_meet(tree, conflicts, "patch apply") if conflicts else None
         return _output.succeed(command, data, git_first or error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
@@ -304,6 +300,17 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     if git_first:
         raise git_first
     return 1 if conflicts else 0
+
+
+def _edits_meet(tree: Tree, paths: Iterable[object], command: str) -> EditsMeetError:
+    """Say that both sides stand between markers, and the two ways on."""
+    again = "" if command == "patch apply" else f" (`patchlock {command} --source {tree.root}`)"
+    return EditsMeetError(
+        f"your edits and the patches meet in {', '.join(map(str, paths))}: both stand there between markers",
+        where=str(tree.root),
+        remedy=f"choose and run the same command again{again}; or go back with "
+        f"`patchlock patch apply --abort --source {tree.root}`",
+    )
 
 
 def _abort(tree: Tree, command: str, as_json: bool) -> int:

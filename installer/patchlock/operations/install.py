@@ -29,9 +29,10 @@ from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
 from patchlock.operations import _session, readiness
 from patchlock.operations.install_plan import inputs_digest
+from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
 from patchlock.verify import checks, proof
-from patchlock.worktree import clone, move, trees, upstream_cache
+from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
 _LEAST_ROOM = 200_000_000
 """Bytes that must be free before anything is touched, besides what `core.disk_space` always spares: a clone, and an
@@ -187,7 +188,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(clone.tree_of(installation.source)):
-                move.move(clone.tree_of(installation.source), before.applied, is_way_back=True)
+                move.move(clone.tree_of(installation.source), before.applied)
             in_tree_files.apply_generation(installation, generations.generation(installation, before.id))
         raise
     clone.protect_generation(installation.source, job.name, job.applied)
@@ -227,7 +228,18 @@ def _move_source(job: _Job) -> move.Moved:
     tree = clone.tree_of(source)
     with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(clone.INCOMING)):
         clone.prepare(source, job.upstream.snapshot, job.ref, job.held)
-        moved = move.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
+        wanted, request = job.request.app, job.request
+        moved = move.move(
+            tree,
+            job.applied,
+            restore_all=request.reinstall,
+            leave_conflicts=job.leave_conflicts,
+            by_meaning=clone_patches.by_meaning(
+                engine.for_profile(wanted.patches, request.profile.name, request.chosen),
+                wanted.directory,
+                job.upstream.patched,
+            ),
+        )
     if moved.conflicts:
         app = job.request.app.name
         raise SourceConflictError(

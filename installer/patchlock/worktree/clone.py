@@ -14,7 +14,8 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import CommandFailedError, SourceDamagedError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.move import APPLIED, PENDING
+from patchlock.worktree import move
+from patchlock.worktree.move import APPLIED
 from patchlock.worktree.trees import Tree, commit_of
 from patchlock.worktree.upstream_cache import Snapshot, git
 
@@ -178,7 +179,7 @@ def users_commits(folder: Path) -> tuple[str, ...]:
 
 def pending_target(folder: Path) -> CommitId | None:
     """Name the commit that the tree is on its way to, or None where no move was cut off."""
-    return commit_of(folder, tree_of(folder).ref(PENDING))
+    return move.pending(tree_of(folder))
 
 
 def users_files(folder: Path) -> tuple[PurePosixPath, ...]:

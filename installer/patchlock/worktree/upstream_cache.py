@@ -20,8 +20,9 @@ from patchlock.model.identities import CommitId
 if TYPE_CHECKING:
     from patchlock.model.app import App, EmbeddedUpstream
 
+_NO_CONVERSION = ("-c", "core.autocrlf=false")
 _SETTINGS = (
-    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
     *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
     # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
@@ -51,11 +52,21 @@ def git(
     stdin: bytes = b"",
     allowed: Sequence[int] = (0,),
     keep_open: Sequence[int] = (),
+    converts: bool = False,
 ) -> process.Completed:
-    """Run git in a repository, without the user's hooks, prompts and line-ending conversion.
+    """Run git in a repository, without the user's hooks and prompts.
 
-    Nothing that a clone's configuration names is run. Only `fetch` may reach another repository, and so may no object
-    that a partial clone lacks.
+    Only `fetch` may reach another repository, and so may no object that a partial clone lacks.
+
+    Args:
+        arguments: the command.
+        repository: where.
+        env: further variables.
+        stdin: all of its standard input.
+        allowed: exit codes that are not a failure.
+        keep_open: file descriptors that the child inherits.
+        converts: for a clone of the user's whose files are read or written: with the conversion of line endings and
+            the filters that its configuration and attributes ask for, as the user's own git would.
 
     Raises:
         ProgramMissingError: git is not installed.
@@ -70,7 +81,7 @@ def git(
     }
     clean = process.environment(fixed | dict(env or {}))
     return process.run(
-        *("git", *_SETTINGS, *arguments),
+        *("git", *_SETTINGS, *(() if converts else _NO_CONVERSION), *arguments),
         cwd=repository,
         env=clean,
         stdin=stdin,
