@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
-from patchlock.cli._plan import outcome_data, outcome_lines
+from patchlock.cli import _folders, _launcher, _options, _output
 from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
@@ -85,11 +84,15 @@ def apply_command(
       patchlock patch apply xtts-webui --source ~/xtts-webui
       git pull --rebase --autostash && patchlock patch apply
     """
-    from patchlock.worktree import clone_patches, manifest
+    from patchlock.worktree import manifest, trees
 
-    tree = clone_patches.open_tree(source)
+    tree = trees.open_tree(source)
     if abort:
         return _abort(tree, "patch apply", as_json)
+    if file is None and not added and not left_out and _is_current(tree, catalogue, app, profile):
+        return _nothing_to_do(tree, app or "", "patch apply", as_json)
+    from patchlock.worktree import clone_patches
+
     wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
@@ -253,6 +256,28 @@ def _all_patches(
     return patch_sets.of_app(opened, name, opened.profile(chosen).name)
 
 
+def _is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
+    """Tell whether a tree has what is asked for, without reading the patches."""
+    from patchlock.worktree import manifest
+
+    known = manifest.read(tree)
+    if known is None or not known.catalogue or app not in {None, known.name} or profile not in {None, known.profile}:
+        return False
+    digest = manifest.catalogue_digest(_folders.root(folder), known.name, known.profile)
+    return digest == known.catalogue and manifest.is_current(tree, known)
+
+
+def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
+    from patchlock.worktree import manifest
+
+    known = manifest.read(tree)
+    if as_json:
+        return _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
+    whose = name or (known.name if known else "")
+    click.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
+    return 0
+
+
 def warn(sentences: tuple[str, ...]) -> None:
     """Say on stderr what was left out, and why."""
     for sentence in sentences:
@@ -261,12 +286,10 @@ def warn(sentences: tuple[str, ...]) -> None:
 
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
     """Say what was done, and give the exit code: 1 where the user has something to resolve."""
+    from patchlock.cli._plan import outcome_data, outcome_lines
+
     if done is None:
-        if as_json:
-            _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
-        else:
-            click.echo(f"{tree.root} has the patches of {wanted.name} already: nothing to do")
-        return 0
+        return _nothing_to_do(tree, wanted.name, command, as_json)
     left = done.moved.left_by_git
     conflicts = [str(path) for path in done.moved.conflicts if path not in left]
     git_first = None

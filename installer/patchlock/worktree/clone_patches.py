@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.model.errors import CommandFailedError, NotPatchedError, UpstreamError
+from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
@@ -36,6 +36,7 @@ from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import git
 from patchlock.worktree.upstream_files import PatchSet
 
+open_tree = trees.open_tree
 _MADE = "made"
 """A ref, as those of `move`: the newest patched commit."""
 
@@ -50,40 +51,6 @@ class Applied:
     moved: Moved
     warnings: tuple[str, ...]
     """Advisory patches that were left out, and files that a patch could not read; a sentence each."""
-
-
-def open_tree(folder: Path) -> Tree:
-    """Find out what kind of folder it is.
-
-    Raises:
-        UpstreamError: there is no such folder, or it has no working tree.
-    """
-    root = folder.expanduser().resolve()
-    if not root.is_dir():
-        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
-    try:
-        inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
-        top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
-    except CommandFailedError as error:
-        raise UpstreamError("git cannot read this clone", where=str(root), evidence=error.evidence) from error
-    if inside.returncode == 0 and inside.text == "false":
-        raise UpstreamError(
-            "it is a repository without a working tree",
-            where=str(root),
-            remedy=f"make one: `git clone {root} CLONE`, and patch that",
-        )
-    if not top and (root / ".git").exists():
-        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
-    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
-        raise UpstreamError(
-            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
-        )
-    is_clone = bool(top) and Path(top).resolve() == root
-    if is_clone and trees.commit_of(root, "HEAD") is None:
-        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
-    if not is_clone:
-        return Tree(root=root, repository=root / upstream_files.PRIVATE)
-    return Tree(root=root, repository=root, refs=trees.refs_of(root))
 
 
 def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
@@ -110,7 +77,7 @@ def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], No
 
 def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None) -> Applied | None:
     """Apply, to upstream's commit or to what is checked out, while nobody else works there."""
-    if is_current(tree, wanted) and upstream in {None, _head(tree)}:
+    if is_current(tree, wanted) and upstream in {None, manifest.head_of(tree)}:
         return None
     if not tree.has_repository:
         _make_private(tree)
@@ -250,11 +217,7 @@ def _configured(tree: Tree, key: str) -> str:
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether a tree has these patches already, without reading a file of it."""
     have = manifest.read(tree)
-    if move.is_unfinished(tree):
-        return False
-    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
-        return False
-    return have.head == _head(tree)
+    return have is not None and have.digest == wanted.digest and manifest.is_current(tree, have)
 
 
 def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
@@ -336,17 +299,14 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             name=wanted.name,
             profile=wanted.profile,
             digest=wanted.digest,
-            head=_head(tree),
+            head=manifest.head_of(tree),
+            catalogue=wanted.catalogue,
             upstream=upstream,
             applied=applied,
             files=manifest.record(tree, applied, upstream, patched.outcomes, wanted.directory),
             skipped=wanted.skipped,
         ),
     )
-
-
-def _head(tree: Tree) -> str:
-    return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
 
 
 def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:

@@ -14,6 +14,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model.digests import inputs_digest
 from patchlock.model.errors import UsageError, similar
 from patchlock.patches import engine
+from patchlock.worktree import manifest
 from patchlock.worktree.upstream_files import PatchSet
 
 
@@ -34,6 +35,7 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         digest=inputs_digest({**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}),
         directory=found.directory,
         seen=found.upstream.commit,
+        catalogue=manifest.catalogue_digest(catalogue.root, app, profile),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import file_lock
-from patchlock.model.errors import GitFirstError, UnsafePathError
+from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.worktree.upstream_cache import blobs, git
 
@@ -18,6 +18,8 @@ OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
 _REFS = "refs/patchlock"
 _LOCK = "lock"
+PRIVATE = ".patchlock"
+"""The folder of ours in a folder that is no clone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,6 +267,40 @@ def quoted(path: PurePosixPath) -> bytes:
 
 def _data(data: bytes) -> bytes:
     return b"data %d\n%s\n" % (len(data), data)
+
+
+def open_tree(folder: Path) -> Tree:
+    """Find out what kind of folder it is.
+
+    Raises:
+        UpstreamError: there is no such folder, or it has no working tree.
+    """
+    root = folder.expanduser().resolve()
+    if not root.is_dir():
+        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
+    try:
+        inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
+        top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
+    except CommandFailedError as error:
+        raise UpstreamError("git cannot read this clone", where=str(root), evidence=error.evidence) from error
+    if inside.returncode == 0 and inside.text == "false":
+        raise UpstreamError(
+            "it is a repository without a working tree",
+            where=str(root),
+            remedy=f"make one: `git clone {root} CLONE`, and patch that",
+        )
+    if not top and (root / ".git").exists():
+        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
+    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
+        raise UpstreamError(
+            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
+        )
+    is_clone = bool(top) and Path(top).resolve() == root
+    if is_clone and commit_of(root, "HEAD") is None:
+        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
+    if not is_clone:
+        return Tree(root=root, repository=root / PRIVATE)
+    return Tree(root=root, repository=root, refs=refs_of(root))
 
 
 def git_dir(tree: Tree) -> Path:

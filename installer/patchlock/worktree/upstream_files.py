@@ -15,10 +15,8 @@ from patchlock.model.patch import Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, move, trees
-from patchlock.worktree.trees import Tree
+from patchlock.worktree.trees import PRIVATE, Tree
 
-PRIVATE = ".patchlock"
-"""The folder of ours in a folder that is no clone."""
 _ORIGIN = "origin"
 """A ref, as those of `move`: the unpatched files of a folder that is no clone."""
 _NOT_UPSTREAMS = frozenset({PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
@@ -39,6 +37,8 @@ class PatchSet:
     """The app's folder in the tree."""
     seen: CommitId | None
     """The commit that the patches' author saw, if there is one."""
+    catalogue: str = ""
+    """Digest of the catalogue's files that say all of this, "" for a file of patches; see `manifest.Manifest`."""
     skipped: tuple[str, ...] = ()
     """Ids of patches that a person does not want, sorted; also of such as are not among these."""
 
