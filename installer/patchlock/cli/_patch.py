@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +82,7 @@ def status_command(
             "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
             "failures": list(engine.required_failures(looked.patched)),
             "warnings": list(warnings(found)),
+            "conflicts": [str(path) for path in looked.conflicts],
             "backups": [dataclasses.asdict(one) for one in looked.backups],
         }
         return _output.succeed("patch status", data, error)
@@ -91,6 +92,10 @@ def status_command(
     for failure in engine.required_failures(looked.patched):
         click.echo(f"does not hold: {failure}")
     _patch_clones.warn(warnings(found))
+    if looked.conflicts:
+        click.echo(
+            f"conflicts wait for you in {', '.join(map(str, looked.conflicts))}: choose, then `patchlock patch apply`"
+        )
     for one in looked.backups:
         times = f" {one.count} times," if one.count > 1 else ""
         show = f"git -C {looked.folder} log -p -m --first-parent -1 {one.ref}"
@@ -111,6 +116,8 @@ class _Looked:
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    conflicts: tuple[PurePosixPath, ...] = ()
+    """Files in which both sides of a move still stand between markers."""
     backups: tuple[Backup, ...] = ()
 
 
@@ -144,6 +151,7 @@ def _look(
             commit=commit,
             patched=patched,
             outcomes=outcomes,
+            conflicts=move.conflicted(tree) or (),
             backups=move.backups(tree),
         )
     if added or left_out:

@@ -65,6 +65,7 @@ def _where(function: F) -> F:
 @_where
 @skips
 @click.option("--abort", is_flag=True, help="Go back to the files as they were before conflicts were left.")
+@click.option("--continue", "goes_on", is_flag=True, help="Go on after you have chosen in each conflict.")
 @_options.common
 def apply_command(
     app: str | None,
@@ -74,6 +75,7 @@ def apply_command(
     added: tuple[str, ...],
     left_out: tuple[str, ...],
     abort: bool,
+    goes_on: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
@@ -89,6 +91,8 @@ def apply_command(
     tree = trees.open_tree(source)
     if abort:
         return _abort(tree, "patch apply", as_json)
+    if goes_on:
+        _require_conflicts(tree)
     if file is None and not added and not left_out and _is_current(tree, catalogue, app, profile):
         return _nothing_to_do(tree, app or "", "patch apply", as_json)
     from patchlock.worktree import clone_patches
@@ -254,6 +258,14 @@ def _all_patches(
     if chosen is None:
         chosen = _options.request(catalogue, name, None).profile.name
     return patch_sets.of_app(opened, name, opened.profile(chosen).name)
+
+
+def _require_conflicts(tree: Tree) -> None:
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import move
+
+    if move.conflicted(tree) is None and not move.is_unfinished(tree):
+        raise UsageError("no conflicts of patchlock's wait there", remedy="leave --continue out to renew the patches")
 
 
 def _is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
