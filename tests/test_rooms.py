@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib
 import re
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ HEAVY = {"click", "libcst", "requests", "rich", "ruamel", "tomlkit"}
 PURE = ("model", "patches")
 USED_BY_NO_OTHER_ROOM: dict[str, str] = {}
 """Public module → why it is public all the same."""
+STANDS_TWICE = {("worktree.trees.commit_of", "worktree.upstream_cache.commit_id")}
+"""Functions that are to become one; then the line goes."""
 STARTS_PROGRAMS = {
     "core.process": "the one place that starts programs",
     "environments._children.gate": "runs inside an app's environment, which has no patchlock",
@@ -111,6 +114,64 @@ def test_only_process_starts_programs() -> None:
 def test_pure_rooms_call_nothing_that_does_io(room: str) -> None:
     wrong = {"open", "print", "input", "exec", "eval", "breakpoint"}
     assert {name: _calls(name) & wrong for name in MODULES if _room(name) == room and _calls(name) & wrong} == {}
+
+
+def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name, tree in MODULES.items():
+        if "._children" not in name:  # these import nothing of ours
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield f"{name}.{node.name}", node
+
+
+def _shape(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Write a function without its name, docstring, annotations and the names of its variables; "" for a short one.
+
+    In a body of one statement, what it calls is all that it is, so that only its own variables are renamed there.
+    """
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    if sum(1 for statement in body for _ in ast.walk(statement)) < 18:
+        return ""
+    whole = copy.deepcopy(ast.Module([ast.Expr(ast.Lambda(function.args, ast.Constant(None))), *body], []))
+    nodes = list(ast.walk(whole))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own = {node.id for node in names if len(body) > 1 or isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.arg):
+            node.arg, node.annotation = known.setdefault(node.arg, f"name {len(known)}"), None
+        elif isinstance(node, ast.Name) and node.id in own:
+            node.id = known.setdefault(node.id, f"name {len(known)}")
+    return ast.dump(whole)
+
+
+def test_no_function_stands_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for place, function in _functions():
+        places.setdefault(_shape(function), []).append(place)
+    del places[""]
+    independent = ("patches.ops.", "patches.postconditions.")  # each proves the other, and so shares nothing with it
+    twice = {
+        tuple(two)
+        for two in places.values()
+        if len(two) > 1 and not (len(two) == 2 and all(map(str.startswith, two, independent)))
+    }
+    assert twice <= STANDS_TWICE
+
+
+def test_a_function_that_stands_twice_is_known_by_its_shape() -> None:
+    one, same, other = (
+        _shape(function)
+        for text in (
+            "c = _SPACE.match(a, b)\n    return c.end() if c else b",
+            "'Say.'\n    at = _BLANK.match(a, b)\n    return at.end() if at else b",
+            "c = _SPACE.match(a, b)\n    return c.end() if c else a",
+        )
+        for function in ast.parse(f"def f(a, b):\n    {text}").body
+        if isinstance(function, ast.FunctionDef)
+    )
+    assert one == same != other
 
 
 def test_programs_that_tests_hold_as_text_import_what_exists() -> None:

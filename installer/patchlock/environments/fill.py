@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
-from patchlock.core import disk_space, download, uv
+from patchlock.core import atomic_files, disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.environments import _initial_check, inspection, venv
 from patchlock.environments.builds import _source_builds
 from patchlock.environments.inspection import Contents, Deviation
-from patchlock.locks.lock_request import Request, rules_of
+from patchlock.locks.lock_request import Request
+from patchlock.model.app import rules_of
 from patchlock.model.errors import (
     CommandFailedError,
     DiskFullError,
@@ -216,7 +217,7 @@ def _from_here(job: _Filling, local: LocalWheels) -> None:
     try:
         job.sync(local, offline=True)
     except (HashMismatchError, CommandFailedError):
-        damaged = [wheel for wheel in local.values() if not download.is_there(wheel.path, wheel.sha256)]
+        damaged = [wheel for wheel in local.values() if not atomic_files.has_sha256(wheel.path, wheel.sha256)]
         if not damaged:
             raise
         for wheel in damaged:
