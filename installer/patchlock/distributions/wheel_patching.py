@@ -204,7 +204,7 @@ def obtain(
         distribution: what is wanted.
         version: of it.
         cache: where wheels are kept.
-        tell: see `download.Tell`.
+        tell: see `core.download.ProgressCallback`.
 
     Raises:
         UnknownDistributionError: the patches are not for this version.

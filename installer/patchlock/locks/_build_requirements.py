@@ -176,14 +176,14 @@ def _locked(
             where=target.platform.name,
             remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
         )
-    askers: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
-    askers += [one.id for one in in_tree if _names(package.name, one.requires)]
+    dependents: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
+    dependents += [one.id for one in in_tree if _names(package.name, one.requires)]
     return LockedPackage(
         name=package.name,
         version=package.version,
         url="",
         sha256=Sha256(wheels[best].hashes["sha256"]),
-        why=f"builds {', '.join(sorted(askers))}" if askers else "",
+        why=f"builds {', '.join(sorted(dependents))}" if dependents else "",
     )
 
 

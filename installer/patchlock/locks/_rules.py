@@ -37,15 +37,6 @@ _NO_WHEELS_OF = re.compile(r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\
 """The same, with the versions of which it is said."""
 
 
-def get_ready(order: ResolutionInputs) -> None:
-    """Import and read what judging needs; there is time for it while uv resolves."""
-    from packaging import pylock  # noqa: F401 - and what speaks HTTP: `lock --check` has no use for it
-
-    from patchlock.distributions import index_client, wheel_facts  # noqa: F401
-
-    order.catalogue.rules()
-
-
 def enforce_policy(
     order: ResolutionInputs, packages: tuple[LockedPackage, ...], answer: Pylock, idle: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -62,7 +53,7 @@ def enforce_policy(
     """
     from patchlock.distributions import wheel_facts
 
-    facts = wheel_facts.gather(
+    facts = wheel_facts.collect(
         packages,
         _artifacts(answer, packages),
         cache=order.cache,
@@ -119,7 +110,7 @@ def policy_violations(
     if cache is not None:
         from patchlock.distributions import wheel_facts
 
-        facts = wheel_facts.gather(packages, {}, cache=cache, online=False)
+        facts = wheel_facts.collect(packages, {}, cache=cache, online=False)
     found = policy.violations(
         packages,
         facts,

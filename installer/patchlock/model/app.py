@@ -68,7 +68,7 @@ class Launch:
     """Defaults; a variable that the user has set wins."""
     says: str = ""
     """What a person does next, or ""."""
-    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    companion_apps: Annotated[Mapping[str, str], Key("beside")] = dataclasses.field(default_factory=dict)
     """Variable → another app of the catalogue that this one starts, see `environments.generations`."""
     listens: Listens | None = None
     """None: it serves nothing."""
@@ -87,7 +87,7 @@ class RefusedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSet:
-    """Patches and rules against one common disease, for any app that names the set."""
+    """Patches and rules against one common problem, for any app that names the set."""
 
     name: str
     title: str

@@ -122,9 +122,9 @@ def solved(text: str) -> Solved:
             continue
         name = canonicalize_name(found[1])
         versions[name] = Version((found[2] or found[3]).replace("%2B", "+"))
-        askers = [one for one in re.split(r",\s*", found[4] or "") if one and not one.startswith("-")]
-        if askers:
-            via[name] = tuple(sorted(map(canonicalize_name, askers)))
+        dependents = [one for one in re.split(r",\s*", found[4] or "") if one and not one.startswith("-")]
+        if dependents:
+            via[name] = tuple(sorted(map(canonicalize_name, dependents)))
     return Solved(versions=versions, via=via)
 
 
