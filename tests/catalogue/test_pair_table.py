@@ -9,7 +9,7 @@ from conftest import ROOT, Patchlock
 from packaging.specifiers import SpecifierSet
 
 from patchlock.catalogue import pair_table
-from patchlock.catalogue.pair_table import Reason, Standing
+from patchlock.catalogue.pair_table import PairState, Reason
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import App, RefusedPair
 from patchlock.model.fits import Platform
@@ -31,7 +31,7 @@ def _is_locked(app: App, profile: Profile, platform: Platform) -> bool:
     return (app.name, profile.name, platform.name) != ("free", "cpu", PLATFORMS[0])
 
 
-FOUND = pair_table.standings([DEMO, OTHER, FREE], [CPU, CARD], _is_locked)
+FOUND = pair_table.pair_states([DEMO, OTHER, FREE], [CPU, CARD], _is_locked)
 
 
 def test_each_platform_of_each_pair_stands_somewhere() -> None:
@@ -93,7 +93,7 @@ def test_columns_are_aligned() -> None:
     ids=lambda value: "-".join(value) if isinstance(value, list) else value,
 )
 def test_a_cell_says_how_many_platforms_are_locked(states: list[str], word: str) -> None:
-    found = [Standing(app="a", profile="p", platform=str(n), state=state) for n, state in enumerate(states)]
+    found = [PairState(app="a", profile="p", platform=str(n), state=state) for n, state in enumerate(states)]
     assert pair_table.cell(found) == word
 
 

@@ -192,7 +192,7 @@ def test_line_that_no_lock_can_be_made_from_gets_a_patch(line: str, wanted: str)
 def test_torch_pins_are_told_and_left() -> None:
     found = repaired("torch==2.7.0\ntorchaudio>=2\n")
 
-    assert [(one.name, len(one.found)) for one in found.diseases] == [("torch-pin", 1)]
+    assert [(one.name, len(one.found)) for one in found.issues] == [("torch-pin", 1)]
 
 
 def test_place_without_a_name_in_a_project_file_is_for_a_person() -> None:

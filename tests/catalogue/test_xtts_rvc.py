@@ -32,14 +32,14 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
 def test_rvc_is_there_if_its_launcher_is(
     machine: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (variable,) = APP.launch.beside
+    (variable,) = APP.launch.companion_apps
     monkeypatch.delenv(variable, raising=False)
     assert not machine.has_rvc()
     monkeypatch.setenv(variable, str(tmp_path / "run"))
     assert not machine.has_rvc()
     (tmp_path / "run").touch()
     assert machine.has_rvc()
-    assert f"patchlock install {APP.launch.beside[variable]}" in machine.NO_RVC
+    assert f"patchlock install {APP.launch.companion_apps[variable]}" in machine.NO_RVC
 
 
 @pytest.mark.parametrize(("name", "before"), [("posix", []), ("nt", POWERSHELL)])

@@ -333,6 +333,14 @@ def test_dialogue_answers_each_line_until_the_program_ends(tmp_path: Path) -> No
     asked = process.Dialogue(sys.executable, "-c", code, env=process.environment(), cwd=tmp_path)
     assert [asked.ask(line, 60) for line in (b"one", b"two", b"end", b"more")] == [b"ONE\n", b"TWO\n", b"END\n", b""]
     assert asked.ask(b"again", 60) == b""
+    assert asked.ending == process.Ending(how="ended without an answer", lines=())
+
+
+def test_dialogue_says_how_the_program_ended(tmp_path: Path) -> None:
+    code = "import sys\nsys.stdin.readline()\nprint('first\\nlast', file=sys.stderr)\nsys.exit(3)"
+    asked = process.Dialogue(sys.executable, "-c", code, env=process.environment(), cwd=tmp_path)
+    assert asked.ask(b"one", 60) == b""
+    assert asked.ending == process.Ending(how="failed with exit code 3", lines=("first", "last"))
 
 
 def test_dialogue_without_an_answer_in_time_is_ended(tmp_path: Path) -> None:
@@ -340,3 +348,4 @@ def test_dialogue_without_an_answer_in_time_is_ended(tmp_path: Path) -> None:
     asked = process.Dialogue(sys.executable, "-c", code, env=process.environment(), cwd=tmp_path)
     assert asked.ask(b"one", 0.1) == b""
     assert asked.ask(b"two", 60) == b""
+    assert asked.ending is None

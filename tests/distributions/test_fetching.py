@@ -205,25 +205,25 @@ def test_size_is_asked_for_once(depot: Depot, tmp_path: Path, change: dict[str, 
     for name, value in change.items():
         setattr(depot, name, value)
     for _ in range(2):
-        assert list(_download_sizes.gather(_located(depot, BIG), tmp_path).values()) == [len(DATA[BIG])]
+        assert list(_download_sizes.collect(_located(depot, BIG), tmp_path).values()) == [len(DATA[BIG])]
     assert [method for method, _, _ in depot.asked] == methods
     assert depot.sent.get(BIG, 0) <= 1
 
 
 def test_size_that_the_index_says_is_believed(depot: Depot, tmp_path: Path) -> None:
-    assert list(_download_sizes.gather(_located(depot, BIG, 77), tmp_path).values()) == [77]
+    assert list(_download_sizes.collect(_located(depot, BIG, 77), tmp_path).values()) == [77]
     assert depot.asked == []
 
 
 def test_size_of_a_page_of_a_proxy_is_not_believed(depot: Depot, tmp_path: Path) -> None:
     depot.status[BIG] = 200
-    assert _download_sizes.gather(_located(depot, BIG), tmp_path) == {}
+    assert _download_sizes.collect(_located(depot, BIG), tmp_path) == {}
     assert not (tmp_path / "sizes").exists()
 
 
 def test_size_that_nobody_says_is_left_out(depot: Depot, tmp_path: Path) -> None:
     depot.status[BIG] = 404
-    assert _download_sizes.gather(_located(depot, BIG) | _located(depot, SMALL), tmp_path) == {
+    assert _download_sizes.collect(_located(depot, BIG) | _located(depot, SMALL), tmp_path) == {
         Sha256(depot.promised[SMALL]): len(DATA[SMALL])
     }
 

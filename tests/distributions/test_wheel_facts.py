@@ -89,14 +89,14 @@ def test_files_come_from_the_server_once_and_then_from_the_cache(server: _Server
     ]
     pairs = [_locked(path, server) for path in made]
     packages, places = [one for one, _ in pairs], {k: v for _, place in pairs for k, v in place.items()}
-    first = wheel_facts.gather(packages, places, cache=tmp_path / "cache", online=True)
+    first = wheel_facts.collect(packages, places, cache=tmp_path / "cache", online=True)
     assert len(server.asked) == 3
     assert {tuple(f.path for f in files if "dist-info" not in f.path) for files in first.contents.values()} == {
         ("both/x.py",)
     }
     assert len(first.contents) == 2
     assert first.required == {"gamma-ray", "beta"}
-    again = wheel_facts.gather(packages, {}, cache=tmp_path / "cache", online=False)
+    again = wheel_facts.collect(packages, {}, cache=tmp_path / "cache", online=False)
     assert (again.contents, again.required, again.filenames) == (first.contents, first.required, first.filenames)
     assert (len(server.asked), again.unknown) == (3, {})
 
@@ -104,7 +104,7 @@ def test_files_come_from_the_server_once_and_then_from_the_cache(server: _Server
 def test_large_table_of_contents_takes_a_second_request(server: _Server, tmp_path: Path) -> None:
     path = wheel(tmp_path, "alpha", "1.0", files={f"alpha/a_rather_long_name_{n:05}.py": "" for n in range(1500)})
     one, places = _locked(path, server)
-    wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     files = wheel_facts.contents(tmp_path / "cache" / wheel_facts.FOLDER, one.sha256)
     assert sum(file.path.startswith("alpha/") for file in files) == 1500
     assert WheelFile(path="alpha/a_rather_long_name_00007.py", crc=0, size=0) in files
@@ -115,7 +115,7 @@ def test_large_table_of_contents_takes_a_second_request(server: _Server, tmp_pat
 def test_data_folders_are_told_where_an_installer_puts_them(tmp_path: Path) -> None:
     files = {f"alpha-1.0.data/{place}/f": "" for place in ("purelib", "platlib", "scripts", "data", "headers")}
     one, places = _locked(wheel(tmp_path, "alpha", "1.0", files=files))
-    wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     found = wheel_facts.contents(tmp_path / "cache" / wheel_facts.FOLDER, one.sha256)
     assert [f.path for f in found if "dist-info" not in f.path] == [
         "f", "f", "../bin/f", "../f", "../include/alpha/f",
@@ -135,7 +135,7 @@ def test_server_that_gives_no_parts_is_a_reason_and_no_failure(
 ) -> None:
     server.status = status
     one, places = _locked(wheel(tmp_path, "alpha", "1.0"), server)
-    facts = wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    facts = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert facts.unknown == {one.sha256: reason}
 
 
@@ -153,7 +153,7 @@ def test_files_that_could_not_be_read_have_a_reason(
 ) -> None:
     sha256 = Sha256("1" * 64)
     place = {"filename": "alpha-1.0-py3-none-any.whl", "url": "http://vendor.invalid/x.whl", **change}
-    facts = wheel_facts.gather(
+    facts = wheel_facts.collect(
         [package("alpha", "1.0", sha256=sha256)], {sha256: Place(**place)}, cache=tmp_path, online=online
     )
     assert facts.unknown == ({sha256: reason} if reason else {})
@@ -163,7 +163,7 @@ def test_server_that_failed_once_is_one_reason_for_all_its_files(server: _Server
     server.status = 200
     pairs = [_locked(wheel(tmp_path, f"alpha{number}", "1.0"), server) for number in range(40)]
     places = {sha256: place for _, found in pairs for sha256, place in found.items()}
-    facts = wheel_facts.gather([one for one, _ in pairs], places, cache=tmp_path / "cache", online=True)
+    facts = wheel_facts.collect([one for one, _ in pairs], places, cache=tmp_path / "cache", online=True)
     assert set(facts.unknown.values()) == {"127.0.0.1: the server gives no parts of files"}
     assert len(facts.unknown) == 40
 
@@ -172,17 +172,17 @@ def test_file_that_is_no_archive_has_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "alpha-1.0-py3-none-any.whl"
     path.write_bytes(b"no archive")
     one, places = _locked(path)
-    facts = wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    facts = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert facts.unknown == {one.sha256: "the archive cannot be read: File is not a zip file"}
 
 
 def test_damaged_cache_is_read_again(tmp_path: Path) -> None:
     one, places = _locked(wheel(tmp_path, "alpha", "1.0"))
-    wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     [kept] = (tmp_path / "cache" / wheel_facts.FOLDER).rglob("*.txt")
     right = kept.read_text()
     kept.write_text("{")
-    wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert kept.read_text() == right
 
 
@@ -268,11 +268,11 @@ def test_answer_of_the_index_about_a_pin_is_kept_for_a_day(tmp_path: Path, monke
     monkeypatch.setenv("UV_DEFAULT_INDEX", index(tmp_path / "index", [path, wheel(tmp_path, "alpha", "2.0")]))
     one, places = _locked(path)
     pinned = [NormalizedName("alpha")]
-    first = wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True, pinned=pinned)
+    first = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True, pinned=pinned)
     assert [file.filename for file in first.offered[one.name]] == [path.name]
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9")
-    assert wheel_facts.gather([one], places, cache=tmp_path / "cache", online=False, pinned=pinned) == first
-    other = wheel_facts.gather([one], places, cache=tmp_path / "cache", online=True)
+    assert wheel_facts.collect([one], places, cache=tmp_path / "cache", online=False, pinned=pinned) == first
+    other = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert other.offered == {}
 
 
@@ -282,7 +282,7 @@ def test_files_of_a_real_wheel_are_read_by_its_end(tmp_path: Path) -> None:
     (found,) = [one for one in offered if one.filename.endswith("win_amd64.whl")]
     sha256 = found.sha256
     place = Place(filename=found.filename, url=found.url)
-    facts = wheel_facts.gather(
+    facts = wheel_facts.collect(
         [package("torchvision", "0.29.2", sha256=sha256)], {sha256: place}, cache=tmp_path, online=True
     )
     assert facts.unknown == {}

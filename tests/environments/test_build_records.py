@@ -70,7 +70,7 @@ def test_build_is_used_again_only_if_it_would_use_the_same(
     pins: list[tuple[str, str]], tools: dict[str, str], fits: bool
 ) -> None:
     named = {canonicalize_name(name): _pin(name, sha256) for name, sha256 in pins}
-    assert _records.still_fits(RECORD, named, tools) == fits
+    assert _records.is_up_to_date(RECORD, named, tools) == fits
 
 
 def test_record_is_read_as_it_was_written() -> None:

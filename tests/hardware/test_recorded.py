@@ -32,14 +32,14 @@ def _file(tmp_path: Path, text: str) -> dict[str, str]:
 
 def test_nothing_is_pretended_by_default() -> None:
     seen = host_overrides.observe(_probe, {"PATH": "/bin"})
-    assert (seen.host, seen.pretended) == (HERE, ())
+    assert (seen.host, seen.overrides) == (HERE, ())
 
 
 def test_recording_stands_for_the_machine(tmp_path: Path) -> None:
     recording = Recording(host=VEGA, title="Vega 8", packages={"torch": "2.4.1"})
     env = _file(tmp_path, json.dumps(hosts.to_json(recording)))
     seen = host_overrides.observe(_never, env)
-    assert (seen.recording, seen.pretended) == (recording, (f"PATCHLOCK_HOST={env['PATCHLOCK_HOST']}",))
+    assert (seen.recording, seen.overrides) == (recording, (f"PATCHLOCK_HOST={env['PATCHLOCK_HOST']}",))
 
 
 def test_answer_of_detect_stands_for_the_machine(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_variable_pretends_one_thing(variable: str, value: str, expected: dict[s
     name = f"PATCHLOCK_OVERRIDE_{variable}"
     seen = host_overrides.observe(_probe, {name: value})
     assert {key: getattr(seen.host, key) for key in expected} == expected
-    assert (seen.host.libc, seen.pretended) == (HERE.libc, (f"{name}={value}",))
+    assert (seen.host.libc, seen.overrides) == (HERE.libc, (f"{name}={value}",))
 
 
 @pytest.mark.parametrize(

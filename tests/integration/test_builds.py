@@ -19,9 +19,10 @@ from patchlock import cli
 from patchlock.core import uv
 from patchlock.environments import venv
 from patchlock.locks import relock
-from patchlock.locks.lock_request import build_objections, rules_of
+from patchlock.locks.lock_request import build_objections
 from patchlock.locks.relock import Kept
 from patchlock.model import lockfile
+from patchlock.model.app import rules_of
 from patchlock.model.errors import MetadataMissingError, PolicyError
 
 BUILD = '[[build]]\nnames = ["{names}"]\nwhy = "x"\nsource = "tests"\n'

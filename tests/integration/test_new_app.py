@@ -1,4 +1,4 @@
-"""`new-app` as a person runs it: a miniature upstream with the diseases of the real ones, and bad input."""
+"""`new-app` as a person runs it: a miniature upstream with the problems of the real ones, and bad input."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def proposed(face: Face, clone: Path, into: Path) -> dict[str, Any]:
 # --- the proposal -----------------------------------------------------------------------------------------------------
 
 
-def test_diseases_are_named_with_their_places(mini: Mini) -> None:
+def test_issues_are_named_with_their_places(mini: Mini) -> None:
     assert {one["name"]: [f"{f['path']}:{f['line']}" for f in one["found"]] for one in mini.data["diseases"]} == {
         "av-wheel": ["requirements.txt:3"],
         "deepspeed-optional": ["requirements.txt:11", "voice/train.py:1"],

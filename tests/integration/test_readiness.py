@@ -147,7 +147,7 @@ def test_longest_path_is_that_of_the_wheels_that_are_known(locked: World) -> Non
     assert readiness.longest_path(request, lock) == folder + 1 + 134
     path = wheel(locked.wheels.with_name("long"), "alpha", "1.0", files={f"{'a' * 137}.py": "", "short.py": ""})
     place = wheel_facts.Place(filename=path.name, url=path.as_uri())
-    wheel_facts.gather(lock.packages, {lock.packages[0].sha256: place}, cache=request.cache, online=True)
+    wheel_facts.collect(lock.packages, {lock.packages[0].sha256: place}, cache=request.cache, online=True)
     assert readiness.longest_path(request, lock) == folder + 1 + 140
 
 

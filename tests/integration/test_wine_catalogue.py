@@ -54,8 +54,7 @@ lock, _ = read_lock(request)
 request.installation.folder.mkdir(parents=True)
 with file_lock.hold(request.installation.folder / "lock", wait=0) as held:
     venv.create(folder, r"C:\python\python.exe", lock=held)
-    filled = fill.fill(request, lock, folder, Progress(), held)
-    filled.mend(filled.settle())
+    fill.fill(request, lock, folder, Progress(), held)
 """
 ASK = r"""
 env = venv.launch_variables(folder, {}, {})

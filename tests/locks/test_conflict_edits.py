@@ -132,4 +132,4 @@ def test_the_cut_off_is_no_patch(world: World) -> None:
     ],
 )
 def test_new_bound_is_written_as_the_old_one(old: str, version: str, new: str) -> None:
-    assert edits.near(SpecifierSet(old), Version(version)) == SpecifierSet(new)
+    assert edits.updated_specifier(SpecifierSet(old), Version(version)) == SpecifierSet(new)

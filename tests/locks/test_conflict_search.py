@@ -37,7 +37,7 @@ def member(text: str, kind: str = "upstream", line: int = 1) -> Member:
     in_file = kind in {"upstream", "patch"}
     return Member(
         requirement=Requirement(text),
-        asker=Requester(kind=kind, name="" if kind == "upstream" else "x", file="f", line=line),  # type: ignore[arg-type]
+        requester=Requester(kind=kind, name="" if kind == "upstream" else "x", file="f", line=line),  # type: ignore[arg-type]
         path=FILE if in_file else None,
         is_constraint=not in_file,
     )

@@ -22,7 +22,7 @@ def told(world: World, raw: dict[str, str]) -> list[str]:
     changed = engine.apply(app.patches, before).changes
     after = before | {change.path: change.after for change in changed}
     found = _provenance.members(app, profile, before, after)
-    return [f"{m.requirement} {m.asker} {m.asker.place}{' bounds' if m.is_constraint else ''}" for m in found]
+    return [f"{m.requirement} {m.requester} {m.requester.place}{' bounds' if m.is_constraint else ''}" for m in found]
 
 
 def line_of(path: Path, text: str) -> int:

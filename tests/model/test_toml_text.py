@@ -9,7 +9,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patchlock.model.toml_text import item
+from patchlock.model.toml_text import item, render
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,34 @@ def test_value_reads_back(content: object) -> None:
     table = tomlkit.table()
     table.append("key", item(content))
     assert tomllib.loads(tomlkit.dumps({"one": table}))["one"]["key"] == content
+
+
+def test_configuration_of_another_tool() -> None:
+    text = render(
+        {
+            "exclude-newer": "2026-01-01T00:00:00Z",
+            "exclude-newer-package": {"av": "2026-02-01T00:00:00Z", "torch": False},
+            "index": [],
+            "dependency-metadata": [
+                {"name": "av", "version": "12.0", "requires-dist": ['numpy>=2; extra == "a"', "b"]},
+                {"name": "b", "requires-dist": [], "cache": {"api": "max-age=600"}},
+            ],
+        }
+    )
+    assert (
+        text
+        == """\
+exclude-newer = "2026-01-01T00:00:00Z"
+exclude-newer-package = { av = "2026-02-01T00:00:00Z", torch = false }
+
+[[dependency-metadata]]
+name = "av"
+version = "12.0"
+requires-dist = ["numpy>=2; extra == \\"a\\"", "b"]
+
+[[dependency-metadata]]
+name = "b"
+requires-dist = []
+cache = { api = "max-age=600" }
+"""
+    )

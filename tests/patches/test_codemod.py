@@ -136,7 +136,8 @@ CONTAINED = [
     pytest.param(that("print('hello')"), "it printed: hello", id="prints"),
     pytest.param(that("import sys; sys.exit(3)"), "it raised SystemExit: 3", id="exits"),
     pytest.param(that("import os; os._exit(0)"), "its process ended without an answer", id="ends-its-process"),
-    pytest.param(that("import os; os.abort()"), "its process ended without an answer", id="aborts"),
+    pytest.param(that("import os; os._exit(3)"), "its process failed with exit code 3", id="fails-its-process"),
+    pytest.param(that("import os; print('why', file=__import__('sys').stderr, flush=True); os._exit(3)"), "its process failed with exit code 3: why", id="says-why"),
     pytest.param(that("import subprocess, sys; subprocess.run([sys.executable])"), "it raised PermissionError: a codemod may not do `subprocess.Popen`", id="starts-a-program"),
     pytest.param(that("import os; os.system('true')"), "it raised PermissionError: a codemod may not do `os.system`", id="starts-a-shell"),
     pytest.param(that("import socket; socket.create_connection(('127.0.0.1', 9))"), "it raised PermissionError: a codemod may not do `socket.getaddrinfo`", id="network"),
@@ -221,6 +222,57 @@ def test_libcst_is_not_imported_by_the_process_that_asks() -> None:
         "assert not [name for name in sys.modules if name.startswith('libcst')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(ROOT / "installer"), "PATH": ""})
+
+
+LITTLE_MEMORY = """
+import sys
+from pathlib import PurePosixPath
+from patchlock.catalogue import codemods
+from patchlock.model.errors import CommandFailedError
+from patchlock.model.text_files import SourceText
+from patchlock.patches.ops.codemod import Codemod
+op = codemods.BoundCodemod(declared=Codemod(module="a.py", command="Rename"), code=sys.argv[1])
+try:
+    print(op.locate(SourceText(path=PurePosixPath("a.py"), text="old\\n", encoding="utf-8", bom=b"")))
+except CommandFailedError as error:
+    print(error)
+"""
+
+
+def with_memory(kilobytes: int, code: str) -> str:
+    """Let a codemod work where processes may have no more address space than this."""
+    command = ["sh", "-c", f'ulimit -v {kilobytes}; exec "$@"', "sh", sys.executable, "-c", LITTLE_MEMORY, code]
+    env = {"PYTHONPATH": str(ROOT / "installer"), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(command, check=True, env=env, capture_output=True, text=True, timeout=120).stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to its address space")
+def test_codemod_works_with_a_smaller_stack() -> None:
+    assert "edits=(Edit(start=0, end=3, text='new'),)" in with_memory(400_000, RENAME)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to its address space")
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        pytest.param("x = 'x' * 10**9", "it raised MemoryError", id="python"),
+        pytest.param(
+            "import os; os.write(2, b'memory allocation of 64 bytes failed\\nmore\\n'); os.abort()",
+            "its process was ended by SIGABRT: memory allocation of 64 bytes failed",
+            id="rust",
+        ),
+        pytest.param(
+            "import signal; signal.raise_signal(signal.SIGKILL)", "its process was ended by SIGKILL", id="kernel"
+        ),
+    ],
+)
+def test_too_little_memory_is_no_mistake_of_the_patch(body: str, why: str) -> None:
+    said = with_memory(400_000, COMMAND.format(body=body))
+    assert said.startswith(
+        "the process that runs codemods has too little memory (a.py:Rename for a.py); close other programs or raise its "
+        "limit (`ulimit -v`), then run the same command again"
+    ), said
+    assert why in said
 
 
 def test_codemod_that_ends_its_process_or_goes_on_hinders_none_after_it() -> None:

@@ -53,6 +53,7 @@ LEFT = [
     "a = torch.cuda.is_available() and torch.cuda.get_device_properties(0).major > 7",
     'a = d != "cuda" or torch.cuda.get_device_properties(0).major > 7',
     "try:\n    torch.cuda.synchronize()\nexcept Exception:\n    pass",
+    "try:\n    torch.cuda.synchronize()\nexcept (AssertionError, RuntimeError):\n    pass",
     "if x.is_cuda: y = y.cuda()",
     'b = "nccl"\nif backend == "nccl": barrier(device_ids=[torch.cuda.current_device()])',
     "assert torch.cuda.is_available()\nx.cuda()",

@@ -102,6 +102,7 @@ REFUSED = [
     pytest.param(DisableFunction(function="f", returns="a + b"), "def f(a):\n    b = 1\n", 1, "`b` is not known there", id="variable-of-the-body"),
     pytest.param(RAISE, "def f():\n    a = 1\n", 1, "`a` is not known at the entry of `f`", id="condition-before-its-variable"),
     pytest.param(RAISE, "a = 1\ndef f():\n    for a in b: pass\n", 2, "`a` is not known at the entry of `f`", id="condition-with-a-name-that-is-local"),
+    pytest.param(RAISE, "a = 1\ndef f():\n    return [a := b for b in c]\n", 2, "`a` is not known at the entry of `f`", id="condition-with-a-name-of-a-comprehension"),
     pytest.param(RAISE, "def f():\n    x\n", 1, "`a` is not known at the entry of `f`", id="condition-with-an-unknown-name"),
     pytest.param(GuardEntry(function="f", condition="a"), "a = 1\ndef f():\n    global a\n    x\n", 2, "with the change, Python says: name 'a' is used prior to global declaration", id="condition-before-global"),
     pytest.param(NT, "def f():\n    yield\n", 1, "it is a generator, whose callers see what it yields, never `1`", id="guard-of-a-generator-with-a-value"),

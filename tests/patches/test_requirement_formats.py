@@ -150,6 +150,7 @@ CHANGES = [
     *(
         pytest.param(op, PY, setup(before), setup(after), id=f"py-{why}")
         for op, before, after, why in (
+            (add("z; os_name=='nt'"), '["a"]', '["a", "z; os_name == \'nt\'"]', "add-with-a-marker"),
             (set_to("==2"), '["a", \'torch[x]>1\']', '["a", \'torch[x]==2\']', "set-in-its-quotes"),
             (set_to("==2"), "('torch',)", "('torch==2',)", "set-tuple"),
             (drop(), '[\n    "torch",  # c\n    "a"\n]', '[\n    "a"\n]', "drop-line"),

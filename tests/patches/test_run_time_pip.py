@@ -95,6 +95,8 @@ SPELLINGS = [
     pytest.param("import subprocess\nsubprocess.run(['pip', 'install'] + xs)\n", id="list-and-variable"),
     pytest.param("import subprocess\nsubprocess.run(['pip', 'install', *xs])\n", id="starred"),
     pytest.param("import subprocess\nsubprocess.run([*PIP, 'install'])\nPIP = [sys.executable, '-m', 'pip']\n" * 2, id="starred-prefix"),
+    pytest.param("import os\nos.system(os.getenv('CMD', 'pip install x'))\n", id="default-of-a-variable"),
+    pytest.param("import os\ndef f(k):\n    c = {'a': 'pip install x'}\n    os.system(c.get(k))\n", id="one-of-a-dictionary"),
     pytest.param("import subprocess\nsubprocess.run(args=['pip', 'install', 'x'])\n", id="keyword"),
     pytest.param("import subprocess\nk = {'args': 'pip install x', 'shell': True}\nsubprocess.run(**k)\n", id="keywords-in-a-dictionary"),
     pytest.param("import subprocess\nC = ['pip', 'install']\ndef f():\n    subprocess.run(C)\n", id="module-level-variable"),
@@ -200,6 +202,7 @@ UNTOUCHED = [
     pytest.param("import subprocess\ndef w(c): subprocess.run(c)\n", id="wrapper-alone"),
     pytest.param("def run(c): print(c)\nrun('pip install x')\n", id="function-that-starts-nothing"),
     pytest.param("x = ['pip', 'install']\n", id="no-call"),
+    pytest.param("from other import start\nstart('install', 'x')\n", id="starter-without-a-program"),
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from patchlock.model.patch import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.model.text_files import SourceText, decode, encode, splice
 from patchlock.patches.ops._structured.structured import DeleteKey, SetKey
+from patchlock.patches.ops._structured.tree import line_at
 
 
 def put(key: str, value: str) -> SetKey:
@@ -71,6 +72,8 @@ CHANGES = [
         )
     ),
     pytest.param(put("a/b", "2"), TOML, "a.b = 1\r\na.c = 2\r\n", "a.b = 2\r\na.c = 2\r\n", id="toml-dotted"),
+    pytest.param(put("a/b/k", "2"), TOML, "[ a . b ]\nk = 1\n", "[ a . b ]\nk = 2\n", id="toml-blanks-in-a-header"),
+    pytest.param(delete("x/0/a"), YAML, "x:\n  - a: 1\n    b: 2\n    c: 3\n", "x:\n  - b: 2\n    c: 3\n", id="yaml-delete-first-of-three"),
     pytest.param(delete("a/b"), TOML, "a.b = 1\r\na.c = 2\r\n", "a.c = 2\r\n", id="toml-delete-dotted"),
     pytest.param(put("k", "1"), TOML, "", "k = 1\n", id="toml-empty"),
     pytest.param(put("k", "1"), TOML, "# c\n[t]\n", "# c\nk = 1\n[t]\n", id="toml-before-the-first-table"),
@@ -160,6 +163,7 @@ REFUSED = [
     pytest.param(put("a", "1"), YAML, "a: 1\na: 2\n", 2, UNPARSABLE, 'it is not one YAML document that can be read: found duplicate key "a" with value "2" (original value: "1")', id="yaml-key-twice"),
     pytest.param(put("a", "1"), YAML, "# empty\n", 1, UNPARSABLE, "it holds no keys", id="yaml-empty"),
     pytest.param(put("a", "1"), JSON, "[" * 100_000, 1, UNPARSABLE, "it is not JSON that can be read: it is nested too deeply, or a number is too long", id="json-depth"),
+    pytest.param(put("1", "c"), YAML, '1: a\n"1": b\n', 1, AMBIGUOUS, "`1` means several: it stands there twice", id="yaml-number-and-text"),
     pytest.param(put("b/a", "1"), JSON, '{"b": {\n"a": 1, "a": 2}}', 1, AMBIGUOUS, "`a` means several: it stands there twice", id="json-key-twice"),
     pytest.param(put("a/n=x/k", "1"), TOML, '[[a]]\nn="x"\n[[a]]\nn="x"\n', 1, AMBIGUOUS, "`n=x` means several: 2 items have it", id="selector-of-two"),
     pytest.param(put("b/k", "2"), YAML, ALIASED, 2, AMBIGUOUS, f"`b` {SHARED}", id="yaml-anchor"),
@@ -223,6 +227,10 @@ def test_toml_reads_as_wanted_whatever_was_there(data: dict[str, object], key: s
     deleted = splice(result, DeleteKey(key=(key,)).locate(result).edits)
     kept = [line for line in text.splitlines() if not line.startswith(f"{json.dumps(key)} =")]
     assert deleted.text.splitlines() == kept
+
+
+def test_lines_end_at_lf_crlf_or_cr() -> None:
+    assert [line_at("a\rb\r\nc\nd", offset) for offset in (0, 2, 5, 7)] == [1, 2, 3, 4]
 
 
 def inline(value: object) -> str:

@@ -65,8 +65,7 @@ def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
     progress = Progress()
     with file_lock.hold(request.installation.lock, wait=0) as held:
         venv.create(folder, python, lock=held)
-        filled = fill.fill(request, lock, folder, progress, held)
-        filled.mend(filled.settle())
+        fill.fill(request, lock, folder, progress, held)
         progress.say("filled")
         kept = in_tree.build_extensions(request, lock, folder, CommitId(commit), tell=progress.say, held=held)
     results = _proved(request, lock, folder, progress)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -141,7 +143,7 @@ def test_other_code_of_ours_asks_again(tmp_path: Path, asked: list[str], monkeyp
     [
         pytest.param(lambda _: b"", id="empty"),
         pytest.param(lambda data: data[: len(data) // 2], id="half"),
-        pytest.param(lambda data: data.replace(b'"sites": [[1', b'"sites": [[2').replace(b"[]", b"[ ]"), id="words"),
+        pytest.param(lambda data: data.replace(b"[1,", b"[2,").replace(b"[]", b"[ ]"), id="words"),
         pytest.param(lambda _: b"\xff\n{}", id="no text"),
     ],
 )
@@ -152,6 +154,54 @@ def test_damage_is_no_harm(tmp_path: Path, damage: Callable[[bytes], bytes]) -> 
         file.write_bytes(damage(data))
         assert file.read_bytes() != data
     assert apply(tmp_path) == first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[]", "5", "null", "{}", '{"located": [], "holds": []}', '{"located": {}, "holds": 5}', "[" * 100_000),
+        *('{"located": {"RULE": 1}, "holds": []}', '{"located": {"RULE": [[["a", 1, ""]], [], []]}, "holds": []}'),
+    ],
+)
+def test_what_is_sealed_and_no_answers_is_asked_again(tmp_path: Path, asked: list[str], text: str) -> None:
+    first = apply(tmp_path)
+    for file in kept(tmp_path):
+        for rule in json.loads(file.read_text().partition("\n")[2])["located"]:
+            said = text.replace("RULE", rule)
+            file.write_text(f"{hashlib.sha256(said.encode()).hexdigest()}\n{said}\n")
+    asked.clear()
+    assert apply(tmp_path) == first
+    assert set(asked) == {"a.py", "b.py", "requirements.txt"}
+    asked.clear()
+    apply(tmp_path)
+    assert asked == []
+
+
+def test_a_file_that_cannot_be_written_keeps_no_other_from_it(tmp_path: Path, asked: list[str]) -> None:
+    files = {PurePosixPath(f"{n}.py"): f'x = "cuda"  # {n}\n'.encode() for n in range(9)}
+    first = apply(tmp_path, files=files)
+    first_of_nine = kept(tmp_path)[0]
+    for file in kept(tmp_path):
+        file.unlink()
+    first_of_nine.mkdir()
+    assert apply(tmp_path, files=files) == first
+    asked.clear()
+    assert apply(tmp_path, files=files) == first
+    assert len(set(asked)) == 1
+
+
+def test_a_problem_is_asked_again(tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (ensure,) = read(CPU)[0].ensures
+    path, data = next(iter(FILES)), b"x = 1\n"
+    with monkeypatch.context() as patched:  # as when memory runs out while a file is parsed
+        patched.setattr(evaluation.Direct, "problems", lambda *_: ("it does not parse: out of memory",))
+        with patch_cache.evaluator(tmp_path) as evaluator:
+            assert evaluator.problems(ensure, path, data) == ("it does not parse: out of memory",)
+    for looked in (["a.py"], []):
+        asked.clear()
+        with patch_cache.evaluator(tmp_path) as evaluator:
+            assert evaluator.problems(ensure, path, data) == ()
+        assert asked == looked
 
 
 def test_a_refusal_is_asked_again(tmp_path: Path, asked: list[str]) -> None:

@@ -323,7 +323,7 @@ def launch(table: Table, app: str, apps: tuple[str, ...] | None = None) -> Launc
     """
     table.known(("listens",))
     read = table.read(Launch, listens=_listens(table.table("listens")) if table.has("listens") else None)
-    for variable, other in read.beside.items():
+    for variable, other in read.companion_apps.items():
         others = [one for one in apps or (other,) if one != app]
         if other not in others:
             table.problem(f"beside.{variable}", f'there is no other app "{other}"', nearest(other, others))

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from patchlock.catalogue import _children
 from patchlock.core import process
-from patchlock.model.errors import CatalogueError, Problem
+from patchlock.model.errors import CatalogueError, CommandFailedError, Problem
 from patchlock.model.patch import Located, OutcomeKind, Patch, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText, splice
 from patchlock.patches.ops.codemod import Codemod
@@ -23,6 +24,8 @@ from patchlock.patches.ops.syntax import Module, parse
 
 _GRACE = 15
 """Seconds for the process to see itself that the time is over."""
+_NO_MEMORY = ("MemoryError", "can't start new thread", "annot allocate memory", "memory allocation of")
+"""What Python, the C library and Rust say then."""
 _PLACE = re.compile(r"line ([1-9]\d*): (.+)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
@@ -39,6 +42,9 @@ class BoundCodemod:
 
         The lines that it names in `context.scratch["settled"]` are as wanted already, and what it says by `warn` is a
         place that it will not touch. A file that it leaves as it is without a word needs nothing.
+
+        Raises:
+            CommandFailedError: there is too little memory to run it, which says nothing about the file.
         """
         module = parse(source)
         if isinstance(module, Refusal):
@@ -147,16 +153,34 @@ def _ask(
         "text": text,
         "timeout": timeout,
     }
-    said = _runner().ask(json.dumps(question).encode(), timeout + _GRACE)
-    answer = json.loads(said or '{"failed": "its process ended without an answer", "is_last": true}')
+    runner = _runner()
+    said = runner.ask(json.dumps(question).encode(), timeout + _GRACE)
+    answer: dict[str, Any] = json.loads(said) if said else _unanswered(runner.ending)
     if answer["is_last"]:
-        _runner().end()
+        runner.end()
         _runner.cache_clear()
+    if answer.get("lacks_memory"):
+        raise CommandFailedError(
+            "the process that runs codemods has too little memory",
+            where=f"{module}:{command} for {path}",
+            remedy="close other programs or raise its limit (`ulimit -v`), then run the same command again",
+            evidence=[str(answer["failed"])],
+        )
     if "failed" in answer:
         return _Failed(why=str(answer["failed"]))
     return _Answer(
         text=answer["text"], settled=tuple(answer["settled"]), refusals=tuple(map(_refusal, answer["warnings"]))
     )
+
+
+def _unanswered(ending: process.Ending | None) -> dict[str, object]:
+    """Say how the process ended, in the form of an answer; the system kills what takes too much memory."""
+    if ending is None:
+        return {"failed": "its process ended without an answer", "is_last": True}
+    short = next((line for line in ending.lines if any(words in line for words in _NO_MEMORY)), "")
+    line = short or (ending.lines[-1] if ending.lines else "")
+    failed = f"its process {ending.how}: {line}" if line else f"its process {ending.how}"
+    return {"failed": failed, "is_last": True, "lacks_memory": bool(short) or "SIGKILL" in ending.how}
 
 
 @lru_cache(maxsize=1)  # starting it, and importing LibCST, takes ten times as long as a file

@@ -14,7 +14,7 @@ from patchlock.model.profile import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
+class PairState:
     """How one app stands on one platform of a profile; all by name."""
 
     app: str
@@ -39,9 +39,9 @@ class Reason:
     source: str
 
 
-def standings(
+def pair_states(
     apps: Iterable[App], profiles: Iterable[Profile], is_locked: Callable[[App, Profile, Platform], bool]
-) -> tuple[Standing, ...]:
+) -> tuple[PairState, ...]:
     """Say of every app on every platform of every profile how it stands, in order.
 
     Args:
@@ -51,17 +51,17 @@ def standings(
     """
     profiles = tuple(profiles)
     return tuple(
-        _standing(app, profile, platform, is_locked(app, profile, platform))
+        _pair_state(app, profile, platform, is_locked(app, profile, platform))
         for app in apps
         for profile in profiles
         for platform in profile.platforms
     )
 
 
-def _standing(app: App, profile: Profile, platform: Platform, is_locked: bool) -> Standing:
+def _pair_state(app: App, profile: Profile, platform: Platform, is_locked: bool) -> PairState:
     refusal = refusal_reason(app, profile, platform)
     why, source = refusal or ("", "")
-    return Standing(
+    return PairState(
         app=app.name,
         profile=profile.name,
         platform=platform.name,
@@ -71,7 +71,7 @@ def _standing(app: App, profile: Profile, platform: Platform, is_locked: bool) -
     )
 
 
-def cell(found: Sequence[Standing]) -> str:
+def cell(found: Sequence[PairState]) -> str:
     """Say in a word how an app stands on a profile, whose platforms need not all stand alike."""
     states = [one.state for one in found]
     if len(set(states)) == 1:
@@ -79,7 +79,7 @@ def cell(found: Sequence[Standing]) -> str:
     return f"locked {states.count('locked')} of {len(states)}"
 
 
-def rows(found: Sequence[Standing]) -> list[list[str]]:
+def rows(found: Sequence[PairState]) -> list[list[str]]:
     """Give the matrix: a head with the apps, then a row for each profile."""
     apps = list(dict.fromkeys(one.app for one in found))
     profiles = list(dict.fromkeys(one.profile for one in found))
@@ -92,7 +92,7 @@ def rows(found: Sequence[Standing]) -> list[list[str]]:
     ]
 
 
-def reasons(found: Sequence[Standing]) -> tuple[Reason, ...]:
+def reasons(found: Sequence[PairState]) -> tuple[Reason, ...]:
     """Give the reasons of what is refused, each once for all platforms that it holds for."""
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for one in found:
@@ -118,7 +118,7 @@ def pair(reason: Reason) -> str:
     return " × ".join(filter(None, (reason.app, reason.profile, ", ".join(reason.platforms))))
 
 
-def text(found: Sequence[Standing]) -> str:
+def text(found: Sequence[PairState]) -> str:
     """Write the matrix in columns."""
     table = rows(found)
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
@@ -126,7 +126,7 @@ def text(found: Sequence[Standing]) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def markdown(found: Sequence[Standing]) -> str:
+def markdown(found: Sequence[PairState]) -> str:
     """Write the matrix and the reasons as tables of Markdown; ends with a line ending."""
     head, *body = rows(found)
     lines = [_row(head), _row(["---"] * len(head)), *(_row([f"`{row[0]}`", *row[1:]]) for row in body), ""]

@@ -1,4 +1,4 @@
-"""Turn the files of patches against common diseases into values, and say what an app takes of them; reads no file."""
+"""Turn the files of patches against common problems into values, and say what an app takes of them; reads no file."""
 
 from __future__ import annotations
 

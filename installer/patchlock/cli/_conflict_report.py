@@ -162,10 +162,10 @@ def _rows(conflict: Conflict) -> list[tuple[str, str, str, str]]:
             rows.append(("the cut-off", "--as-of", "", ""))
             continue
         what = str(member.requirement) + (" (any version)" if culprit.is_any_version else "")
-        askers = ", ".join(dict.fromkeys(str(one.asker) for one in (member, *culprit.also)))
-        places = ", ".join(one.asker.place for one in (member, *culprit.also))
+        requesters = ", ".join(dict.fromkeys(str(one.requester) for one in (member, *culprit.also)))
+        places = ", ".join(one.requester.place for one in (member, *culprit.also))
         outcome = [part for part in (culprit.otherwise, culprit.recorded) if part]
-        rows.append((what, askers, places, "; ".join(outcome)))
+        rows.append((what, requesters, places, "; ".join(outcome)))
     return rows
 
 
@@ -206,7 +206,7 @@ def _change(change: Change) -> str:
 
 
 def _place(member: Member | None) -> str:
-    return f"{member.asker.place} ({member.asker})" if member else ""
+    return f"{member.requester.place} ({member.requester})" if member else ""
 
 
 def data(explanation: Explanation) -> dict[str, object]:
@@ -250,11 +250,11 @@ def conflict_data(conflict: Conflict) -> dict[str, object]:
 def _member(member: Member | None) -> dict[str, object]:
     if member is None:
         return {"requirement": "", "by": "cut-off", "name": "", "file": "", "line": 0}
-    asker = member.asker
+    requester = member.requester
     return {
         "requirement": str(member.requirement),
-        "by": asker.kind,
-        "name": asker.name,
-        "file": asker.file,
-        "line": asker.line,
+        "by": requester.kind,
+        "name": requester.name,
+        "file": requester.file,
+        "line": requester.line,
     }

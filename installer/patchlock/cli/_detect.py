@@ -46,7 +46,7 @@ def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
     from patchlock.hardware import host_overrides, probes, report
 
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.tell_pretended(observed)
+    _output.report_overrides(observed)
     look = report.build_report(_options.root(catalogue), observed)
     if why_not is not None:
         reasons = look.why_not(why_not)

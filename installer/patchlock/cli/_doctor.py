@@ -109,7 +109,7 @@ def _recording(environment: Path | None, says: tuple[str, ...]) -> Recording:
 
     packages = installed.installed_versions(environment) if environment is not None else {}
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.tell_pretended(observed)
+    _output.report_overrides(observed)
     seen = observed.recording
     return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
 

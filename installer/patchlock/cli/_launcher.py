@@ -47,7 +47,7 @@ def write(home: Path) -> None:
     target = path(home)
     if not target.is_file() or target.read_bytes() != script:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(script)
+        atomic_files.atomic_write(target, script, mode=0o755, suffix=None)
         target.chmod(0o755)
 
 

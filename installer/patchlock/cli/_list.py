@@ -12,7 +12,7 @@ from patchlock.cli import _options, _output
 from patchlock.cli._plan import option_data, option_line
 
 if TYPE_CHECKING:
-    from patchlock.catalogue.pair_table import Standing
+    from patchlock.catalogue.pair_table import PairState
     from patchlock.catalogue.reader import Catalogue
     from patchlock.environments.generations import Receipt
     from patchlock.model.app import App
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def list_command(app: str | None, markdown: bool, catalogue: Path | None, as_json: bool) -> None:
     """Show the apps, the profiles, and which pairs are locked.
 
-    With an app, show its pairs, the diseases that it shares with others, and the optional patches.
+    With an app, show its pairs, the shared sets that it takes, and the optional patches.
 
     \b
     Example:
@@ -42,7 +42,7 @@ def list_command(app: str | None, markdown: bool, catalogue: Path | None, as_jso
         apps, profiles = opened.read_all()
     else:
         apps, profiles = (opened.app(app),), tuple(map(opened.profile, opened.profile_names()))
-    found = pair_table.standings(apps, profiles, _is_locked(opened))
+    found = pair_table.pair_states(apps, profiles, _is_locked(opened))
     if as_json:
         _output.succeed("list", _data(apps, profiles, found))
     elif markdown:
@@ -57,7 +57,7 @@ def _is_locked(catalogue: Catalogue) -> Callable[[App, Profile, Platform], bool]
     return lambda app, profile, platform: catalogue.lock_path(app, profile, platform).is_file()
 
 
-def _overview(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[Standing, ...]) -> str:
+def _overview(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...]) -> str:
     from patchlock.catalogue import pair_table
 
     parts = [
@@ -75,7 +75,7 @@ def _overview(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple
     return "\n".join([*parts, *_refused(found), *_missing(found)])
 
 
-def _about(app: App, found: tuple[Standing, ...]) -> str:
+def _about(app: App, found: tuple[PairState, ...]) -> str:
     from patchlock.catalogue import optional_patches
 
     chosen = {name for one, used, _ in _installed() if used and one.app == app.name for name in used.chosen}
@@ -101,14 +101,14 @@ def _about(app: App, found: tuple[Standing, ...]) -> str:
     return "\n".join([*parts, *_refused(found), *_missing(found)])
 
 
-def _refused(found: tuple[Standing, ...]) -> list[str]:
+def _refused(found: tuple[PairState, ...]) -> list[str]:
     from patchlock.catalogue import pair_table
 
     told = [(pair_table.pair(one), f"{one.why}\n{one.source}") for one in pair_table.reasons(found)]
     return ["\nRefused", _output.rows(told)] if told else []
 
 
-def _missing(found: tuple[Standing, ...]) -> list[str]:
+def _missing(found: tuple[PairState, ...]) -> list[str]:
     pairs = dict.fromkeys((one.app, one.profile) for one in found if one.state == "missing")
     told = [(f"{app} × {profile}", f"patchlock lock {app} --profile {profile}") for app, profile in pairs]
     return ["\nMissing", _output.rows(told)] if told else []
@@ -134,7 +134,7 @@ def _generation(receipt: Receipt, is_used: bool) -> str:
     return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 
 
-def _data(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[Standing, ...]) -> dict[str, object]:
+def _data(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...]) -> dict[str, object]:
     return {
         "apps": [_app_data(app, profiles) for app in apps],
         "profiles": [

@@ -90,7 +90,7 @@ def new_app_command(
     )
     with progress.stage("look"):
         proposed = propose_app.propose(wanted, progress.say)
-        progress.say(f"{len(proposed.proposal.diseases)} kinds of trouble")
+        progress.say(f"{len(proposed.proposal.issues)} kinds of trouble")
     with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
         scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
         trying = proposal_locks.LockSettings(
@@ -192,8 +192,8 @@ def _report(proposed: ProposalResult, locked: LockResult, file: Path, named: Pat
 
     proposal = proposed.proposal
     lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}", ""]
-    for disease in proposal.diseases:
-        lines += _of_disease(disease)
+    for issue in proposal.issues:
+        lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
     lines += [f"  not {one.path}: {one.why}" for one in proposal.alternatives[:_SHOWN]]
@@ -218,10 +218,10 @@ def _report(proposed: ProposalResult, locked: LockResult, file: Path, named: Pat
     return lines
 
 
-def _of_disease(disease: Issue) -> list[str]:
-    lines = [f"{disease.name}: {disease.title}", f"  {disease.means}; {disease.remedy}"]
-    lines += [f"    {place}" for place in disease.found[:_SHOWN]]
-    more = len(disease.found) - _SHOWN
+def _issue_lines(issue: Issue) -> list[str]:
+    lines = [f"{issue.name}: {issue.title}", f"  {issue.means}; {issue.remedy}"]
+    lines += [f"    {place}" for place in issue.found[:_SHOWN]]
+    more = len(issue.found) - _SHOWN
     return [*lines, f"    (and {more} more; --json has all)"] if more > 0 else lines
 
 
@@ -253,7 +253,7 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str,
         "name": proposal.name,
         "commit": proposal.commit,
         "file": str(file),
-        "diseases": [
+        "diseases": [  # the name that this key had first, which programs read
             {
                 "name": one.name,
                 "title": one.title,
@@ -261,7 +261,7 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str,
                 "remedy": one.remedy,
                 "found": [{"path": str(f.path), "line": f.line, "text": f.text} for f in one.found],
             }
-            for one in proposal.diseases
+            for one in proposal.issues
         ],
         "requirements": str(proposal.requirements.path),
         "alternatives": [{"path": str(one.path), "why": one.why} for one in proposal.alternatives],

@@ -29,10 +29,10 @@ def echo(text: str, *, err: bool = False) -> None:
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
 
 
-def tell_pretended(observed: ObservedHost) -> None:
+def report_overrides(observed: ObservedHost) -> None:
     """Say on stderr that the machine is not this one."""
-    if observed.pretended:
-        echo(f"pretended machine: {', '.join(observed.pretended)}", err=True)
+    if observed.overrides:
+        echo(f"pretended machine: {', '.join(observed.overrides)}", err=True)
 
 
 def succeed(command: str, data: object, error: PatchlockError | None = None) -> int:

@@ -20,12 +20,12 @@ def is_elsewhere(found: ProfileChoice) -> bool:
     from patchlock.model import platforms
 
     here = platforms.platform_of(probes.basic())
-    return bool(found.observed.pretended) and found.choice.chosen.platform != here
+    return bool(found.observed.overrides) and found.choice.chosen.platform != here
 
 
 def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
     """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
-    _output.tell_pretended(found.observed)
+    _output.report_overrides(found.observed)
     if as_json:
         return
     name = found.choice.chosen.profile.name
@@ -49,7 +49,7 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     print_choice(found, as_json=as_json, doubts=False)
     if is_elsewhere(found):
         raise UsageError(
-            f"the machine is pretended ({', '.join(found.observed.pretended)}), and nothing for "
+            f"the machine is pretended ({', '.join(found.observed.overrides)}), and nothing for "
             f"{found.choice.chosen.platform.name} can be installed on this one",
             remedy=f"see what would be done there: `patchlock plan {app} --profile {name}`",
         )

@@ -6,11 +6,12 @@ import re
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import click
 
 from patchlock.cli import _options, _output
+from patchlock.model import overlays
 from patchlock.model.errors import DownloadError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
     found = {}
     for wheel in wheels:
         address, sha256 = _place(wheel)
-        with progress.stage(_filename(address)):
+        with progress.stage(overlays.filename(address)):
             facts = _scan(address, sha256, largest * 1_000_000, progress)
             found[sha256] = facts
             progress.say(", ".join(ordered(facts.archs)) or "no GPU code")
@@ -77,10 +78,6 @@ def _place(wheel: str) -> tuple[str, Sha256]:
     return path.as_uri(), sha256(path.read_bytes())
 
 
-def _filename(address: str) -> str:
-    return unquote(urlsplit(address).path.rpartition("/")[2])
-
-
 def _scan(
     address: str, sha256: Sha256, largest: int, progress: _output.Silent | _output.Plain | _output.Live
 ) -> RecordedWheelFacts:
@@ -89,7 +86,7 @@ def _scan(
     from patchlock.distributions import wheel_archs, wheel_facts
     from patchlock.model.policy import RecordedWheelFacts
 
-    filename = _filename(address)
+    filename = overlays.filename(address)
     place = wheel_facts.Place(filename=filename, url=address)
     try:
         wheel_facts.store(_options.cache() / wheel_facts.FOLDER, sha256, place)

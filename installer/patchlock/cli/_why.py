@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _conflict_report, _options, _output
+from patchlock.model.app import rules_of
 from patchlock.model.errors import UnknownDistributionError, UsageError, nearest, similar
 
 if TYPE_CHECKING:
@@ -146,12 +147,11 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
 
 
 def _patched_data(request: Request, package: LockedPackage) -> dict[str, object] | None:
-    from patchlock.locks import lock_request as locks_request
 
     of = package.original
     if of is None:
         return None
-    rules = [rule for rule in locks_request.rules_of(request).distributions if rule.name == package.name]
+    rules = [rule for rule in rules_of(request).distributions if rule.name == package.name]
     return {
         "version": str(of.version),
         "sha256": of.sha256,
@@ -195,10 +195,8 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
 
 def _patched(request: Request, package: LockedPackage) -> list[str]:
     """Say what a patched wheel is made from, by which patches, and who asked for that."""
-    from patchlock.locks import lock_request as locks_request
-
     of = package.upstream
-    rules = [rule for rule in locks_request.rules_of(request).distributions if rule.name == package.name]
+    rules = [rule for rule in rules_of(request).distributions if rule.name == package.name]
     patches = package.original.patches if package.original else ()
     return [
         *(f"{rule.origin}: {rule.why}" for rule in rules),
@@ -209,9 +207,7 @@ def _patched(request: Request, package: LockedPackage) -> list[str]:
 
 def _constraint(request: Request, place: str) -> str:
     """Add to a place what stands there."""
-    from patchlock.locks import lock_request as locks_request
-
-    for rule in (*locks_request.rules_of(request).constraints, *locks_request.rules_of(request).overrides):
+    for rule in (*rules_of(request).constraints, *rules_of(request).overrides):
         if str(rule.origin) == place:
             return f"{rule.requirement}  {place}: {rule.why}"
     return place

@@ -64,6 +64,11 @@ def sha256(path: Path) -> Sha256:
         return Sha256(hashlib.file_digest(file, "sha256").hexdigest())
 
 
+def has_sha256(path: Path, expected: Sha256) -> bool:
+    """Say whether a file is there and has these bytes."""
+    return path.is_file() and sha256(path) == expected
+
+
 def remove_tree(folder: Path) -> None:
     """Remove a folder, also where git made files read-only (Windows); what a killed patchlock started may write to it.
 

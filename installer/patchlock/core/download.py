@@ -77,11 +77,11 @@ def fetch(
             login of a network does; what had come before is kept.
         DownloadError: it answers that it will not give the file, or the address is none.
     """
-    if is_there(target, sha256):
+    if atomic_files.has_sha256(target, sha256):
         return target
     part = target.with_name(f"{target.name}.part")
     with file_lock.hold(part.with_name(f"{part.name}.lock"), wait=wait):
-        if not is_there(target, sha256):
+        if not atomic_files.has_sha256(target, sha256):
             with contextlib.nullcontext(over) if over is not None else session(encoding="identity") as opened:
                 _bring(opened, address, part, sha256, tell, pause)
             with part.open("rb+") as file:  # its name promises its bytes, also after a power cut
@@ -171,11 +171,6 @@ def read_page(
     with contextlib.nullcontext(over) if over is not None else session() as opened:
         _with_retries(address, lambda: attempt(opened), pause)
     return found[-1]
-
-
-def is_there(target: Path, sha256: Sha256) -> bool:
-    """Say whether the right file is at its place."""
-    return target.is_file() and atomic_files.sha256(target) == sha256
 
 
 def _bring(

@@ -45,6 +45,10 @@ _GIT_NOT_INHERITED = (
 
 _GRACE = 0.2
 """Seconds for the last words of a program that has ended."""
+_PATIENCE = 5.0
+"""Seconds for a program that has closed its pipes to end."""
+_TAIL = 4096
+"""Bytes in which its last lines are looked for."""
 _NO_SPACE = ("No space left on device", "not enough space on the disk", "os error 28", "os error 112")
 
 _GET = {
@@ -145,7 +149,7 @@ def _into_files(
     On Windows `subprocess.run` reads pipes until the last process that inherited them has ended, even when the time is
     over: https://github.com/python/cpython/issues/75628. What does not end in time is killed with what it has started.
     """
-    import tempfile  # nobody needs it elsewhere
+    import tempfile  # which takes a while to import
 
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         child = subprocess.Popen(command, cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=output, stderr=errors)
@@ -276,6 +280,16 @@ def watch(
         raise failure(argv, Completed(returncode=child.returncode, stdout=b"", stderr="\n".join(lines)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a program ended by itself."""
+
+    how: str
+    """Without a subject: `failed with exit code 1`, `was ended by SIGKILL`, `ended without an answer`."""
+    lines: tuple[str, ...]
+    """The last ones on standard error."""
+
+
 class Dialogue:
     """A program of ours that answers each line of its standard input by a line of its standard output."""
 
@@ -287,8 +301,13 @@ class Dialogue:
             env: the whole environment of the child.
             cwd: its working folder.
         """
-        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-        self._child = subprocess.Popen(argv, env=dict(env), cwd=cwd, stdin=pipe, stdout=pipe, stderr=nothing)
+        import tempfile
+
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(argv, env=dict(env), cwd=cwd, stdin=pipe, stdout=pipe, stderr=self._errors)
+        self.ending: Ending | None = None
+        """How it ended by itself; None while it runs, and where it was ended."""
         self._turn = threading.Lock()
         atexit.register(self.end)
 
@@ -309,6 +328,8 @@ class Dialogue:
             thread.join(timeout)
             if said and said[0].endswith(b"\n"):
                 return said[0]
+            if not thread.is_alive():  # it has closed its pipes
+                self._note_ending()
             self.end()
             thread.join(_GRACE)
             return b""
@@ -318,10 +339,20 @@ class Dialogue:
         atexit.unregister(self.end)
         self._child.kill()
         self._child.wait()
-        for stream in (self._child.stdin, self._child.stdout):
+        for stream in (self._child.stdin, self._child.stdout, self._errors):
             if stream is not None:
                 with contextlib.suppress(OSError):  # of what it did not read
                     stream.close()
+
+    def _note_ending(self) -> None:
+        if self.ending is None and not self._errors.closed:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(_PATIENCE)
+                length = self._errors.seek(0, os.SEEK_END)
+                self._errors.seek(max(length - _TAIL, 0))
+                lines = self._errors.read().decode(errors="replace").strip().splitlines()
+                how = _ending(self._child.returncode) if self._child.returncode else "ended without an answer"
+                self.ending = Ending(how=how, lines=tuple(lines))
 
     def _talk(self, line: bytes, said: list[bytes]) -> None:
         if self._child.stdin is not None and self._child.stdout is not None:

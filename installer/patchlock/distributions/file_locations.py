@@ -16,6 +16,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.core import uv
+from patchlock.model import toml_text
 from patchlock.model.errors import DownloadError, UnsatisfiableError
 from patchlock.model.identities import Sha256
 from patchlock.model.sdist import Sdist
@@ -98,8 +99,8 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
         place = Path(folder)
         (place / "wanted.txt").write_text(f"{name}=={version}\n", encoding="utf-8")
-        known = f'[[dependency-metadata]]\nname = "{name}"\nversion = "{version}"\nrequires-dist = []\n'
-        (place / "uv.toml").write_text(known, encoding="utf-8")
+        known = {"name": name, "version": str(version), "requires-dist": []}
+        (place / "uv.toml").write_text(toml_text.render({"dependency-metadata": [known]}), encoding="utf-8")
         try:
             uv.run(
                 *("pip", "compile", "wanted.txt", "--no-deps", "--no-binary", name, "--config-file", "uv.toml"),

@@ -70,7 +70,7 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
     """
     project = _toml(files)
     told_by, requires = next(
-        ((told_by, lines) for told_by, lines in _tellers(files, project) if lines is not None), ("", ())
+        ((told_by, lines) for told_by, lines in _metadata_sources(files, project) if lines is not None), ("", ())
     )
     kept = [line for line in requires if not _FOR_DEVELOPERS.search(line)]
     return SdistMetadata(
@@ -82,7 +82,7 @@ def read(files: Mapping[PurePosixPath, bytes]) -> SdistMetadata:
     )
 
 
-def _tellers(
+def _metadata_sources(
     files: Mapping[PurePosixPath, bytes], project: Mapping[str, Any]
 ) -> Iterator[tuple[str, Iterable[str] | None]]:
     """Name the files that may say what is required, the most reliable first, each with what it says, if anything."""

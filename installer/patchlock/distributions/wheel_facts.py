@@ -61,7 +61,7 @@ class _Known:
     required: tuple[NormalizedName, ...]
 
 
-def gather(
+def collect(
     packages: Iterable[LockedPackage],
     places: Mapping[Sha256, Place],
     *,

@@ -204,7 +204,7 @@ def obtain(
         distribution: what is wanted.
         version: of it.
         cache: where wheels are kept.
-        tell: see `download.Tell`.
+        tell: see `core.download.ProgressCallback`.
 
     Raises:
         UnknownDistributionError: the patches are not for this version.
@@ -217,7 +217,7 @@ def obtain(
     if len(known) == 1:
         (one,) = known.values()
         kept = wheelhouse.place(cache, one.sha256, one.filename)
-        if not download.is_there(kept, one.sha256):
+        if not atomic_files.has_sha256(kept, one.sha256):
             offered = {wheel.sha256: wheel.url for wheel in _offers(distribution, version)}
             if one.sha256 not in offered:
                 raise DownloadError(

@@ -26,8 +26,8 @@ diffrhythm2 on cuda-linux have 3,374 MB and 6,426 MB unpacked, where this says 7
 (1,267), the 227 of xtts-webui on Windows 514 and 1,466 (1,799), the 27 of the demo 87 and 260 (304)."""
 
 
-def gather(files: Mapping[Sha256, Located], cache: Path) -> dict[Sha256, int]:
-    """Gather the sizes of files, in bytes; a server that is silent about one leaves it out.
+def collect(files: Mapping[Sha256, Located], cache: Path) -> dict[Sha256, int]:
+    """Collect the sizes of files, in bytes; a server that is silent about one leaves it out.
 
     Args:
         files: where each lies; its size there is believed.

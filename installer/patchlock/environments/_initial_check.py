@@ -29,7 +29,7 @@ def suspects(contents: Contents, seen: Mapping[str, os.stat_result]) -> tuple[De
 
     Args:
         contents: what the RECORDs say.
-        seen: what `inspection.look` has found.
+        seen: what `inspection.stat_files` has found.
     """
     cut = [
         Deviation(distribution=distribution, path=f"{name}/RECORD", wanted="", wanted_size=None, size=None)
@@ -91,7 +91,7 @@ def create_ledger(environment: Path, contents: Contents, seen: Mapping[str, os.s
     Args:
         environment: its folder.
         contents: what its RECORDs say.
-        seen: what `inspection.look` has found; None looks now.
+        seen: what `inspection.stat_files` has found; None looks now.
 
     Raises:
         WheelError: as `require_inside`.

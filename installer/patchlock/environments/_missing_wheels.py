@@ -91,7 +91,7 @@ def _wanted(
         )
         for package in packages
     }
-    known: Mapping[Sha256, int] = _download_sizes.gather(located, cache)
+    known: Mapping[Sha256, int] = _download_sizes.collect(located, cache)
     return tuple(
         FetchRequest(
             name=package.name,

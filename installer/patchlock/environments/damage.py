@@ -149,11 +149,11 @@ def blame(changed: NormalizedName, locked: Version | None, newcomers: Iterable[N
 
 
 def _sentence(changed: NormalizedName, chain: tuple[NewerDistribution, ...]) -> str:
-    asker, last = chain[0], chain[-1]
+    dependent, last = chain[0], chain[-1]
     through = f" through {', '.join(str(link.name) for link in chain[1:])}" if len(chain) > 1 else ""
     required = f"{changed}{_asks(last, changed)}"
-    asked = f"{asker.name} {asker.version} was asked for, and requires {required}{through}"
-    return f"{changed} was changed by {_by(asker)}: {asked}"
+    asked = f"{dependent.name} {dependent.version} was asked for, and requires {required}{through}"
+    return f"{changed} was changed by {_by(dependent)}: {asked}"
 
 
 def _by(newcomer: NewerDistribution) -> str:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
 
-from patchlock.core import disk_space, download, uv
+from patchlock.core import atomic_files, disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.environments import _initial_check, inspection, venv
 from patchlock.environments.builds import _source_builds
 from patchlock.environments.inspection import Contents, Deviation
-from patchlock.locks.lock_request import Request, rules_of
+from patchlock.locks.lock_request import Request
+from patchlock.model.app import rules_of
 from patchlock.model.errors import (
     CommandFailedError,
     DiskFullError,
@@ -67,46 +68,6 @@ class _Filling:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FilledEnvironment:
-    """What was found in an environment right after it was filled."""
-
-    job: _Filling
-
-    def settle(self) -> frozenset[NormalizedName]:
-        """Look at what uv's cache gave, and begin the ledger of the environment, as `_initial_check.settle` does.
-
-        Returns:
-            The distributions of which it gave other bytes than their wheels have; then there is no ledger yet.
-        """
-        contents = inspection.read(self.job.folder)
-        seen = inspection.stat_files(contents)
-        spoilt = _spoilt(self.job, contents, seen)
-        if not spoilt:
-            _initial_check.create_ledger(self.job.folder, contents, seen)
-        return spoilt
-
-    def mend(self, spoilt: frozenset[NormalizedName]) -> None:
-        """Fill the environment once more, with what was spoilt unpacked afresh, and begin its ledger.
-
-        Args:
-            spoilt: as `settle` says; with none of them nothing is done.
-
-        Raises:
-            PatchlockError: as `fill`.
-        """
-        if not spoilt:
-            return
-        self.job.progress.note(
-            f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
-            f"unpacked afresh: {' '.join(sorted(spoilt))}; "
-            f"`{uv.cache_clean_command(*sorted(spoilt))}` keeps them from coming back"
-        )
-        venv.recreate(self.job.folder, lock=self.job.held)
-        _filled(dataclasses.replace(self.job, afresh=self.job.afresh | spoilt))
-        _initial_check.create_ledger(self.job.folder, inspection.read(self.job.folder))
-
-
 def fill(
     request: Request,
     lock: Lock,
@@ -116,11 +77,10 @@ def fill(
     *,
     kept: Path | None = None,
     afresh: frozenset[NormalizedName] = frozenset(),
-) -> FilledEnvironment:
-    """Fill an empty environment with exactly what a lock names.
+) -> None:
+    """Fill an empty environment with exactly what a lock names, look at what uv's cache gave, and begin its ledger.
 
-    What it was filled with is still to be looked at: with `settle` of what this gives, and with `mend` where that finds
-    something spoilt.
+    Where the cache gave other bytes than a wheel has, the environment is filled once more, with that unpacked afresh.
 
     Where uv's cache and the wheelhouse have all of it, nobody is asked anything. Otherwise what is missing is fetched
     into the wheelhouse, once there is room for it; what is built from an sdist, and what only uv gets, is left to uv.
@@ -155,16 +115,24 @@ def fill(
         build=build if lock.provenance.build_constraints else None,
         afresh=afresh,
     )
-    return _filled(job)
-
-
-def _filled(job: _Filling) -> FilledEnvironment:
     _fill(job)
-    _initial_check.require_inside(job.folder)
-    return FilledEnvironment(job=job)
+    contents = inspection.read(folder)
+    seen = inspection.stat_files(contents)
+    damaged = _damaged(job, contents, seen)
+    if not damaged:
+        _initial_check.create_ledger(folder, contents, seen)
+        return
+    progress.note(
+        f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
+        f"unpacked afresh: {' '.join(sorted(damaged))}; "
+        f"`{uv.cache_clean_command(*sorted(damaged))}` keeps them from coming back"
+    )
+    venv.recreate(folder, lock=held)
+    _fill(dataclasses.replace(job, afresh=afresh | damaged))
+    _initial_check.create_ledger(folder, inspection.read(folder))
 
 
-def _spoilt(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:
+def _damaged(job: _Filling, contents: Contents, seen: Mapping[str, os.stat_result]) -> frozenset[NormalizedName]:
     """Name the distributions of which uv's cache gave other bytes than their wheels have."""
     suspects: dict[NormalizedName, list[Deviation]] = {}
     for deviation in _initial_check.suspects(contents, seen):
@@ -195,6 +163,7 @@ def _fill(job: _Filling) -> None:
             raise
         made = {name: wheel for name, wheel in made.items() if wheel.path.is_file()}
         _with_what_is_missing(job, {**_kept(lock.packages, request.cache), **made})
+    _initial_check.require_inside(job.folder)
 
 
 def _kept(packages: Iterable[LockedPackage], cache: Path) -> dict[NormalizedName, LocalWheel]:
@@ -216,7 +185,7 @@ def _from_here(job: _Filling, local: LocalWheels) -> None:
     try:
         job.sync(local, offline=True)
     except (HashMismatchError, CommandFailedError):
-        damaged = [wheel for wheel in local.values() if not download.is_there(wheel.path, wheel.sha256)]
+        damaged = [wheel for wheel in local.values() if not atomic_files.has_sha256(wheel.path, wheel.sha256)]
         if not damaged:
             raise
         for wheel in damaged:

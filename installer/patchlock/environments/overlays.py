@@ -88,7 +88,7 @@ def _archive(request: Request, overlay: Overlay) -> tuple[Path, Sha256]:
     expected = _expected(request, overlay)
     if expected is not None and given is None:
         place = _place(request, overlay, expected)
-        if download.is_there(place, expected):
+        if atomic_files.has_sha256(place, expected):
             return place, expected
         if overlay.sha256:
             return download.fetch(overlay.url, place, sha256=expected), expected

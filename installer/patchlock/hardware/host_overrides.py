@@ -46,7 +46,7 @@ class ObservedHost:
     """A machine, and by what it is pretended."""
 
     recording: Recording
-    pretended: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     """Variables with their values; empty: it is this one."""
 
     @property
@@ -74,7 +74,7 @@ def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) 
         if (value := environ.get(variable)) is not None:
             host = _override(host, variable, value)
             told.append(f"{variable}={value}")
-    return ObservedHost(recording=dataclasses.replace(recording, host=host), pretended=tuple(told))
+    return ObservedHost(recording=dataclasses.replace(recording, host=host), overrides=tuple(told))
 
 
 def _read(path: Path) -> Recording:

@@ -100,7 +100,7 @@ def data(look: HostReport) -> dict[str, Any]:
             "why": look.choice.why if look.choice else look.refusal,
             "doubts": list(look.doubts),
             "notes": list(look.notes),
-            "pretended": list(look.observed.pretended),
+            "pretended": list(look.observed.overrides),
             "variables": dict(look.selected.variables),
             "devices": [_device(one) for one in look.devices],
             "profiles": [_profile(one) for one in look.ranking],

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.locks import _resolver, wheel_choice
+from patchlock.model import toml_text
 from patchlock.model.build_constraints import BuildConstraints, render
 from patchlock.model.errors import PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
@@ -158,11 +159,10 @@ def write(asked: tuple[str, ...], target: Target, folder: Path) -> tuple[str, ..
 
 
 def _config(target: Target) -> str:
-    lines = [f"exclude-newer = {json.dumps(target.as_of)}"] if target.as_of else []
+    values: dict[str, object] = {"exclude-newer": target.as_of} if target.as_of else {}
     if target.as_of and target.cut_offs:
-        pairs = ", ".join(f"{name} = {json.dumps(time or False)}" for name, time in sorted(target.cut_offs.items()))
-        lines.append(f"exclude-newer-package = {{ {pairs} }}")
-    return "\n".join(lines) + "\n"
+        values["exclude-newer-package"] = {name: time or False for name, time in sorted(target.cut_offs.items())}
+    return toml_text.render(values)
 
 
 def _locked(
@@ -176,14 +176,14 @@ def _locked(
             where=target.platform.name,
             remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
         )
-    askers: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
-    askers += [one.id for one in in_tree if _names(package.name, one.requires)]
+    dependents: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
+    dependents += [one.id for one in in_tree if _names(package.name, one.requires)]
     return LockedPackage(
         name=package.name,
         version=package.version,
         url="",
         sha256=Sha256(wheels[best].hashes["sha256"]),
-        why=f"builds {', '.join(sorted(askers))}" if askers else "",
+        why=f"builds {', '.join(sorted(dependents))}" if dependents else "",
     )
 
 

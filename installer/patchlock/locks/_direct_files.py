@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,15 +123,11 @@ def filename(url: str) -> str:
     return unquote(url.rpartition("/")[2])
 
 
-def metadata_table(name: NormalizedName, version: Version | None, requires: tuple[Requirement, ...]) -> list[str]:
-    """Write what a distribution requires for uv, as lines of its configuration; without a version, for all others."""
+def metadata_table(
+    name: NormalizedName, version: Version | None, requires: tuple[Requirement, ...]
+) -> dict[str, object]:
+    """Give what a distribution requires as uv's `[[dependency-metadata]]`; without a version, for all others."""
     texts = [str(requirement) for requirement in requires]
     extras = sorted({extra for text in texts for extra in re.findall(r'extra == "([^"]+)"', text)})
-    return [
-        "",
-        "[[dependency-metadata]]",
-        f"name = {json.dumps(name)}",
-        *([f'version = "{version}"'] if version is not None else []),
-        f"requires-dist = {json.dumps(texts)}",
-        *([f"provides-extra = {json.dumps(extras)}"] if extras else []),
-    ]
+    table: dict[str, object] = {"name": name} | ({"version": str(version)} if version is not None else {})
+    return table | {"requires-dist": texts} | ({"provides-extra": extras} if extras else {})

@@ -17,7 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _resolver, _resolver_input, wheel_choice
-from patchlock.locks._rules import enforce_policy, get_ready, missing_wheels
+from patchlock.locks._rules import enforce_policy, missing_wheels
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
 from patchlock.model.errors import PolicyError, UnsatisfiableError
@@ -49,7 +49,6 @@ def resolve(order: ResolutionInputs) -> Lock:
         folder = Path(name)
         prefetched = _build_requirements.prefetch(order.rules, order.in_tree, target(order), pool)
         _resolver_input.write(order, folder)
-        get_ready(order)
         try:
             found = _resolver.ask(folder)
         except UnsatisfiableError as error:
@@ -57,7 +56,7 @@ def resolve(order: ResolutionInputs) -> Lock:
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
         idle = _idle_exclusions(order, folder)
     _direct_files.require_stated(answer, order.rules)
-    packages = _chosen(order, answer, _askers(found.log, answer))
+    packages = _chosen(order, answer, _dependents(found.log, answer))
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
@@ -110,7 +109,7 @@ def question(order: ResolutionInputs) -> Sha256:
 # --- the answer -------------------------------------------------------------------------------------------------------
 
 
-def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[NormalizedName, ...]]:
+def _dependents(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[NormalizedName, ...]]:
     """Read from uv's log which of the chosen distributions asked for which; sorted.
 
     uv's pylock has no "who asked", and a second run in the format that has it costs as much as the first. Should uv
@@ -118,10 +117,10 @@ def _askers(log: str, answer: Pylock) -> Mapping[NormalizedName, tuple[Normalize
     """
     chosen = {(package.name, str(package.version)) for package in answer.packages}
     found: dict[NormalizedName, set[NormalizedName]] = {}
-    for asker, version, asked in _TRANSITIVE.findall(log):
-        if (asker, version) in chosen and asker != asked:
-            found.setdefault(canonicalize_name(asked), set()).add(canonicalize_name(asker))
-    return {name: tuple(sorted(askers)) for name, askers in found.items()}
+    for dependent, version, asked in _TRANSITIVE.findall(log):
+        if (dependent, version) in chosen and dependent != asked:
+            found.setdefault(canonicalize_name(asked), set()).add(canonicalize_name(dependent))
+    return {name: tuple(sorted(dependents)) for name, dependents in found.items()}
 
 
 _TRANSITIVE = re.compile(
@@ -130,13 +129,13 @@ _TRANSITIVE = re.compile(
 
 
 def _chosen(
-    order: ResolutionInputs, answer: Pylock, askers: Mapping[NormalizedName, tuple[NormalizedName, ...]]
+    order: ResolutionInputs, answer: Pylock, dependents: Mapping[NormalizedName, tuple[NormalizedName, ...]]
 ) -> tuple[LockedPackage, ...]:
     environment = markers(order)
     wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(environment)))
     places = _places(order)
     packages = tuple(
-        _locked(order, package, [*places.get(package.name, ()), *_via(askers.get(package.name, ()))])
+        _locked(order, package, [*places.get(package.name, ()), *_via(dependents.get(package.name, ()))])
         for package in wanted
     )
     return tuple(sorted(packages, key=lambda package: package.name))
@@ -171,8 +170,8 @@ def markers(order: ResolutionInputs) -> dict[str, str]:
     }
 
 
-def _via(askers: tuple[NormalizedName, ...]) -> list[str]:
-    return [f"via {', '.join(askers)}"] if askers else []
+def _via(dependents: tuple[NormalizedName, ...]) -> list[str]:
+    return [f"via {', '.join(dependents)}"] if dependents else []
 
 
 def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> LockedPackage:

@@ -13,6 +13,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.locks import _direct_files, _resolver, wheel_choice
+from patchlock.model import toml_text
 from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
@@ -79,17 +80,15 @@ def _time(file: RecordedWheel | RecordedSdist) -> str:
 def _config(
     order: ResolutionInputs, fitting: Mapping[str, tuple[RecordedWheel | RecordedSdist, ...]], folder: Path
 ) -> str:
-    lines = [f"exclude-newer = {json.dumps(order.as_of)}"] if order.as_of else []
+    values: dict[str, object] = {"exclude-newer": order.as_of} if order.as_of else {}
     # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
     untimed = {file.name: "" for files in fitting.values() for file in files if not _time(file)}
     cut_offs = dict(order.cut_offs) | untimed
     if order.as_of and cut_offs:
-        pairs = ", ".join(f"{name} = {_toml(cut_offs[name] or False)}" for name in sorted(cut_offs))
-        lines.append(f"exclude-newer-package = {{ {pairs} }}")
-    for index, files in fitting.items():
-        if files:
-            url = (folder / "indexes" / index).as_uri()
-            lines += ["", "[[index]]", f"name = {json.dumps(index)}", f"url = {json.dumps(url)}"]
+        values["exclude-newer-package"] = {name: cut_offs[name] or False for name in sorted(cut_offs)}
+    values["index"] = [
+        {"name": index, "url": (folder / "indexes" / index).as_uri()} for index, files in fitting.items() if files
+    ]
     metadata: dict[tuple[NormalizedName, Version], RecordedWheel] = {}
     for wheel in (one for files in fitting.values() for one in files if isinstance(one, RecordedWheel)):
         fullest = metadata.setdefault((wheel.name, wheel.version), wheel)
@@ -97,16 +96,15 @@ def _config(
             metadata[wheel.name, wheel.version] = wheel
     known = {key: wheel.requires for key, wheel in metadata.items()}
     known |= {(rule.name, rule.version): rule.requires for rule in order.rules.metadata}
-    for (name, version), requires in sorted(known.items()):
-        lines += _direct_files.metadata_table(name, version, requires)
+    tables = [
+        _direct_files.metadata_table(name, version, requires) for (name, version), requires in sorted(known.items())
+    ]
     # Of other versions that may be built nothing is known; uv must not find out, see
     # `locks._direct_files.require_stated`.
     unpinned = set(order.rules.source_builds) - {pin.name for pin in order.pins}
-    for name in sorted(unpinned):
-        lines += _direct_files.metadata_table(name, None, ())
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: str | bool | list[str]) -> str:
-    """Write a value as TOML, which is as JSON for these."""
-    return json.dumps(value)
+    values["dependency-metadata"] = [
+        *tables,
+        *(_direct_files.metadata_table(name, None, ()) for name in sorted(unpinned)),
+    ]
+    # A lock has the digest of these bytes: one made without a cut-off has an empty line in the first line's place.
+    return toml_text.render(values) if order.as_of else f"\n{toml_text.render(values)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from packaging.requirements import Requirement
@@ -15,14 +15,12 @@ from patchlock.core import uv
 from patchlock.distributions import policy
 from patchlock.distributions.policy.declared import Kind
 from patchlock.distributions.policy.fitting import gone, only_sdists
-from patchlock.model.app import App
+from patchlock.model.app import PairLike
 from patchlock.model.errors import PolicyError
-from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.lock_rules import Constraint
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import IndexFile
-from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
 from patchlock.patches.pip_requirements import RequirementLine
@@ -37,26 +35,6 @@ _NO_WHEELS = re.compile(r"Wheels are required for `([^`=<>]+)|\b([A-Za-z0-9._-]+
 """Whom uv, up to 0.13.8, says that of."""
 _NO_WHEELS_OF = re.compile(r"\b([A-Za-z0-9][A-Za-z0-9._-]*)((?:[<>=!~]=?[0-9][^\s,]*,?)+) ha(?:s|ve) no usable wheels")
 """The same, with the versions of which it is said."""
-
-
-class Pair(Protocol):
-    """An app on a platform of a profile."""
-
-    @property
-    def app(self) -> App: ...
-    @property
-    def profile(self) -> Profile: ...
-    @property
-    def platform(self) -> Platform: ...
-
-
-def get_ready(order: ResolutionInputs) -> None:
-    """Import and read what judging needs; there is time for it while uv resolves."""
-    from packaging import pylock  # noqa: F401 - and what speaks HTTP: `lock --check` has no use for it
-
-    from patchlock.distributions import index_client, wheel_facts  # noqa: F401
-
-    order.catalogue.rules()
 
 
 def enforce_policy(
@@ -75,7 +53,7 @@ def enforce_policy(
     """
     from patchlock.distributions import wheel_facts
 
-    facts = wheel_facts.gather(
+    facts = wheel_facts.collect(
         packages,
         _artifacts(answer, packages),
         cache=order.cache,
@@ -112,7 +90,7 @@ def enforce_policy(
 
 
 def policy_violations(
-    request: Pair, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path | None
+    request: PairLike, packages: tuple[LockedPackage, ...], rules: policy.Rules, cache: Path | None
 ) -> tuple[str, ...]:
     """Judge a lock as it stands, without any network: by the tables, and by what is known of its files on this machine.
 
@@ -132,7 +110,7 @@ def policy_violations(
     if cache is not None:
         from patchlock.distributions import wheel_facts
 
-        facts = wheel_facts.gather(packages, {}, cache=cache, online=False)
+        facts = wheel_facts.collect(packages, {}, cache=cache, online=False)
     found = policy.violations(
         packages,
         facts,

@@ -59,7 +59,7 @@ def newer(
     """
     wish = Member(
         requirement=Requirement(f"{name}>{version.public}"),
-        asker=Requester(kind="upstream", name="", file="", line=0),
+        requester=Requester(kind="upstream", name="", file="", line=0),
         path=PurePosixPath(),
         is_constraint=False,
     )

@@ -15,13 +15,12 @@ from packaging.utils import NormalizedName
 from patchlock.catalogue import codemods, optional_patches
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model import build_constraints, lockfile
-from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.app import App, EmbeddedUpstream, rules_of
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
-from patchlock.model.lock_rules import LockRules
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
@@ -282,11 +281,6 @@ def patched_objections(request: Request, lock: Lock) -> tuple[str, ...]:
         *(f"{name} is to be patched, and was not when the lock was made" for name in added),
         *(f"{name} is patched in it, and the catalogue does not ask for that any more" for name in gone),
     )
-
-
-def rules_of(request: Request) -> LockRules:
-    """Join the rules of the profile and of the app."""
-    return (request.profile.rules + request.app.rules.of(request.profile.name)).on(request.platform.name)
 
 
 def indexes_of(request: Request) -> tuple[RecordedIndex, ...]:

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from patchlock.catalogue.distributions import Distribution
 from patchlock.catalogue.reader import Catalogue
-from patchlock.core import download
+from patchlock.core import atomic_files, download
 from patchlock.distributions import file_locations, wheelhouse, wheels
 from patchlock.distributions.wheel_patching import apply, patch, write
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
@@ -140,7 +140,7 @@ def provide(request: Request, lock: Lock, say: Say) -> LocalWheels:
 
 def _made(request: Request, package: LockedPackage, of: Original, python: str, say: Say) -> Path:
     kept = wheelhouse.find(request.cache, package.sha256)
-    if kept is not None and download.is_there(kept, package.sha256):
+    if kept is not None and atomic_files.has_sha256(kept, package.sha256):
         return kept
     say(f"Building {package.name}=={of.version}")
     packed = _repacked(request.catalogue, package.name, _original(package.name, of, python, request.cache), of)
@@ -176,7 +176,7 @@ def original(request: Request, package: LockedPackage, python: str) -> Path:
 
 def _original(name: NormalizedName, of: Original, python: str, cache: Path) -> Path:
     kept = wheelhouse.find(cache, of.sha256)
-    if kept is not None and download.is_there(kept, of.sha256):
+    if kept is not None and atomic_files.has_sha256(kept, of.sha256):
         return kept
     filename, address = unquote(of.url.rpartition("/")[2]), of.url
     if not address:

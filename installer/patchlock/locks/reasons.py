@@ -85,8 +85,8 @@ def chains(reasons: Mapping[NormalizedName, Reason], name: NormalizedName) -> tu
             continue
         if top.asked:
             made.append(Chain(asked=", ".join(top.asked), names=names))
-        for asker in top.via:
-            if asker not in seen:
-                seen.add(asker)
-                waiting.append((asker, *names))
+        for dependent in top.via:
+            if dependent not in seen:
+                seen.add(dependent)
+                waiting.append((dependent, *names))
     return tuple(made[:_MOST])

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.reader import Catalogue
-from patchlock.model.app import App
+from patchlock.model.app import App, rules_of
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lock_rules import LockRules
@@ -47,7 +47,7 @@ class ResolutionInputs:
     @property
     def rules(self) -> LockRules:
         """The profile's rules and the app's."""
-        return (self.profile.rules + self.app.rules.of(self.profile.name)).on(self.platform.name)
+        return rules_of(self)
 
     @property
     def in_tree(self) -> tuple[InTree, ...]:

@@ -6,17 +6,19 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from packaging.specifiers import SpecifierSet
 
 from patchlock.model.checks import Check
+from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.needs import Need
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
 from patchlock.model.platforms import PlatformNames
+from patchlock.model.profile import Profile
 from patchlock.model.recipes import InTree, Recipe
 from patchlock.model.table_fields import Filled, FilledTexts, Key, Known, Parsed
 
@@ -66,7 +68,7 @@ class Launch:
     """Defaults; a variable that the user has set wins."""
     says: str = ""
     """What a person does next, or ""."""
-    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    companion_apps: Annotated[Mapping[str, str], Key("beside")] = dataclasses.field(default_factory=dict)
     """Variable → another app of the catalogue that this one starts, see `environments.generations`."""
     listens: Listens | None = None
     """None: it serves nothing."""
@@ -85,7 +87,7 @@ class RefusedPair:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSet:
-    """Patches and rules against one common disease, for any app that names the set."""
+    """Patches and rules against one common problem, for any app that names the set."""
 
     name: str
     title: str
@@ -127,3 +129,27 @@ class App:
     needs: tuple[Need, ...] = ()
     """What the app needs of a machine beyond Python packages."""
     origin: Origin
+
+
+class PairLike(Protocol):
+    """An app on a platform of a profile, whatever else is with it."""
+
+    @property
+    def app(self) -> App:
+        """The app."""
+        ...
+
+    @property
+    def profile(self) -> Profile:
+        """The kind of machine."""
+        ...
+
+    @property
+    def platform(self) -> Platform:
+        """One of the profile's."""
+        ...
+
+
+def rules_of(pair: PairLike) -> LockRules:
+    """Join the rules of the profile and of the app, as they are on the platform."""
+    return (pair.profile.rules + pair.app.rules.of(pair.profile.name)).on(pair.platform.name)

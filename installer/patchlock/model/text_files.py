@@ -143,6 +143,12 @@ def lines_after(source: SourceText, edits: tuple[Edit, ...], known: Sequence[int
     return [*lines, *known[done + 1 :]]
 
 
+def match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    """Give the offset behind what a pattern matches at an offset; the offset itself where it matches nothing."""
+    match = pattern.match(text, at)
+    return match.end() if match else at
+
+
 def splice(source: SourceText, edits: tuple[Edit, ...]) -> SourceText:
     """Apply edits to a file; everything outside their ranges stays byte for byte.
 

@@ -1,4 +1,4 @@
-"""Values as items of tomlkit, laid out as the catalogue's files have them."""
+"""Values as items of tomlkit, laid out as the catalogue's files have them; and the files that other tools read."""
 
 from __future__ import annotations
 
@@ -23,6 +23,26 @@ def item(content: object) -> Item:
     if isinstance(content, Mapping):
         return _inline(content)
     return _string(str(content))
+
+
+def render(values: Mapping[str, object]) -> str:
+    """Write the configuration of another tool; a list of tables is written as `[[key]]`, once for each."""
+    import tomlkit
+
+    document = tomlkit.document()
+    for key, value in values.items():
+        if not isinstance(value, list):
+            document.append(key, item(value))
+            continue
+        tables = tomlkit.aot()
+        for row in value:
+            table = tomlkit.table()
+            for name, content in row.items():
+                table.append(name, item(content) if isinstance(content, Mapping) else tomlkit.item(content))
+            tables.append(table)
+        if tables:
+            document.append(key, tables)
+    return tomlkit.dumps(document)
 
 
 def array(content: Iterable[object]) -> Array:

@@ -172,8 +172,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     with progress.stage("environment"):
         progress.say(f"{len(job.lock.packages)} packages")
         if receipt is None:
-            filled = fill.fill(request, job.lock, folder, progress, job.held)
-            filled.mend(filled.settle())
+            fill.fill(request, job.lock, folder, progress, job.held)
             overlays.install_overlays(request, folder, progress.say, progress.note)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
@@ -321,7 +320,9 @@ def check_context(request: Request, folder: Path) -> checks.CheckContext:
             request.profile.environment,
             stored_choice.variables(request.installation.folder)
             | dict(app.launch.environment)
-            | generations.variables(request.home, request.profile.name, app.launch.beside, os=request.platform.os),
+            | generations.variables(
+                request.home, request.profile.name, app.launch.companion_apps, os=request.platform.os
+            ),
         ),
     )
 

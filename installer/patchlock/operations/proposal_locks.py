@@ -226,7 +226,7 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
             taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch.id))
         own[patch.id] = _section(proposal, written)
         added.append(f"patch {patch.id}: {patch.why}")
-    changes = {change.member.asker.place: change for change in chosen.remedy.changes if change.member is not None}
+    changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
     listed = [f"{c.member.requirement} → {c.after or '(dropped)'}" for c in changes.values() if c.member is not None]
     remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
     return (

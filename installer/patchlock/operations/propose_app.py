@@ -173,7 +173,7 @@ def _draft(
         sets=tuple(choice for choice, _ in examined),
         sections=(),
         needs=system_needs.read(files, found, wanted.catalogue.resource_names()),
-        diseases=tuple(disease for _, disease in examined),
+        issues=tuple(issue for _, issue in examined),
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
@@ -186,7 +186,7 @@ def _draft(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
         sections=(*lines.sections, *more),
-        diseases=(*draft.diseases, *lines.diseases, *sdists),
+        issues=(*draft.issues, *lines.issues, *sdists),
         tables=builds,
         remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
     )
@@ -245,7 +245,7 @@ def _sdists(
     if not found:
         return (), ()
     places = tuple(one.found for name in found for one in asked[name])
-    disease = Issue(
+    issue = Issue(
         name="sdist-only",
         title="there is no wheel",
         means="it is built where it is installed, which may need a compiler",
@@ -254,4 +254,4 @@ def _sdists(
     )
     first = places[0]
     why = "the index has no wheel of these that fits what upstream asks for"
-    return (disease,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)
+    return (issue,), (document.build_table(found, why=why, source=draft.link(first.path, first.line)),)

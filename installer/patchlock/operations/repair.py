@@ -111,8 +111,7 @@ def _rebuild(
     for _ in range(_ROUNDS):
         with progress.stage("environment"):
             venv.create(folder, python, lock=held)
-            filled = fill.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
-            filled.mend(filled.settle())
+            fill.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
             overlays.install_overlays(request, folder, progress.say, progress.note)
             in_tree.build_extensions(request, lock, folder, before.applied, tell=progress.say, held=held)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")

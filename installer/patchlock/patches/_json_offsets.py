@@ -6,6 +6,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from patchlock.model.text_files import match_end
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _LITERAL = re.compile(r"[^\s,\]}]+")
@@ -36,7 +38,7 @@ def read(text: str) -> Node:
         RecursionError: it is nested too deeply.
     """
     json.loads(text)
-    return _value(text, _skip(text, 0))[0]
+    return _value(text, skip_blanks(text, 0))[0]
 
 
 def characters(text: str, string: Text) -> tuple[int, ...]:
@@ -49,9 +51,9 @@ def written(value: str, *, is_ascii: bool) -> str:
     return json.dumps(value, ensure_ascii=is_ascii)[1:-1]
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def skip_blanks(text: str, at: int) -> int:
+    """Give the offset of what follows."""
+    return match_end(_SPACE, text, at)
 
 
 def _value(text: str, at: int) -> tuple[Node, int]:
@@ -62,15 +64,15 @@ def _value(text: str, at: int) -> tuple[Node, int]:
         return string, string.end + 1
     if first == "{":
         found: dict[str, Node] = {}
-        at = _skip(text, at + 1)
+        at = skip_blanks(text, at + 1)
         while text[at] != "}":
             key = _string(text, at)
-            found[key.value], at = _value(text, _skip(text, _skip(text, key.end + 1) + 1))
+            found[key.value], at = _value(text, skip_blanks(text, skip_blanks(text, key.end + 1) + 1))
             at = _next(text, at)
         return found, at + 1
     if first == "[":
         items: list[Node] = []
-        at = _skip(text, at + 1)
+        at = skip_blanks(text, at + 1)
         while text[at] != "]":
             item, at = _value(text, at)
             items.append(item)
@@ -91,5 +93,5 @@ def _string(text: str, at: int) -> Text:
 
 def _next(text: str, at: int) -> int:
     """Go to the next item, or to the bracket that closes."""
-    at = _skip(text, at)
-    return _skip(text, at + 1) if text[at] == "," else at
+    at = skip_blanks(text, at)
+    return skip_blanks(text, at + 1) if text[at] == "," else at

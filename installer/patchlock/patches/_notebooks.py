@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from patchlock.model.patch import Located, Op, OutcomeKind, Refusal, Site
 from patchlock.model.text_files import Edit, SourceText, splice
@@ -18,6 +19,8 @@ from patchlock.patches._json_offsets import Node, Text
 from patchlock.patches.ops import OPS, PYTHON_OPS
 
 SUFFIX = ".ipynb"
+_Found = TypeVar("_Found", Site, Refusal)
+
 _STILL_PYTHON = {"time", "timeit", "capture", "prun"}
 """Cell magics whose body is Python of the notebook itself."""
 _CELL_MAGIC = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*%%(\S*)")
@@ -68,13 +71,13 @@ def locate(op: Op, source: SourceText) -> Located:
         return Located(refusals=(notebook,))
     found = op.locate(notebook.code)
     edits: list[Edit] = []
-    refusals = [_refusal_in(notebook, refusal) for refusal in found.refusals]
+    refusals = [_in_file(notebook, refusal) for refusal in found.refusals]
     for edit in found.edits:
         made = _edit_in(notebook, edit)
         (refusals if isinstance(made, Refusal) else edits).append(made)  # type: ignore[arg-type]
     if edits and not refusals and not _is_same_edit(notebook, found.edits, edits):
         refusals.append(Refusal.ambiguous(1, "its JSON cannot be edited cleanly"))
-    sites, settled = (tuple(_site_in(notebook, site) for site in some) for some in (found.sites, found.settled))
+    sites, settled = (tuple(_in_file(notebook, site) for site in some) for some in (found.sites, found.settled))
     if refusals:
         return Located(settled=settled, refusals=tuple(refusals))
     return Located(edits=tuple(edits), sites=sites, settled=settled)
@@ -240,9 +243,5 @@ def _at_line(notebook: Notebook, line: int) -> int:
     return _line_in(notebook, starts[min(line, len(starts)) - 1])
 
 
-def _site_in(notebook: Notebook, site: Site) -> Site:
-    return dataclasses.replace(site, line=_at_line(notebook, site.line))
-
-
-def _refusal_in(notebook: Notebook, refusal: Refusal) -> Refusal:
-    return dataclasses.replace(refusal, line=_at_line(notebook, refusal.line))
+def _in_file(notebook: Notebook, found: _Found) -> _Found:
+    return dataclasses.replace(found, line=_at_line(notebook, found.line))

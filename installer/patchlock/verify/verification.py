@@ -19,7 +19,6 @@ from patchlock.environments.inspection import Contents, Deviation
 from patchlock.environments.ledger import InstalledFile, Ledger
 from patchlock.model import lockfile
 from patchlock.model.errors import LockFormatError
-from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
 from patchlock.verify import checks
 from patchlock.verify.checks import CheckResult
@@ -170,7 +169,9 @@ def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
     Raises:
         LockFormatError: both were changed since.
     """
-    found = next((path for path in (folder / venv.LOCK, catalogues) if _is(path, receipt.lock)), None)
+    found = next(
+        (path for path in (folder / venv.LOCK, catalogues) if atomic_files.has_sha256(path, receipt.lock)), None
+    )
     if found is None:
         raise LockFormatError(
             "it is not the lock that the generation was made from",
@@ -182,16 +183,12 @@ def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
 
 def is_lock_unchanged(folder: Path, receipt: Receipt) -> bool:
     """Say whether the lock in a generation is the one that it was made from."""
-    return _is(folder / venv.LOCK, receipt.lock)
+    return atomic_files.has_sha256(folder / venv.LOCK, receipt.lock)
 
 
 def edited(source: Path, receipt: Receipt) -> tuple[str, ...]:
     """List the patched files that are not as we wrote them: the user edits what he likes."""
-    return tuple(file for file, digest in receipt.patched.items() if not _is(source / file, digest))
-
-
-def _is(path: Path, sha256: Sha256) -> bool:
-    return path.is_file() and atomic_files.sha256(path) == sha256
+    return tuple(file for file, digest in receipt.patched.items() if not atomic_files.has_sha256(source / file, digest))
 
 
 def _packages(folder: Path, lock: Lock, packages: Path, laid: float) -> CheckResult:

@@ -65,7 +65,7 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 
 
 def unfinished(repository: Path) -> tuple[str, CommitId | None]:
-    """Name what the user is in the middle of, as `Standing.unfinished` does, and the commit of the other side."""
+    """Name what the user is in the middle of, as `BranchState.unfinished` does, and the commit of the other side."""
     for name, ref in (("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
         commit = trees.commit_of(repository, ref)
         if commit is not None and name == "merge":

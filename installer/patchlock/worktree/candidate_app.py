@@ -95,7 +95,7 @@ def _unknown(name: str, url: str) -> App:
         python=SpecifierSet(),
         rules=LockRules(),
         patches=(),
-        launch=Launch(command=(), environment={}, says="", beside={}),
+        launch=Launch(command=(), environment={}, says="", companion_apps={}),
         checks=(),
         refusals=(),
         origin=Origin(file="", line=1),

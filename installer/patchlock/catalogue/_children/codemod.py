@@ -5,8 +5,8 @@ start a program or reach the network: that catches mistakes, not malice, for the
 
 The question has `module` (name), `code` (of the codemod), `command`, `arguments`, `path`, `text` (of the file) and
 `timeout` (seconds). The answer has `failed`, a clause, or `text` with `settled`, the 1-based lines in
-`context.scratch["settled"]`, and `warnings`, what the command said by `self.warn`; and `is_last` where a codemod left
-something running, with which the process ends.
+`context.scratch["settled"]`, and `warnings`, what the command said by `self.warn`; `is_last` where a codemod left
+something running, with which the process ends; and `lacks_memory` where that is why it failed.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ from typing import Any
 
 _DEPTH = 20_000
 _STACK = 512 * 1024 * 1024
+"""For `_DEPTH`; where the process may have little address space, both are smaller."""
+_SMALLEST = 16 * 1024 * 1024
 _MEMORY = 8 * 1024 * 1024 * 1024
 """Bytes of address space; the stack is part of it."""
 _FORBIDDEN = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile", "pty.")
@@ -36,14 +38,12 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what C code prints is no answer
-    threading.stack_size(_STACK)
-    sys.setrecursionlimit(_DEPTH)
     _contain()
+    _set_depth(_largest_stack())
     for line in sys.stdin.buffer:
         question = json.loads(line)
         answer: dict[str, object] = {}
-        worker = threading.Thread(target=_answer_into, args=(question, answer), daemon=True)
-        worker.start()
+        worker = _started(question, answer)
         worker.join(question["timeout"])
         if worker.is_alive():
             answer = {"failed": f"it did not end within {question['timeout']} seconds"}
@@ -53,6 +53,38 @@ def main() -> None:
         if is_last:
             break
     os._exit(0)
+
+
+def _largest_stack() -> int:
+    """Leave three quarters of the address space to the code and its data."""
+    size = _STACK
+    with contextlib.suppress(ImportError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        while limit != resource.RLIM_INFINITY and size > max(limit // 4, _SMALLEST):
+            size //= 2
+    return size
+
+
+def _set_depth(stack: int) -> None:
+    threading.stack_size(stack)
+    sys.setrecursionlimit(max(_DEPTH * stack // _STACK, 1000))
+
+
+def _started(question: dict[str, Any], answer: dict[str, object]) -> threading.Thread:
+    """Start a thread with as large a stack as there is room for."""
+    while True:
+        worker = threading.Thread(target=_answer_into, args=(question, answer), daemon=True)
+        try:
+            worker.start()
+        except RuntimeError:
+            size = threading.stack_size() // 2
+            if size < _SMALLEST:
+                raise
+            _set_depth(size)
+        else:
+            return worker
 
 
 def _answer_into(question: dict[str, Any], answer: dict[str, object]) -> None:
@@ -81,6 +113,8 @@ def _answer(question: dict[str, Any]) -> dict[str, object]:
         return {"text": text, "settled": [], "warnings": []}
     except libcst.ParserSyntaxError as error:
         return {"failed": f"LibCST cannot parse: {error.message}"}
+    except MemoryError:
+        return {"failed": "it raised MemoryError", "lacks_memory": True}
     except BaseException as error:  # noqa: BLE001 - a codemod may end in any way, SystemExit included
         return {"failed": f"it raised {type(error).__name__}{_clause(str(error))}"}
     if printed.getvalue():

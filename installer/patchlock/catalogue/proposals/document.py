@@ -67,7 +67,7 @@ def _head(proposal: Proposal) -> str:
     facts = proposal.facts
     above = [
         *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Look each line through; what is found, and where:"),
-        *(line for disease in proposal.diseases for line in _comment(_told(disease.name, disease.found))),
+        *(line for issue in proposal.issues for line in _comment(_told(issue.name, issue.found))),
         *(line for remark in proposal.remarks for line in _comment(f"TODO: {remark}")),
         "",
     ]

@@ -120,7 +120,7 @@ class Proposal:
     sets: tuple[SetChoice, ...]
     sections: tuple[ProposedPatch, ...]
     needs: tuple[SystemNeed, ...]
-    diseases: tuple[Issue, ...]
+    issues: tuple[Issue, ...]
     tables: tuple[str, ...] = ()
     """TOML of further tables, such as `[[build]]`."""
     remarks: tuple[str, ...] = ()

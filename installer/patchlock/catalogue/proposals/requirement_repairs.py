@@ -46,7 +46,7 @@ class Repairs:
     """What is wrong with requirement lines, and the patches."""
 
     sections: tuple[ProposedPatch, ...]
-    diseases: tuple[Issue, ...]
+    issues: tuple[Issue, ...]
     modules: Mapping[str, str]
     """Top-level modules that are not there on a processor any more → why."""
     remarks: tuple[str, ...]
@@ -126,14 +126,14 @@ def repair(
     for one in (one.section for one in found if one.section is not None):
         known = sections.get(one.written.patch.id)
         sections[one.written.patch.id] = one if known is None else _joined(known, one)
-    diseases = tuple(
+    issues = tuple(
         Issue(name=kind, title=title, means=means, found=places, remedy=remedy)
         for kind, (title, means, remedy) in _KINDS.items()
         if (places := tuple(one.finding for one in found if one.kind == kind))
     )
     return Repairs(
         sections=tuple(sections.values()),
-        diseases=diseases,
+        issues=issues,
         modules=dict(one.module for one in found if one.module is not None),
         remarks=tuple(one.remark for one in found if one.remark),
     )

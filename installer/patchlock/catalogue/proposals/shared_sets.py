@@ -98,18 +98,18 @@ def _examined(one: SharedSet, tree: Tree) -> tuple[SetChoice, Issue] | None:
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"
     first = next(iter(places))
     why = f"{count}, first {first.path}:{first.line}"
-    disease = Issue(
+    issue = Issue(
         name=one.name,
         title=one.title,
         means=means,
         found=tuple(places),
         remedy=f'the shared set "{one.name}" is taken',
     )
-    return SetChoice(name=one.name, why=why), disease
+    return SetChoice(name=one.name, why=why), issue
 
 
 def _counts(_site: Finding, name: str) -> bool:
-    """Tell whether sites of a set's patches say where the disease is: those of a set that is called for do not."""
+    """Tell whether sites of a set's patches say where the issue is: those of a set that is called for do not."""
     return name not in CALLS
 
 

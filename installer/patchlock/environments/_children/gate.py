@@ -149,7 +149,7 @@ class _Pip:
 
             def exec_module(module):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
                 load(module)
-                module.main = _mannered(module.main)  # type: ignore[no-untyped-call]
+                module.main = _guarded(module.main)  # type: ignore[no-untyped-call]
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -185,12 +185,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _mannered(real):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - pip's own function
-    def mannered(args=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _guarded(real):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - pip's own function
+    def guarded(args=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         words = sys.argv[1:] if args is None else list(args)
         return main(words) if installs("pip", words) else real(args)
 
-    return mannered
+    return guarded
 
 
 def _is_only_asked() -> bool:

@@ -68,7 +68,7 @@ def patches_digest(patches: Iterable[Patch]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def still_fits(record: BuildRecord, pins: Mapping[NormalizedName, LockedPackage], tools: Mapping[str, str]) -> bool:
+def is_up_to_date(record: BuildRecord, pins: Mapping[NormalizedName, LockedPackage], tools: Mapping[str, str]) -> bool:
     """Say whether building anew would use the same: what was used is pinned to the same bytes, the tools are the same.
 
     What is pinned besides cannot have taken part: a build's requirements are resolved from their own metadata, and

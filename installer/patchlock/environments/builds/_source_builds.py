@@ -22,7 +22,8 @@ from patchlock.environments.builds._context import BuildContext, Pins
 from patchlock.environments.builds._records import BuildInputs, BuildRecord
 from patchlock.environments.builds._tools import compilers, identify, require
 from patchlock.locks import wheel_choice
-from patchlock.locks.lock_request import Request, rules_of
+from patchlock.locks.lock_request import Request
+from patchlock.model.app import rules_of
 from patchlock.model.errors import BuildError, WheelError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256

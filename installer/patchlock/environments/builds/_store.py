@@ -54,7 +54,7 @@ def find(
         record = _records.parse(file.read_text(encoding="utf-8"))
         if record is None or record.inputs != inputs:
             continue
-        if _records.still_fits(record, pins, identify(record.tools)):
+        if _records.is_up_to_date(record, pins, identify(record.tools)):
             return record, file.parent
     return None
 
@@ -99,9 +99,9 @@ def store_build(cache: Path, record: BuildRecord, about: BuildInputs, products: 
     for name, file in products.items():
         (partial / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, partial / name)
-        _settle(partial / name)
+        _sync(partial / name)
     (partial / RECORD).write_text(_records.render(record, about), encoding="utf-8", newline="\n")
-    _settle(partial / RECORD)
+    _sync(partial / RECORD)
     shutil.copyfile(log(cache, record.inputs), partial / "log.txt")
     remove_tree(target)
     remove_tree(top / "work")  # before the record is there, or nobody would come back to remove it
@@ -109,6 +109,6 @@ def store_build(cache: Path, record: BuildRecord, about: BuildInputs, products: 
     return target
 
 
-def _settle(path: Path) -> None:
+def _sync(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())

@@ -35,19 +35,21 @@ def members(app: App, profile: Profile, raw: Files, patched: Files) -> tuple[Mem
         left = dict(_lines(raw.get(path, b""), path))
         for number, requirement in _lines(patched[path], path):
             line = next((n for n, one in left.items() if str(one) == str(requirement)), None)
-            asker = writers.get((path, str(requirement)))
+            requester = writers.get((path, str(requirement)))
             if line is not None:
                 del left[line]
-                asker = Requester(kind="upstream", name="", file=str(path), line=line)
-            elif asker is None:  # by a patch that edits text
-                asker = Requester(kind="patch", name="", file=str(path), line=number)
-            found.append(Member(requirement=requirement, asker=asker, path=path, is_constraint=path in bounding))
+                requester = Requester(kind="upstream", name="", file=str(path), line=line)
+            elif requester is None:  # by a patch that edits text
+                requester = Requester(kind="patch", name="", file=str(path), line=number)
+            found.append(
+                Member(requirement=requirement, requester=requester, path=path, is_constraint=path in bounding)
+            )
     return (*found, *_constraints(app, profile))
 
 
 def _constraints(app: App, profile: Profile) -> Iterator[Member]:
-    def member(rule: Constraint, asker: Requester) -> Member:
-        return Member(requirement=rule.requirement, asker=asker, path=None, is_constraint=True)
+    def member(rule: Constraint, requester: Requester) -> Member:
+        return Member(requirement=rule.requirement, requester=requester, path=None, is_constraint=True)
 
     for rule in profile.rules.constraints:
         yield member(rule, Requester(kind="profile", name=profile.name, file=rule.origin.file, line=rule.origin.line))

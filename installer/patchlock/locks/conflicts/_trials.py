@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-import json
 import os
 import re
 import sys
@@ -20,6 +19,7 @@ from patchlock.core import uv
 from patchlock.locks import _resolver_input
 from patchlock.locks.conflicts.model import CUT_OFF, Answer, Member, Question, Solved, Unknown, Unsolved, texts
 from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model import toml_text
 from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.text_files import Undecodable, decode
@@ -122,9 +122,9 @@ def solved(text: str) -> Solved:
             continue
         name = canonicalize_name(found[1])
         versions[name] = Version((found[2] or found[3]).replace("%2B", "+"))
-        askers = [one for one in re.split(r",\s*", found[4] or "") if one and not one.startswith("-")]
-        if askers:
-            via[name] = tuple(sorted(map(canonicalize_name, askers)))
+        dependents = [one for one in re.split(r",\s*", found[4] or "") if one and not one.startswith("-")]
+        if dependents:
+            via[name] = tuple(sorted(map(canonicalize_name, dependents)))
     return Solved(versions=versions, via=via)
 
 
@@ -168,7 +168,7 @@ def anywhere(name: NormalizedName, above: Version, *, as_of: str, config: str) -
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as folder:
         place = Path(folder)
         (place / "wanted.txt").write_text(f"{name}>{above.public}\n", encoding="utf-8")
-        bound = f"exclude-newer = {json.dumps(as_of)}\n" if as_of else ""
+        bound = toml_text.render({"exclude-newer": as_of}) if as_of else ""
         (place / "uv.toml").write_text(bound + config, encoding="utf-8")
         asked = (
             *("pip", "compile", "wanted.txt", "--no-deps", "--only-binary", ":all:", "--universal"),
@@ -204,5 +204,6 @@ def _short_memory() -> str:
     address = uv.default_index()
     if not address.startswith(("http://", "https://")):
         return ""
-    control = 'cache-control = { api = "max-age=600", files = "max-age=365000000, immutable" }'
-    return f'\n[[index]]\nname = "default"\nurl = {json.dumps(address)}\ndefault = true\n{control}\n'
+    control = {"api": "max-age=600", "files": "max-age=365000000, immutable"}
+    index = {"name": "default", "url": address, "default": True, "cache-control": control}
+    return f"\n{toml_text.render({'index': [index]})}"

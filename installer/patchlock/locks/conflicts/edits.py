@@ -79,12 +79,14 @@ def remedy(
             if edit.kind == "free":
                 chosen = [m for m in chosen if m.requirement.specifier]
             specifier = (
-                SpecifierSet() if edit.kind == "drop" else near(chosen[0].requirement.specifier, versions.get(name))
+                SpecifierSet()
+                if edit.kind == "drop"
+                else updated_specifier(chosen[0].requirement.specifier, versions.get(name))
             )
             changes += [
                 Change(member=m, after="" if edit.kind == "drop" else _with(m.requirement, specifier)) for m in chosen
             ]
-            ours = {m.asker.name: m for m in chosen if m.asker.kind == "patch" and m.asker.name}
+            ours = {m.requester.name: m for m in chosen if m.requester.kind == "patch" and m.requester.name}
             for patch in (patch for patch in patches if patch.id in ours):
                 replaced = None if edit.kind == "drop" else _replaced(patch, specifier)
                 if replaced is not None:
@@ -94,20 +96,20 @@ def remedy(
                     by_hand.append(f"remove the patch {patch.id} ({patch.origin})")
                 else:
                     del ours[patch.id]
-            left = [m for m in chosen if m.asker.name not in ours]
+            left = [m for m in chosen if m.requester.name not in ours]
             if left:
                 written.append(_new(edit, name, specifier, left, reasons.get(edit, ""), patches))
         if edit.kind == "unbind":
             gone = [members[atom.member] for atom in edit.takes]
             changes += [Change(member=m, after="") for m in gone]
-            by_hand += [f'remove or widen the [[constraint]] "{m.requirement}" ({m.asker.place})' for m in gone]
+            by_hand += [f'remove or widen the [[constraint]] "{m.requirement}" ({m.requester.place})' for m in gone]
         if edit.kind == "later":
             changes.append(Change(member=None, after=""))
             by_hand.append(_LATER)
     return Remedy(changes=tuple(changes), written=tuple(written), without=tuple(without), by_hand=tuple(by_hand))
 
 
-def near(specifier: SpecifierSet, version: Version | None) -> SpecifierSet:
+def updated_specifier(specifier: SpecifierSet, version: Version | None) -> SpecifierSet:
     """Write a version as upstream wrote the old one: a pin as a pin, a range as a range."""
     if version is None:
         return SpecifierSet()
@@ -145,7 +147,7 @@ def _new(
     taken = {patch.id for patch in patches}
     number = next(n for n in range(1, len(taken) + 2) if _numbered(draft.slug, n) not in taken)
     paths = sorted({m.path for m in members if m.path is not None})
-    before = tuple(dict.fromkeys(m.asker.name for m in members if m.asker.kind == "patch" and m.asker.name))
+    before = tuple(dict.fromkeys(m.requester.name for m in members if m.requester.kind == "patch" and m.requester.name))
     patch = draft.patch(_numbered(draft.slug, number), paths, after=before)
     return Written(patch=dataclasses.replace(patch, why=reason or patch.why), ensures=draft.ensures)
 

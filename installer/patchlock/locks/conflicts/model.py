@@ -41,7 +41,7 @@ class Member:
     """One line of a requirement file, or one constraint of the catalogue."""
 
     requirement: Requirement
-    asker: Requester
+    requester: Requester
     path: PurePosixPath | None
     """The requirement file that has it; None for a constraint of the catalogue."""
     is_constraint: bool
@@ -178,7 +178,7 @@ def _edit(kind: Literal["free", "drop"], members: Sequence[Member], names: Itera
     if kind == "drop":
         takes |= {Atom(i, "name") for i, m in chosen if not m.is_constraint}
     is_pinned = any(m.requirement.specifier for _, m in chosen)
-    is_ours = any(m.asker.kind == "patch" for _, m in chosen)
+    is_ours = any(m.requester.kind == "patch" for _, m in chosen)
     return Edit(
         kind=kind,
         names=tuple(sorted({m.name for _, m in chosen})),

@@ -179,13 +179,13 @@ def _dependencies(app: App, lock: Lock) -> list[_Json]:
     references: dict[str, str] = {package.name: purl(package) for package in lock.packages}
     needs: dict[str, list[str]] = {reference: [] for reference in (_reference(app, lock), *references.values())}
     for package in lock.packages:
-        askers = [references[name] for name in _askers(package) if name in references]
-        is_direct = not askers or not package.why.startswith(("via ", "profile ", "app:"))
-        for asker in (*askers, *([_reference(app, lock)] if is_direct else [])):
-            needs[asker].append(references[package.name])
+        dependents = [references[name] for name in _dependents(package) if name in references]
+        is_direct = not dependents or not package.why.startswith(("via ", "profile ", "app:"))
+        for dependent in (*dependents, *([_reference(app, lock)] if is_direct else [])):
+            needs[dependent].append(references[package.name])
     return [{"ref": reference, "dependsOn": sorted(set(on))} for reference, on in needs.items()]
 
 
-def _askers(package: LockedPackage) -> list[str]:
+def _dependents(package: LockedPackage) -> list[str]:
     via = next((part for part in package.why.split(" · ") if part.startswith("via ")), "")
     return via.removeprefix("via ").split(", ") if via else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from patchlock.model.text_files import Edit
+from patchlock.model.text_files import Edit, match_end
 from patchlock.patches.pip_requirements import Span
 
 _SPACE = re.compile(r"(?:\s|#[^\r\n]*)*")
@@ -24,11 +24,11 @@ def is_plain(text: str, outer: Span, items: Sequence[Span]) -> bool:
     at = outer.start + 1
     for index, item in enumerate(items):
         after = _comma(text, at) if index else at
-        if after is None or _skip(text, after) != item.start:
+        if after is None or match_end(_SPACE, text, after) != item.start:
             return False
         at = item.end
     after = _comma(text, at) if items else None
-    return _skip(text, at if after is None else after) == outer.end - 1
+    return match_end(_SPACE, text, at if after is None else after) == outer.end - 1
 
 
 def without(text: str, items: Sequence[Span], chosen: Collection[int]) -> tuple[Edit, ...]:
@@ -108,13 +108,8 @@ def _alone(text: str, item: Span) -> Span:
 
 def _comma(text: str, at: int) -> int | None:
     """The offset behind the comma that follows, if blanks and comments are all that stands before it."""
-    at = _skip(text, at)
+    at = match_end(_SPACE, text, at)
     return at + 1 if text[at : at + 1] == "," else None
-
-
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
 
 
 def _line_start(text: str, at: int) -> int:
