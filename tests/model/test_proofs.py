@@ -21,7 +21,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.catalogue.table_reader import Report as Mistakes
 from patchlock.catalogue.table_reader import Table
 from patchlock.model import backends
-from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict, classify_exit
+from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict, classify_exit, failure
 
 FOUND = {
     "error": 1e-7,
@@ -318,3 +318,36 @@ def test_a_distribution_of_onnx_runtime_names_its_provider(
     names: tuple[str, ...], back_end: str, wanted: tuple[str, ...]
 ) -> None:
     assert backends.providers({canonicalize_name(name) for name in names}, back_end) == wanted
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        pytest.param({"code": 0, "log": ("out of memory",)}, None, id="good"),
+        pytest.param({"code": 1}, (Verdict.RAISES, "app failed with exit code 1"), id="fails"),
+        pytest.param(
+            {"code": 3, "log": ("a", "b")},
+            (Verdict.RAISES, "app failed with exit code 3; its last line is: b"),
+            id="says",
+        ),
+        pytest.param({"code": 1, "log": ("bad_alloc", "b")}, (Verdict.OUT_OF_MEMORY, "bad_alloc"), id="memory"),
+        pytest.param(
+            {"code": -9, "killed": "memory", "limit": 2e9},
+            (Verdict.OUT_OF_MEMORY, "killed when it had more than 2.0 GB of memory"),
+            id="our-limit",
+        ),
+        pytest.param(
+            {"code": -9, "killed": "time", "limit": 60}, (Verdict.HANGS, "no end within 60 seconds"), id="endless"
+        ),
+        pytest.param(
+            {"code": None, "killed": "time", "limit": 60},
+            (
+                Verdict.HANGS,
+                "no end within 60 seconds, and does not die when it is killed: it is stuck in the driver",
+            ),
+            id="stuck",
+        ),
+    ],
+)
+def test_how_a_program_of_an_app_failed(ended: dict[str, Any], expected: tuple[Verdict, str] | None) -> None:
+    assert failure(KernelExit(name="app", **ended)) == expected

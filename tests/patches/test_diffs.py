@@ -50,6 +50,12 @@ def unified(before: str, after: str) -> str:
     [
         pytest.param(HUNK, "a\nb\nc\nd\n", "a\nb\nC\nd\n", id="where-it-was"),
         pytest.param(HUNK, "1\n2\n3\n4\n5\na\nb\nc\nd", "1\n2\n3\n4\n5\na\nb\nC\nd", id="moved"),
+        pytest.param(
+            "@@ -5 +5 @@\n-c\n+C\n",
+            "1\n2\n3\nc\n5\n6\n7\n8\nc\n",
+            "1\n2\n3\nC\n5\n6\n7\n8\nc\n",
+            id="four-times-as-near",
+        ),
         pytest.param(HUNK, "b\r\nc\r\nd\r\n", "b\r\nC\r\nd\r\n", id="crlf"),
         pytest.param(HUNK, "b\nc\r\nd\n", "b\nC\r\nd\n", id="mixed-endings-stay"),
         pytest.param("@@ -1,2 +1,3 @@\n \tb\n+\tx\n \tc\n", "\tb\n\tc\n", "\tb\n\tx\n\tc\n", id="tabs"),
