@@ -349,7 +349,7 @@ def _intent(work: Work, name: str) -> None:
 def _chmod(work: Work, name: str) -> None:
     file = work.clone / name
     file.chmod(file.stat().st_mode ^ 0o111)
-    work.touched.add(name)
+    work.touched |= {name, str(file.readlink())} if file.is_symlink() else {name}
 
 
 def _crlf(work: Work, name: str) -> None:
@@ -719,6 +719,8 @@ class Trial:
             return
         touched = work.touched | conflicts | before.staged | _unmerged(before) | {"own.txt"}
         touched |= {name for name, data in before.files.items() if name not in fresh and name in work.touched}
+        # Git carries an edit to where upstream has renamed the file.
+        touched |= {name for name, (_, data) in before.files.items() if any(w.encode() in data for w in work.words)}
         for name in sorted({*fresh, *after.files} - touched):
             if fresh.get(name) != after.files.get(name):
                 raise ViolationError(f"{name!r} is {after.files.get(name)!r}, in a fresh clone {fresh.get(name)!r}")
