@@ -371,6 +371,7 @@ def _moved(moved: Moved) -> dict[str, object]:
         "merged": [str(path) for path in moved.merged],
         "kept": [str(path) for path in moved.kept],
         "removed": [str(path) for path in moved.removed],
+        "unstaged": [str(path) for path in moved.unstaged],
         "conflicts": [str(path) for path in moved.conflicts],
     }
 
@@ -378,4 +379,6 @@ def _moved(moved: Moved) -> dict[str, object]:
 def _kept(moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
     told = f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    if moved.unstaged:
+        told += f"; {', '.join(map(str, moved.unstaged))} is no longer staged, see `patchlock patch status`"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from patchlock.core.atomic_files import atomic_write, remove_tree
-from patchlock.model.errors import BusyError, CommandFailedError
+from patchlock.model.errors import BusyError, CommandFailedError, UnsafePathError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
 from patchlock.worktree._snapshot import stat_of
@@ -29,6 +30,8 @@ from patchlock.worktree.upstream_cache import git
 STAGED, MOVE, REJOIN, CONFLICTS, ABORTING = "move.tmp", "move", "rejoin", "conflicts", "aborting"
 """Folders beside each other: a move that is not decided yet, one that goes on, what the user changed since, one that
 waits for him, one that is taken back."""
+DROPPED = "dropped"
+"""A folder of one of them that is over."""
 _FILE, _NEW, _OLD, _INDEX = "journal.json", "new", "old", "index.old"
 _PATIENCE = 5.0
 """Seconds for another git to let go of the user's index."""
@@ -113,8 +116,9 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
         journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *out])])
     else:
         _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
-    left = {name: stat_of(place / _NEW / name) for name in journal.conflicts}
-    journal = replace(journal, left={**journal.left, **left})
+    # Of a binary file git leaves the user's side, so nothing is written.
+    left = {name: stat_of(place / _NEW / name) or stat_of(tree.root / name) for name in journal.conflicts}
+    journal = replace(journal, left={**left, **journal.left})
     for name in {**journal.puts, **journal.removes}:
         if os.path.lexists(tree.root / name) and not (tree.root / name).is_dir():
             _keep(tree.root / name, place / _OLD / name)
@@ -165,14 +169,14 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     for name in sorted(journal.removes, key=lambda name: (-name.count("/"), name)):
         file = tree.root / name
         step(f"remove {name}")
+        if is_folder(file):  # a submodule, or the user's: what is in it stays
+            remove_empty(tree, file)
+            continue
         now = stat_of(file)
         if now is None:
             continue
         if now != journal.removes[name]:
             left.append(PurePosixPath(name))
-            continue
-        if file.is_dir() and not file.is_symlink():  # a submodule: what is in it stays
-            remove_empty(tree, file)
             continue
         file.unlink()
         remove_empty(tree, file.parent)
@@ -186,7 +190,8 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
         if not os.path.lexists(new):  # done, or left out by a sparse checkout
             continue
         now = stat_of(file)
-        if now is not None and now != stood:
+        if (now is not None and now != stood) or is_blocked(tree, file):
+            beside(file).unlink(missing_ok=True)
             left.append(PurePosixPath(name))
             continue
         _put(new, file)
@@ -199,18 +204,39 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     return ()
 
 
+def is_folder(place: Path) -> bool:
+    """Tell whether a folder stands there, and no link to one."""
+    return place.is_dir() and not place.is_symlink()
+
+
+def is_blocked(tree: Tree, file: Path) -> bool:
+    """Tell whether a folder with files stands where a file belongs, or something else where its folder does."""
+    if is_folder(file):
+        return any(file.iterdir())
+    while (file := file.parent) != tree.root:
+        if os.path.lexists(file):
+            return not is_folder(file)
+    return False
+
+
+def beside(file: Path) -> Path:
+    """Name the file that is written first where the clone's private folder is on another disk."""
+    return file.with_name(f".{hashlib.sha256(os.fsencode(file.name)).hexdigest()[:16]}.patchlock")
+
+
 def _put(new: Path, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    if file.is_dir() and not file.is_symlink():
+    if is_folder(file):
         file.rmdir()
     try:
         new.replace(file)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        beside = file.with_name(f".{file.name}.patchlock")
-        shutil.copy2(new, beside, follow_symlinks=False)
-        beside.replace(file)
+        copy = beside(file)
+        copy.unlink(missing_ok=True)
+        shutil.copy2(new, copy, follow_symlinks=False)
+        copy.replace(file)
         new.unlink()
 
 
@@ -237,24 +263,39 @@ def _write_index(tree: Tree, journal: Journal) -> None:
         return
     rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name, _ in changed]
     rows += [(PurePosixPath(name), row) for name, new in changed for row in new]
+    update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
+    paths = [PurePosixPath(name) for name in journal.sparse]
+    if paths:
+        update_index(tree, "--skip-worktree", "--stdin", stdin=_snapshot.joined(paths))
+
+
+def update_index(tree: Tree, *arguments: str, stdin: bytes) -> None:
+    """Change the user's index, once no other git does.
+
+    Raises:
+        BusyError: another one does not end.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            _snapshot.run(tree, "update-index", "-z", "--index-info", stdin=_snapshot.index_rows(rows))
-            break
+            _snapshot.run(tree, "update-index", "-z", *arguments, stdin=stdin)
         except CommandFailedError as error:
             if not any("index.lock" in line for line in error.evidence):
                 raise
             if time.monotonic() > until:
-                raise BusyError(
-                    "another git works in this clone, or was killed there",
-                    where=str(tree.root),
-                    remedy="end it, or remove .git/index.lock where none runs, and run this again: it goes on",
-                ) from error
+                raise _busy(tree) from error
             time.sleep(0.1)
-    paths = [PurePosixPath(name) for name in journal.sparse]
-    if paths:
-        _snapshot.run(tree, "update-index", "--skip-worktree", "-z", "--stdin", stdin=_snapshot.joined(paths))
+        else:
+            return
+
+
+def _busy(tree: Tree) -> BusyError:
+    lock = trees.git_dir(tree) / "index.lock"
+    return BusyError(
+        "another git works in this clone, or was killed there",
+        where=str(tree.root),
+        remedy=f"end it, or remove {lock} where none runs, and run this again: it goes on",
+    )
 
 
 def _has_branch(tree: Tree, journal: Journal) -> bool:
@@ -283,7 +324,15 @@ def finish(tree: Tree, journal: Journal) -> None:
     if journal.conflicts:
         place.rename(folder(tree, CONFLICTS))
     else:
-        remove_tree(place)
+        drop(tree, MOVE)
+
+
+def drop(tree: Tree, name: str) -> None:
+    """Remove a folder of journals; killed at any time, it is there whole or not at all."""
+    place = folder(tree, DROPPED)
+    remove_tree(place)
+    folder(tree, name).rename(place)
+    remove_tree(place)
 
 
 def replace_move(tree: Tree, place: Path) -> None:
@@ -318,10 +367,15 @@ def open_conflicts(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     for name in journal.conflicts:
         data = trees.read(tree, PurePosixPath(name)) or b""
         is_ours = not tree.is_clone or sorted(unmerged.get(name, [])) == sorted(_rows_of(journal, name))
-        is_untouched = is_ours and tree.is_clone and stat_of(tree.root / name) == journal.left.get(name)
-        if is_ours and (_branch_state.has_markers(data) or is_untouched):
+        if is_ours and (_branch_state.has_markers(data) or _is_untouched(tree, journal, name)):
             found.append(PurePosixPath(name))
     return tuple(found)
+
+
+def _is_untouched(tree: Tree, journal: Journal, name: str) -> bool:
+    """Tell whether a file stands as the move has left it; its inode may be another one after a copy of the clone."""
+    now, left = stat_of(tree.root / name), journal.left.get(name)
+    return now is not None and left is not None and now[1:] == left[1:]
 
 
 def _unmerged(tree: Tree) -> dict[str, list[str]]:
@@ -351,9 +405,9 @@ def end_conflicts(tree: Tree, journal: Journal) -> None:
     rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name in mine if name in unmerged]
     rows += [(PurePosixPath(name), journal.normal[name]) for name in mine if name in unmerged and journal.normal[name]]
     if rows:
-        _snapshot.run(tree, "update-index", "-z", "--index-info", stdin=_snapshot.index_rows(rows))
+        update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
     step("end the conflicts")
-    remove_tree(folder(tree, CONFLICTS))
+    drop(tree, CONFLICTS)
 
 
 def to_take_back(tree: Tree, name: str) -> list[PurePosixPath]:
@@ -379,18 +433,26 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
         folder(tree, CONFLICTS).rename(folder(tree, ABORTING))
     journal, place = read(tree, ABORTING), folder(tree, ABORTING)
     if journal is None:
-        remove_tree(place)
+        drop(tree, ABORTING)
         return ()
     done = place / "done"
     done.mkdir(exist_ok=True)
-    for name, stood in journal.taken_back.items():
+    # What the move brought goes first: a folder may have stood there.
+    for name, stood in sorted(journal.taken_back.items(), key=lambda row: row[1]):
         file, old = tree.root / name, place / _OLD / name
         step(f"take back {name}")
         if stood and os.path.lexists(old):
+            if is_blocked(tree, file):
+                raise UnsafePathError(
+                    f"{name} cannot come back, as something of yours stands in its place",
+                    where=str(tree.root),
+                    remedy="move that elsewhere, and run this again: it goes on",
+                )
             _put(old, file)
         elif not stood and not (done / _mark(name)).exists():
-            file.unlink(missing_ok=True)
-            remove_empty(tree, file.parent)
+            if stat_of(file) is not None:
+                file.unlink()
+                remove_empty(tree, file.parent)
             (done / _mark(name)).touch()
     if tree.is_clone and (place / _INDEX).exists():
         step("take the index back")
@@ -402,12 +464,12 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
         rows.append(f"update HEAD {journal.head[0]} {journal.head[1]}\n")
     git("update-ref", "-m", "patchlock", "--stdin", repository=tree.repository, stdin="".join(rows).encode())
     step("forget what was taken back")
-    remove_tree(place)
+    drop(tree, ABORTING)
     return tuple(map(PurePosixPath, sorted(journal.taken_back)))
 
 
 def _mark(name: str) -> str:
-    return name.encode(errors="surrogateescape").hex()[-200:]
+    return hashlib.sha256(os.fsencode(name)).hexdigest()
 
 
 def _restore_index(tree: Tree, kept: Path) -> None:
@@ -420,11 +482,7 @@ def _restore_index(tree: Tree, kept: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError as error:
-        raise BusyError(
-            "another git works in this clone, or was killed there",
-            where=str(tree.root),
-            remedy="end it, or remove .git/index.lock where none runs, and run this again: it goes on",
-        ) from error
+        raise _busy(tree) from error
     shutil.copystat(kept, lock)
     lock.replace(real)
     kept.unlink()

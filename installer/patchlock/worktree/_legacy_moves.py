@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import CommitId
-from patchlock.worktree import _branch_state, _snapshot, trees
+from patchlock.worktree import _branch_state, _journal, _snapshot, trees
 from patchlock.worktree.trees import Tree, commit_of
 from patchlock.worktree.upstream_cache import git
 
@@ -78,9 +78,16 @@ def end_conflicts(tree: Tree) -> None:
         paths = [path for path in _paths(record, "conflicts") if path in unmerged]
         head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
         rows = [(path, f"0 {'0' * 40}") for path in paths]
-        rows += [(path, f"{head[path].mode} {head[path].blob} 0") for path in paths if path in head]
+        kept = record.get("staged")
+        staged = {name: row for name, row in kept.items() if row.endswith(" 0")} if isinstance(kept, dict) else {}
+        rows += [(path, staged[str(path)]) for path in paths if str(path) in staged]
+        rows += [
+            (path, f"{head[path].mode} {head[path].blob} 0")
+            for path in paths
+            if path in head and str(path) not in staged
+        ]
         if rows:
-            _snapshot.run(tree, "update-index", "-z", "--index-info", stdin=_snapshot.index_rows(rows))
+            _journal.update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
     _drop(tree)
 
 

@@ -63,6 +63,8 @@ class Plan:
     """Of those whose user's side comes from git's index: what it may come from."""
     edited: set[PurePosixPath] = dataclasses.field(default_factory=set)
     """Files that the user has changed."""
+    unstaged: dict[PurePosixPath, Entry] = dataclasses.field(default_factory=dict)
+    """Files whose staged version meets what upstream has changed, and that version."""
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
 
@@ -181,12 +183,19 @@ def _look(tree: Tree, states: _States, new: Entries, where: BranchState | None, 
     plan = Plan()
     sides: dict[PurePosixPath, Entry | None] = {}
     for path, unmerged in (where.unmerged if where else {}).items():
+        if (aside := _moved_aside(tree, path, unmerged, states)) is not None:
+            place = _place_of(path)
+            sides[path], plan.resolved[path], plan.bases[path] = aside, None, [aside]
+            if place in states.pulled:
+                plan.resolved[place], plan.bases[place] = None, [None]
+            continue
         if new.get(path) == states.before.get(path) == states.pulled.get(path):
             continue  # nothing of ours is in it
-        side, is_staged = _users_side(tree, path, unmerged, states.pulled.get(path))
-        if side is None:
+        found = _users_side(tree, path, unmerged, states.pulled.get(path))
+        if found is None:
             plan.left_by_git.append(path)
             continue
+        side, is_staged = found
         sides[path] = _stored(tree, side, unmerged)
         plan.resolved[path] = None
         if is_staged:  # it comes from before what git has brought, so its edits are not counted from that
@@ -204,22 +213,41 @@ def _look(tree: Tree, states: _States, new: Entries, where: BranchState | None, 
 
 def _users_side(
     tree: Tree, path: PurePosixPath, unmerged: _branch_state.Unmerged, pulled: Entry | None
-) -> tuple[bytes | None, bool]:
+) -> tuple[bytes, bool] | None:
     """Give the user's side of a file in which git left a conflict, None where he has begun to resolve it himself.
 
     Returns:
         His side, and whether it is one of the versions in git's index.
     """
     mine = _snapshot.stored(tree, [path])[path]
-    if mine is None or unmerged.ours is None or unmerged.theirs is None:
-        return None, False
+    if mine is None:
+        return None
+    if (
+        unmerged.ours is None or unmerged.theirs is None
+    ):  # one side has removed it: where upstream has, the other is his
+        return (mine, True) if pulled is None and mine in {unmerged.ours, unmerged.theirs} else None
     left = _merge.merge(tree.repository, path, unmerged.ours, unmerged.base or b"", unmerged.theirs)
     if _branch_state.without_labels(left.data) != _branch_state.without_labels(mine):
-        return None if _branch_state.has_markers(mine) else mine, False
+        return None if _branch_state.has_markers(mine) else (mine, False)
     known = blobs(tree.repository, [pulled.blob])[pulled.blob] if pulled and pulled.is_file else None
     if unmerged.ours == known:
         return unmerged.theirs, True
-    return unmerged.ours if unmerged.theirs == known else None, True
+    return (unmerged.ours, True) if unmerged.theirs == known else None
+
+
+def _place_of(path: PurePosixPath) -> PurePosixPath:
+    """Say where a file belongs that git has moved aside as `NAME~SIDE`, because a folder stands there."""
+    return PurePosixPath(str(path).rpartition("~")[0])
+
+
+def _moved_aside(tree: Tree, path: PurePosixPath, unmerged: _branch_state.Unmerged, states: _States) -> Entry | None:
+    """Give a file that git has moved aside, where it is a known version; None where the user's edits are in it."""
+    sides = [side for side in (unmerged.ours, unmerged.theirs) if side is not None]
+    known = {entry.blob for entry in states.of_path(_place_of(path)) if entry is not None}
+    if not known or unmerged.base is not None or sides != [_snapshot.stored(tree, [path])[path]]:
+        return None
+    entry = _stored(tree, sides[0], unmerged)
+    return entry if entry.blob in known else None
 
 
 def _stored(tree: Tree, data: bytes, unmerged: _branch_state.Unmerged) -> Entry:
@@ -558,9 +586,10 @@ def index_changes(
         if staged:
             joined, conflicts = _merge_entries(tree, staged)
             rows |= {p: _row(joined[p] if p not in conflicts else after[p]) for p in staged}
+            plan.unstaged = {path: snapshot.index[path] for path in staged if path in conflicts}
     head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
     for path, entry in plan.resolved.items():
-        rows[path] = _row(entry if is_merging and entry else head.get(path))
+        rows[path] = _row(entry if is_merging else head.get(path))
     normal = {}
     for path, versions in plan.conflicts.items():
         have = snapshot.index.get(path)

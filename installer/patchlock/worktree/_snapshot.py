@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -37,10 +38,15 @@ class Snapshot:
 
 
 def stat_of(path: Path) -> list[int] | None:
-    """Say by what a file is known again: inode, bytes, nanoseconds since 1970, mode; None where nothing stands."""
+    """Say by what a file is known again: inode, bytes, nanoseconds since 1970, mode; None where no file stands.
+
+    A folder is none: what lies in it is looked at by itself.
+    """
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
+        return None
+    if stat.S_ISDIR(found.st_mode):
         return None
     return [found.st_ino, found.st_size, found.st_mtime_ns, found.st_mode]
 

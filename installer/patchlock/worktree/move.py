@@ -42,6 +42,8 @@ class Moved:
     """Files that the user removed or renamed with git, and that would have been written: they stay away."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
+    unstaged: tuple[PurePosixPath, ...] = ()
+    """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
     left_by_git: tuple[PurePosixPath, ...] = ()
     """Those of `conflicts` that are git's own: neither the files nor their rows in the index were touched."""
 
@@ -146,7 +148,7 @@ def move(
                 remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
                 "run this again",
             )
-        left = tuple(sorted(where.unmerged.keys() - plan.resolved.keys())) if where and beside_git else ()
+        left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
             return Moved(written=(), conflicts=left, left_by_git=left)
         after = None if forget else _without(tree, target, left) if left else target
@@ -163,6 +165,7 @@ def move(
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
+        unstaged=tuple(sorted(plan.unstaged)),
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
     )
@@ -185,13 +188,16 @@ def _journal_of(
     to = new if head and follows else head
     rows: dict[PurePosixPath, tuple[str, ...]] = {}
     normal: dict[PurePosixPath, str] = {}
+    start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
         rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging)
+        if plan.unstaged:
+            _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
     touched = {*plan.puts, *plan.removes}
     edited = {path: snapshot.files[path] for path in touched & plan.edited if path in snapshot.files}
     if edited:
-        _journal.save(tree, edited, goal.base or goal.target, tree.ref(BEFORE), _BEFORE_WHY)
+        _journal.save(tree, edited, start, before, _BEFORE_WHY)
     journal = _of_files(tree, plan, snapshot)
     return dataclasses.replace(
         journal,
@@ -281,6 +287,8 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
 
     sides = {p: (entry(first.mine, p), snapshot.files.get(p), entry(first.entries, p)) for p in changed}
     plan = _plan.rejoin(tree, sides)
+    for path in [path for path in plan.puts if _journal.is_blocked(tree, tree.root / path)]:
+        del plan.puts[path]  # what the user has put in its way stays
     own = _of_files(tree, plan, snapshot)
     done = {name for name in first.entries if PurePosixPath(name) not in changed}
     index = {name: (old, new) for name, old, new in first.index}
@@ -325,8 +333,17 @@ def _end_conflicts(tree: Tree) -> None:
     """
     left = conflicted(tree)
     if left:
+        marked = [path for path in left if _branch_state.has_markers(trees.read(tree, path) or b"")]
+        if not marked:
+            add = f"`git -C {shlex.quote(str(tree.root))} add {shlex.join(map(str, left))}`"
+            raise SourceConflictError(
+                f"your version of {', '.join(map(str, left))} still stands beside upstream's",
+                where=str(tree.root),
+                remedy=f"put the one there that you want, and say so with {add if tree.is_clone else '`touch`'}, or go "
+                "back with --abort; then run this again",
+            )
         raise SourceConflictError(
-            f"{', '.join(map(str, left))} still has conflict markers",
+            f"{', '.join(map(str, marked))} still has conflict markers",
             where=str(tree.root),
             remedy="choose between the two sides in each, or go back with --abort; then run this again",
         )
