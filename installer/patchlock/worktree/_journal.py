@@ -24,8 +24,8 @@ from patchlock.model.errors import BusyError, CommandFailedError, UnsafePathErro
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
 from patchlock.worktree._snapshot import stat_of
-from patchlock.worktree.trees import Entry, Tree, commit_of
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.trees import Entry, Tree
+from patchlock.worktree.upstream_cache import commit_of, git
 
 STAGED, MOVE, REJOIN, CONFLICTS, ABORTING = "move.tmp", "move", "rejoin", "conflicts", "aborting"
 """Folders beside each other: a move that is not decided yet, one that goes on, what the user changed since, one that

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _journal, _snapshot, trees
-from patchlock.worktree.trees import Tree, commit_of
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of, git
 
 PENDING = "pending"
 """A ref: the commit that a tree was on its way to."""

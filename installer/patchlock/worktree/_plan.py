@@ -15,8 +15,8 @@ from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _merge, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._snapshot import Snapshot
-from patchlock.worktree.trees import Entries, Entry, Tree, commit_of
-from patchlock.worktree.upstream_cache import blobs, git
+from patchlock.worktree.trees import Entries, Entry, Tree
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 YOURS, OURS = "yours", "patched"
 """Refs, while both sides are joined: their names stand behind the markers of a conflict."""

@@ -16,8 +16,8 @@ from patchlock.model.errors import CommandFailedError, SourceDamagedError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import move
 from patchlock.worktree.move import APPLIED
-from patchlock.worktree.trees import Tree, commit_of
-from patchlock.worktree.upstream_cache import Snapshot, git
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import Snapshot, commit_of, git
 
 INCOMING, _GENERATIONS = "incoming", "generations"
 """Refs, as those of `pending_target`: the patched commit as it comes from our cache, kept until a move takes it; those

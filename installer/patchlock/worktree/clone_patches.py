@@ -33,7 +33,7 @@ from patchlock.worktree._plan import ByMeaning
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
 open_tree = trees.open_tree
@@ -194,7 +194,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
             where=str(tree.root),
             remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
         )
-    head, known = (trees.commit_of(repository, name) for name in ("HEAD", ref))
+    head, known = (commit_of(repository, name) for name in ("HEAD", ref))
     with trees.refs_kept(repository, ref):
         newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
         if head is not None and trees.is_ancestor(repository, newest, head):

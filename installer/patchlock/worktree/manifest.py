@@ -14,6 +14,7 @@ from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Outcome
 from patchlock.worktree import _journal, trees
 from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of
 
 _FORMAT = 1
 _NAME = "manifest.json"
@@ -118,7 +119,7 @@ def record(
 
 def head_of(tree: Tree) -> str:
     """Name the commit that the user's branch points to; "" in a folder that is no clone."""
-    return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
+    return (commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
 
 
 def catalogue_digest(root: Path, app: str, profile: str) -> str:

@@ -21,8 +21,8 @@ from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._journal import Journal
 from patchlock.worktree._plan import ByMeaning, Goal, Plan
 from patchlock.worktree._snapshot import Snapshot
-from patchlock.worktree.trees import Entry, Tree, commit_of
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.trees import Entry, Tree
+from patchlock.worktree.upstream_cache import commit_of, git
 
 APPLIED, BEFORE, ABORTED = "applied", "before", "aborted"
 _BEFORE_WHY = "your files, before patchlock wrote there"

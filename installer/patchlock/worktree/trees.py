@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import file_lock
 from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.upstream_cache import blobs, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
@@ -125,12 +125,6 @@ def refs_kept(repository: Path, *patterns: str) -> Iterator[None]:
         rows += [f"delete {name}\n" for name in now if name not in before]
         git("update-ref", "--stdin", repository=repository, stdin="".join(rows).encode())
         raise
-
-
-def commit_of(repository: Path, ref: str) -> CommitId | None:
-    """Name the commit of a ref, or None."""
-    done = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", repository=repository, allowed=(0, 1, 128))
-    return CommitId(done.text) if done.returncode == 0 else None
 
 
 def is_ancestor(repository: Path, old: CommitId, new: CommitId) -> bool:

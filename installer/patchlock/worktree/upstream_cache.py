@@ -206,7 +206,7 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
         # Not on a branch: git servers give single commits too (protocol v2).
         _fetch(app, repository, address, (f"+{wanted}:refs/patchlock/wanted",), place, lock, must=False)
         for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
-            if found := commit_id(repository, name):
+            if found := commit_of(repository, name):
                 return found
         if not git("for-each-ref", "--count=1", repository=repository).text:
             raise UpstreamError(f"the upstream of {app.name} has no commits", where=place, remedy="check the address")
@@ -307,10 +307,10 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
 
 
 def _has(repository: Path, commit: str) -> bool:
-    return commit_id(repository, commit) is not None
+    return commit_of(repository, commit) is not None
 
 
-def commit_id(repository: Path, name: str) -> CommitId | None:
+def commit_of(repository: Path, name: str) -> CommitId | None:
     """Look up the commit that a name stands for; None where the repository does not have it."""
     done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
     return CommitId(done.text) if done.returncode == 0 else None

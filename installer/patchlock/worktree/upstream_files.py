@@ -16,6 +16,7 @@ from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, move, trees
 from patchlock.worktree.trees import PRIVATE, Tree
+from patchlock.worktree.upstream_cache import commit_of
 
 _ORIGIN = "origin"
 """A ref, as those of `move`: the unpatched files of a folder that is no clone."""
@@ -69,7 +70,7 @@ def patched(
 def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
     """Read missing files as the patches' author saw them, where the clone has that commit."""
     paths = tuple(gone)
-    commit = trees.commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
+    commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
     listed = trees.entries(tree.repository, commit)
     known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
     blobs = trees.contents(tree.repository, known.values()) if known else {}
