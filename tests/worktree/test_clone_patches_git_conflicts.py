@@ -31,7 +31,7 @@ def commands_of(error: GitFirstError) -> list[list[str]]:
 
 
 def abort(clone: Path) -> tuple[PurePosixPath, ...]:
-    return move.abort(clone_patches.open_tree(clone))
+    return clone_patches.abort(clone_patches.open_tree(clone))
 
 
 def _stash(clone: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import FILE, PATCHED, apply, clone, commit, git, read, upstream
+from test_engine import patches
 from test_moves_as_git import files_of, update
 
-from patchlock.model.errors import GitFirstError, UnsafePathError
+from patchlock.model.errors import BusyError, GitFirstError, UnsafePathError
 from patchlock.worktree import _plan, clone_patches, move
 
 pytestmark = pytest.mark.slow
@@ -301,3 +303,63 @@ def test_every_version_that_was_written_over_is_kept_and_listed(clone: Path, ups
     assert (before.ref, before.count) == ("refs/patchlock/before", 3)
     commits = git(clone, "log", "--author=patchlock", "--grep=^your files", "--format=%H", before.ref).split()
     assert [git(clone, "show", f"{one}:app.py") + "\n" for one in reversed(commits)] == texts
+
+
+@pytest.mark.parametrize("kind", ["--cone", "--no-cone"])
+def test_sparse_checkout_with_a_file_that_a_patch_makes_outside_of_it(clone: Path, upstream: Path, kind: str) -> None:
+    made = """
+op = "add-file"
+paths = ["left/made.py"]
+content = "m = 1\\n"
+ensure = [{ check = "contains", text = "m = 1" }]
+"""
+    for name in ("kept", "left"):
+        (upstream / name).mkdir(exist_ok=True)
+        (upstream / name / "one.txt").write_text("1\n")
+    commit(upstream)
+    git(clone, "pull", "-q")
+    git(clone, "sparse-checkout", "set", kind, *(["kept"] if kind == "--cone" else ["/*", "!/left/"]))
+    wanted = dataclasses.replace(_wanted(), patches=(*_wanted().patches, *patches(made=made)))
+    tree, cache = clone_patches.open_tree(clone), clone.parent / "cache"
+    clone_patches.apply(tree, wanted, cache)
+    (upstream / "left" / "one.txt").write_text("2\n")
+    newest = commit(upstream, app=NEW, new="n = 1\n")
+    assert clone_patches.update(tree, wanted, cache) is not None
+    assert git(clone, "rev-parse", "HEAD") == newest
+    assert git(clone, "diff", "--cached", "--name-only") == ""
+    clone_patches.undo(tree)
+    assert git(clone, "status", "--short") == ""
+
+
+def test_undo_takes_staged_patches_out_of_the_index_too(clone: Path) -> None:
+    apply(clone)
+    (clone / "other.py").write_text("x = 'mine'\n")
+    git(clone, "add", "-A")
+    clone_patches.undo(clone_patches.open_tree(clone))
+    assert git(clone, "status", "--porcelain").splitlines() == ["M  other.py"]
+
+
+def test_patches_that_gits_stash_has_staged_are_not_left_staged(clone: Path, upstream: Path) -> None:
+    commit(upstream, also='a = "cuda"\n')
+    git(clone, "pull", "-q")
+    apply(clone)
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    git(clone, "pull", "-q", "--rebase", "--autostash")
+    assert git(clone, "diff", "--cached", "--name-only", "--diff-filter=M") == "also.py"
+    apply(clone)
+    assert git(clone, "diff", "--cached", "--name-only") == ""
+    assert read(clone, "also") == "a = choose()\n"
+
+
+def test_ref_that_a_killed_git_has_locked_is_named(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    newest = commit(upstream, app=NEW)
+    lock = clone / ".git" / "HEAD.lock"
+    lock.touch()
+    with pytest.raises(BusyError, match="another git moves a ref") as caught:
+        update(clone)
+    assert str(lock) in caught.value.evidence[0]
+    lock.unlink()
+    update(clone)
+    assert git(clone, "rev-parse", "HEAD") == newest
+    assert git(clone, "status", "--short") == "M app.py"

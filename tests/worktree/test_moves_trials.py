@@ -72,7 +72,7 @@ def test_pull_that_removes_a_patched_file_leaves_nothing_to_resolve(clone: Path,
     assert not (clone / "gone.py").exists()
     assert read(clone, "kept").endswith("mine = 1\n")
     # Git itself stages what it could merge where it has left a conflict elsewhere.
-    assert git(clone, "status", "--short").splitlines() == ["M  app.py", "?? kept.py"]
+    assert git(clone, "status", "--short").splitlines() == ["M app.py", "?? kept.py"]
 
 
 def test_pull_that_makes_a_file_of_a_patched_folder_leaves_nothing_to_resolve(clone: Path, upstream: Path) -> None:
@@ -88,7 +88,7 @@ def test_pull_that_makes_a_file_of_a_patched_folder_leaves_nothing_to_resolve(cl
     assert done is not None
     assert done.moved.conflicts == ()
     assert (clone / "folder").read_text() == "a file now\n"
-    assert git(clone, "status", "--short") == "M  app.py"
+    assert git(clone, "status", "--short") == "M app.py"
     assert apply(clone) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -264,6 +265,9 @@ def _require_conflicts(tree: Tree) -> None:
     from patchlock.model.errors import UsageError
     from patchlock.worktree import move
 
+    if move.waits_for_undo(tree):
+        again = f"`patchlock patch undo --source {shlex.quote(str(tree.root))}`"
+        raise UsageError("the conflicts that wait there are those of an undo", remedy=f"go on with {again}")
     if move.conflicted(tree) is None and not move.is_unfinished(tree):
         raise UsageError("no conflicts of patchlock's wait there", remedy="leave --continue out to renew the patches")
 

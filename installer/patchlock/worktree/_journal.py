@@ -112,7 +112,8 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
         made = _snapshot.run(tree, "write-tree", "--missing-ok", index=index, root=place / _NEW).text
         index.unlink()
         _snapshot.run(tree, "read-tree", "--reset", "-u", made, index=index, root=place / _NEW)
-        out = [name for name in journal.entries if not os.path.lexists(place / _NEW / name)]
+        listed = {name for name, _, rows in journal.index if rows}
+        out = [name for name in journal.entries if name in listed and not os.path.lexists(place / _NEW / name)]
         journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *out])])
     else:
         _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
@@ -311,10 +312,30 @@ def _write_refs(tree: Tree, journal: Journal) -> None:
         rows.append(f"update {ref} {applied}\n" if applied else f"delete {ref}\n")
     if journal.head is not None and commit_of(tree.repository, "HEAD") == journal.head[0] != journal.head[1]:
         rows.append(f"update HEAD {journal.head[1]} {journal.head[0]}\n")
-    git("update-ref", "-m", "patchlock", "--stdin", repository=tree.repository, stdin="".join(rows).encode())
-    if journal.head is not None and journal.head[0] != journal.head[1]:
+    _move_refs(tree, rows)
+    if tree.is_clone and (journal.index or journal.puts):
         with contextlib.suppress(CommandFailedError):  # so that git need not read again what we have written
             _snapshot.run(tree, "update-index", "-q", "--refresh")
+
+
+def _move_refs(tree: Tree, rows: list[str]) -> None:
+    """Move refs in one transaction.
+
+    Raises:
+        BusyError: another git holds one of them, or was killed there.
+    """
+    try:
+        git("update-ref", "-m", "patchlock", "--stdin", repository=tree.repository, stdin="".join(rows).encode())
+    except CommandFailedError as error:
+        lock = next((line for line in error.evidence if ".lock" in line), "")
+        if not lock:
+            raise
+        raise BusyError(
+            "another git moves a ref in this clone, or was killed there",
+            where=str(tree.root),
+            remedy="end it, or remove the file that git names where none runs, and run this again: it goes on",
+            evidence=[lock],
+        ) from error
 
 
 def finish(tree: Tree, journal: Journal) -> None:
@@ -462,7 +483,7 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
     rows = [f"update {tree.ref('applied')} {before}\n" if before else f"delete {tree.ref('applied')}\n"]
     if journal.head and commit_of(tree.repository, "HEAD") == journal.head[1] != journal.head[0]:
         rows.append(f"update HEAD {journal.head[0]} {journal.head[1]}\n")
-    git("update-ref", "-m", "patchlock", "--stdin", repository=tree.repository, stdin="".join(rows).encode())
+    _move_refs(tree, rows)
     step("forget what was taken back")
     drop(tree, ABORTING)
     return tuple(map(PurePosixPath, sorted(journal.taken_back)))

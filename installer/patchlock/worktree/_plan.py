@@ -556,7 +556,14 @@ def _stands(tree: Tree, path: PurePosixPath, what: str) -> UnsafePathError:
 
 
 def index_changes(
-    tree: Tree, plan: Plan, snapshot: Snapshot, old: CommitId | None, new: CommitId | None, *, is_merging: bool
+    tree: Tree,
+    plan: Plan,
+    snapshot: Snapshot,
+    old: CommitId | None,
+    new: CommitId | None,
+    *,
+    is_merging: bool,
+    patched: tuple[CommitId, ...] = (),
 ) -> tuple[dict[PurePosixPath, tuple[str, ...]], dict[PurePosixPath, str]]:
     """Say which rows of the user's index change.
 
@@ -567,6 +574,8 @@ def index_changes(
         old: where the user's branch stands, if it follows.
         new: where it goes then.
         is_merging: the user is in the middle of a merge or the like, whose next commit has what was resolved.
+        patched: commits whose patched files are to be staged no longer, where git or the user has staged them as they
+            are: the patches go, or a stash of git's has staged them.
 
     Returns:
         Path → its new rows; and of each conflict the row that it would have without one, "" for none.
@@ -588,6 +597,13 @@ def index_changes(
             rows |= {p: _row(joined[p] if p not in conflicts else after[p]) for p in staged}
             plan.unstaged = {path: snapshot.index[path] for path in staged if path in conflicts}
     head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
+    after = trees.everything(tree.repository, new) if new else head
+    for commit in patched:
+        ours = trees.everything(tree.repository, commit)
+        upstreams = trees.everything(tree.repository, trees.upstream_of(tree.repository, commit))
+        for path, made in ours.items():
+            if made != upstreams.get(path) and snapshot.index.get(path) == made != after.get(path):
+                rows[path] = _row(after.get(path))
     for path, entry in plan.resolved.items():
         rows[path] = _row(entry if is_merging else head.get(path))
     normal = {}

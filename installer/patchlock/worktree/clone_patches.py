@@ -104,7 +104,9 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
-    if not moved.conflicts:
+    if not moved.left_by_git:
+        if moved.conflicts:
+            manifest.keep(tree)
         _remember(tree, wanted, upstream, applied, patched)
     outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
     return Applied(
@@ -174,18 +176,6 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
 def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     repository = tree.repository
-    branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
-    remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
-    url = _configured(tree, f"remote.{remote}.url") if remote else ""
-    if not url or not merge.startswith("refs/heads/"):
-        raise UpstreamError(
-            "the clone is on no branch that follows one of upstream",
-            where=str(tree.root),
-            remedy="check out upstream's branch: `git switch main`",
-        )
-    place = url if not url.startswith(".") else str(tree.root / url)
-    theirs = merge.removeprefix("refs/heads/")
-    ref = f"refs/remotes/{remote}/{theirs}"
     clone = f"git -C {shlex.quote(str(tree.root))}"
     unfinished, _ = _branch_state.unfinished(repository)
     if unfinished:
@@ -194,6 +184,18 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
             where=str(tree.root),
             remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
         )
+    branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
+    remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
+    url = _configured(tree, f"remote.{remote}.url") if remote else ""
+    if not url or not merge.startswith("refs/heads/"):
+        raise UpstreamError(
+            "the clone is on no branch that follows one of upstream",
+            where=str(tree.root),
+            remedy=f"check out upstream's branch: `{clone} switch main`",
+        )
+    place = url if not url.startswith(".") else str(tree.root / url)
+    theirs = merge.removeprefix("refs/heads/")
+    ref = f"refs/remotes/{remote}/{theirs}"
     head, known = (commit_of(repository, name) for name in ("HEAD", ref))
     with trees.refs_kept(repository, ref):
         newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
@@ -240,7 +242,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         BusyError: another patchlock works there and does not end.
         SourceConflictError: conflicts of an earlier run are still there.
     """
-    if not move.is_unfinished(tree) and manifest.read(tree) is None:
+    if not move.is_unfinished(tree) and (manifest.read(tree) is None or move.conflicted(tree) is None):
         require_patched(tree)
     with trees.hold(tree, waiting=waiting):
         move.recover(tree)
@@ -264,7 +266,10 @@ def abort(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> tuple[Pu
     if not tree.has_repository:
         require_patched(tree)
     with trees.hold(tree, waiting=waiting):
-        return move.abort(tree)
+        found = move.abort(tree)
+        if found:
+            manifest.restore(tree)
+        return found
 
 
 def require_patched(tree: Tree) -> CommitId:

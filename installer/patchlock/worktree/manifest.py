@@ -17,7 +17,7 @@ from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of
 
 _FORMAT = 1
-_NAME = "manifest.json"
+_NAME, _KEPT = "manifest.json", "manifest.old"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,23 @@ def read(tree: Tree) -> Manifest | None:
         return None
 
 
+def keep(tree: Tree) -> None:
+    """Keep the manifest as it is for `restore`, before one of a move that met conflicts is written."""
+    file = trees.repository_file(tree.repository, _NAME)
+    atomic_files.atomic_write(file.with_name(_KEPT), file.read_bytes() if file.is_file() else b"")
+
+
+def restore(tree: Tree) -> None:
+    """Bring back what `keep` has kept, if anything."""
+    file = trees.repository_file(tree.repository, _NAME)
+    kept = file.with_name(_KEPT)
+    if kept.is_file() and kept.stat().st_size:
+        kept.replace(file)
+    elif kept.is_file():
+        file.unlink(missing_ok=True)
+        kept.unlink()
+
+
 def remove(tree: Tree) -> None:
     """Forget what was applied."""
     trees.repository_file(tree.repository, _NAME).unlink(missing_ok=True)
@@ -132,7 +149,9 @@ def catalogue_digest(root: Path, app: str, profile: str) -> str:
 
 def is_current(tree: Tree, manifest: Manifest) -> bool:
     """Tell whether a tree stands as it was left: the branch, and by size and time alone the patched files."""
-    if _journal.is_unfinished(tree) or manifest.head != head_of(tree):
+    if _journal.is_unfinished(tree) or _journal.folder(tree, _journal.CONFLICTS).exists():
+        return False
+    if manifest.head != head_of(tree):
         return False
     return all(_stat(tree.root / file.path) == (file.size, file.modified) for file in manifest.files)
 

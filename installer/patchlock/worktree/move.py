@@ -77,6 +77,12 @@ def backups(tree: Tree) -> tuple[Backup, ...]:
     return tuple(found)
 
 
+def waits_for_undo(tree: Tree) -> bool:
+    """Tell whether the conflicts that wait for the user are those of taking the patches out."""
+    journal = _journal.read(tree, _journal.CONFLICTS) if tree.has_repository else None
+    return journal is not None and journal.applied[1] is None
+
+
 def is_unfinished(tree: Tree) -> bool:
     """Tell whether a killed patchlock has left something that has to be finished first; costs a look at folders."""
     return tree.has_repository and _journal.is_unfinished(tree)
@@ -191,7 +197,9 @@ def _journal_of(
     start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
-        rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging)
+        unstages = after is None or (plan.resolved and not is_merging)
+        patched = tuple(commit for commit in (goal.base, after) if commit and unstages)
+        rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched)
         if plan.unstaged:
             _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
     touched = {*plan.puts, *plan.removes}
