@@ -242,7 +242,7 @@ def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
         BusyError: another patchlock works there and does not end.
         SourceConflictError: conflicts of an earlier run are still there.
     """
-    if not move.is_unfinished(tree) and (manifest.read(tree) is None or move.conflicted(tree) is None):
+    if not move.is_unfinished(tree) and manifest.read(tree) is None:
         require_patched(tree)
     with trees.hold(tree, waiting=waiting):
         move.recover(tree)
