@@ -53,7 +53,8 @@ def main() -> None:
         arguments.report.write_text(text, encoding="utf-8")
     else:
         print(text)
-    sys.exit(1 if any(row.counted["silent"] for row in measured) else 0)
+    counts = [row.counted for row in (*measured, *(task.result() for task in sets))]
+    sys.exit(1 if any(counted["silent"] or counted["vetoed"] for counted in counts) else 0)
 
 
 def rows() -> tuple[Row, ...]:
@@ -73,7 +74,8 @@ def _together(name: str, folder: str) -> Together:
     git = find(Path(folder), name)
     if git is None:
         raise FileNotFoundError(name)
-    return together([row for row in rows() if row.is_app and row.repository == name], git)
+    whole = apps.rows(Catalogue(root=ROOT), whole=True)
+    return together([row for row in whole if row.repository == name], git)
 
 
 def _told(measured: Measured) -> Measured:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import random
 import re
@@ -23,8 +24,9 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.catalogue import _apps_and_profiles
 from patchlock.catalogue.table_reader import Report, Table
+from patchlock.model.errors import SourceConflictError
 from patchlock.model.identities import CommitId, Sha256
-from patchlock.worktree import clone_patches, move, trees
+from patchlock.worktree import _journal, clone_patches, move, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 PATCHES = """
@@ -118,7 +120,9 @@ class Round:
             git(self.clone, "stash", "pop", "-q", allowed=(0, 1))
             done = clone_patches.apply(tree, wanted, self.folder / "cache")
         elif self.mode == "cut off":
-            done = self._cut_off(tree, wanted) or clone_patches.update(tree, wanted, self.folder / "cache")
+            done = self._cut_off(tree, wanted)
+            with contextlib.suppress(SourceConflictError):  # what was cut off is finished, with its conflicts
+                done = done or clone_patches.update(tree, wanted, self.folder / "cache")
         else:
             done = clone_patches.update(tree, wanted, self.folder / "cache")
         conflicts = set(done.moved.conflicts if done else move.conflicted(tree) or ())
@@ -188,23 +192,22 @@ class Round:
 
     def _cut_off(self, tree: trees.Tree, wanted: PatchSet) -> clone_patches.Applied | None:
         """Run an update that dies after some of its writes; give its result where it had fewer."""
-        write, left = trees.write, self.random.randrange(len(self.trials))
+        step, left = _journal.step, self.random.randrange(2 * len(self.trials))
 
-        def dying(tree: trees.Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
+        def dying(name: str) -> None:
             nonlocal left
             if left == 0:
                 raise KeyboardInterrupt
             left -= 1
-            write(tree, path, data, is_executable=is_executable)
 
-        trees.write = dying
+        _journal.step = dying
         try:
             return clone_patches.update(tree, wanted, self.folder / "cache")
         except KeyboardInterrupt:
             self.counted["cut off"] += 1
             return None
         finally:
-            trees.write = write
+            _journal.step = step
 
     def _check(self, trial: Trial, mine: bytes, *, is_conflict: bool) -> None:
         """Look for all words of the user and of upstream; in a conflict his file must be reachable as it was, too."""

@@ -26,8 +26,6 @@ LOOKS_LIKE_IO = {"patches": {"patches.ops._newer_syntax": {"wrapper.resolve"}}}
 """Room → module → what is none: LibCST calls it so that positions are looked up."""
 USED_BY_NO_OTHER_ROOM: dict[str, str] = {}
 """Public module → why it is public all the same."""
-STANDS_TWICE = {("worktree.trees.commit_of", "worktree.upstream_cache.commit_id")}
-"""Functions that are to become one; then the line goes."""
 STARTS_PROGRAMS = {
     "core.process": "the one place that starts programs",
     "environments._children.gate": "runs inside an app's environment, which has no patchlock",
@@ -189,7 +187,7 @@ def test_no_function_stands_twice() -> None:
         for two in places.values()
         if len(two) > 1 and not (len(two) == 2 and all(map(str.startswith, two, independent)))
     }
-    assert twice <= STANDS_TWICE
+    assert twice == set()
 
 
 def test_a_function_that_stands_twice_is_known_by_its_shape() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 from histories.judge_calls import Lacks, LacksImport, NoRunTimeInstall
 from histories.judge_imports import ImportsWithout
@@ -171,20 +172,44 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Patches that have no judge yet, or that hold only with others, so that they are in no table."""
+"""Patches that have no judge yet, or that hold only with others, so that only the table of whole sets has them."""
 
 
-def rows(catalogue: Catalogue) -> Iterator[Row]:
-    """Give a row for each patch that the profile `cpu` wants; a patch needs a judge, unless `UNJUDGED` has it."""
+class Unjudged:
+    """Stands for the judge that a patch has not."""
+
+    def violations(self, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
+        """Say nothing."""
+        return ()
+
+    def damage(self, path: PurePosixPath, before: bytes, after: bytes) -> tuple[str, ...]:
+        """Say nothing."""
+        return ()
+
+    def is_beyond_help(self, path: PurePosixPath, data: bytes) -> bool:
+        """Say nothing."""
+        return False
+
+
+def rows(catalogue: Catalogue, *, whole: bool = False) -> Iterator[Row]:
+    """Give a row for each patch that the profile `cpu` wants; a patch needs a judge, unless `UNJUDGED` has it.
+
+    Args:
+        catalogue: whose apps.
+        whole: also those without a judge.
+    """
     for name, judges in _JUDGES.items():
         app = catalogue.app(name)
         if isinstance(app.upstream, EmbeddedUpstream):
             continue
         repository = app.upstream.url.removeprefix("https://github.com/").removesuffix(".git")
         for patch in engine.for_profile(app.patches, "cpu"):
-            if patch.id in UNJUDGED.get(name, ()):
+            if patch.id not in UNJUDGED.get(name, ()):
+                judge, scope = judges.get(patch.id) or _SHARED[patch.id]
+            elif whole:
+                judge, scope = Unjudged(), "(?!)"
+            else:
                 continue
-            judge, scope = judges.get(patch.id) or _SHARED[patch.id]
             yield Row(
                 repository=repository, patch=patch, judge=judge, scope=scope, directory=str(app.directory), is_app=True
             )

@@ -89,10 +89,14 @@ def _sets(sets: Sequence[Together]) -> Iterator[str]:
         return
     yield "## All patches of an app at once"
     yield ""
-    yield "| repository | patches | commits | every patch right | some refused | some silent | why |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "An advisory patch that cannot do what it says is left out, and must not be why a commit is refused."
+    yield ""
+    kinds = ("right", "left out", "refused", "vetoed", "silent")
+    heads = ("every patch right", "advisory ones left out", "refused", "refused for an advisory one", "silent", "why")
+    yield f"| repository | patches | commits | {' | '.join(heads)} |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for one in sets:
-        counts = [_share(one.counted[kind], one.commits) for kind in ("right", "refused", "silent")]
+        counts = [_share(one.counted[kind], one.commits) for kind in kinds]
         why = "; ".join(f"{count} {reason}" for reason, count in one.reasons.most_common(5)).replace("|", "&#124;")
         yield f"| {one.repository} | {one.patches} | {one.commits} | {' | '.join(counts)} | {why} |"
     yield ""

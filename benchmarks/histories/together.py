@@ -21,7 +21,8 @@ class Together:
     patches: int
     commits: int
     counted: Counter[str]
-    """Commits by verdict: every patch right, some refused, some silent."""
+    """Commits by verdict: `right` (every patch), `left out` (only advisory ones could not do what they say), `refused`
+    (a required one), `vetoed` (as well, but not without the advisory ones; must be 0), `silent` (must be 0)."""
     reasons: Counter[str]
 
 
@@ -58,9 +59,10 @@ def _verdict(rows: Sequence[Row], contents: Contents) -> str:
         left = violations(row, {path: data for path, data in after.items() if is_wanted(path)})
         if left and row.patch.id not in blocked and row.patch.id not in failed:
             return f"silent: {row.patch.id}: {generalised(left[0])}"
-    if done.failures:
-        return f"refused: {generalised(done.failures[0])}"
-    if blocked:
-        outcome = next(iter(blocked.values()))
-        return f"refused: {outcome.patch}: {outcome.kind.value}: {generalised(outcome.detail)}"
-    return "right"
+    error = engine.incomplete_error(done, "")
+    if error is not None:
+        required = engine.apply([row.patch for row in rows if not row.patch.advisory], contents)
+        kind = "refused" if engine.incomplete_error(required, "") else "vetoed"
+        return f"{kind}: {generalised(error.evidence[0])}"
+    left_out = engine.left_out(done)
+    return f"left out: {generalised(left_out[0].rpartition(';')[0])}" if left_out else "right"

@@ -277,21 +277,21 @@ EVENTS: list[tuple[str, Files, str, Expected, Files]] = [
         "Python in UTF-16",
         {**BASE, "app/run.py": codecs.BOM_UTF16_LE + RUN.decode().encode("utf-16-le")},
         "device",
-        [("unparsable upstream", "app/run.py", (1,))],
+        [("passed over", "app/run.py", (1,))],
         {"app/run.py": codecs.BOM_UTF16_LE + RUN.decode().encode("utf-16-le")},
     ),
     (
         "binary content",
         {**BASE, "app/run.py": b'"cuda"\0\n'},
         "device",
-        [("unparsable upstream", "app/run.py", ())],
+        [("passed over", "app/run.py", ())],
         {"app/run.py": b'"cuda"\0\n', "requirements.txt": PINS_DONE},
     ),
     (
         "broken commit",
         {**BASE, "app/run.py": RUN + b"if:\n"},
         "device",
-        [("unparsable upstream", "app/run.py", (6,))],
+        [("passed over", "app/run.py", (6,))],
         {"app/run.py": RUN + b"if:\n", "requirements.txt": PINS_DONE, "app/load.py": LOAD_DONE},
     ),
     (
@@ -341,10 +341,21 @@ def test_result_of_an_event_settles(files: Files) -> None:
     assert apply(SET, once).changes == ()
 
 
-def test_a_patch_that_is_blocked_writes_none_of_its_files_and_stops_no_other() -> None:
+def test_a_file_that_cannot_be_read_is_named_and_stops_no_other() -> None:
     files = {**BASE, "app/one.py": b'pick("cuda")\n', "app/two.py": b'pick("cuda")\nif:\n'}
     result = patched(files)
-    assert {kind for kind, *_ in told(result, "device")} == {"unparsable upstream", "new sites"}
+    assert told(result, "device") == [
+        ("new sites", "app/one.py", (1,)),
+        ("new sites", "app/run.py", (1, 5)),
+        ("passed over", "app/two.py", (2,)),
+    ]
+    assert [str(change.path) for change in result.changes][:3] == ["app/load.py", "app/one.py", "app/run.py"]
+
+
+def test_a_patch_that_is_blocked_writes_none_of_its_files_and_stops_no_other() -> None:
+    files = {**BASE, "app/one.py": b'pick("cuda")\n', "app/two.py": b'x = f"{pick("cuda")}"\n'}
+    result = patched(files)
+    assert {kind for kind, *_ in told(result, "device")} == {"ambiguous", "new sites"}
     assert [str(change.path) for change in result.changes] == [
         "app/load.py",
         "app/train.py",
@@ -357,7 +368,7 @@ def test_history_breaks_and_heals() -> None:
     line = [BASE, {**BASE, "app/run.py": RUN + b"if:\n"}, BASE]
     results = [patched(files) for files in line]
     kinds = [[kind for kind, *_ in told(result, "device")] for result in results]
-    assert kinds == [["needed"], ["unparsable upstream"], ["needed"]]
+    assert kinds == [["needed"], ["passed over"], ["needed"]]
     assert results[0] == results[2]
 
 

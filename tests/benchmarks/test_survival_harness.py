@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from pathlib import Path
 
 import pytest
 from histories import generic
+from histories.apps import Unjudged
 from histories.judge_imports import ImportsWithout
 from histories.measure import measure
 from histories.repository import Repository, environment, find
 from histories.states import Row, states
+from histories.together import together
 from test_engine import patches
 
 OPTIONAL = """
@@ -78,13 +81,12 @@ def test_every_state_has_its_verdict(clone: Path) -> None:
         ("right", 1),
         ("right", 1),
         ("right", 1),
-        ("refused", 1),
+        ("right", 1),
         ("refused", 1),
         ("right", 1),
         ("no target", 1),
     ]
     assert [state.verdict.why.partition(":")[0] for state in found if state.verdict.kind == "refused"] == [
-        "unparsable upstream",
         "required at import",
     ]
 
@@ -99,7 +101,7 @@ def test_patch_that_misses_what_the_judge_sees_is_silent(clone: Path) -> None:
 
 def test_peers_are_measured_over_the_same_updates(clone: Path) -> None:
     measured = measure(_row(), find(clone, "owner/name"), with_peers=True)
-    assert measured.counted == {"no target": 2, "right": 6, "refused": 2}
+    assert measured.counted == {"no target": 2, "right": 7, "refused": 1}
     first = {(t.peer, t.kind) for t in measured.trials if t.lag == 1}
     assert ("diff", "silent") in first, "the new file of the fifth step is unknown to a diff"
     assert ("fork", "silent") in first
@@ -121,3 +123,23 @@ def test_each_file_alone_tells_needless_refusals(clone: Path) -> None:
 def test_generic_rows_have_names_of_their_own() -> None:
     names = [row.name for row in generic.rows()]
     assert len(names) == len(set(names)) > 20
+
+
+@pytest.mark.parametrize(
+    ("is_advisory", "counted"),
+    [(True, {"right": 2, "left out": 7, "refused": 1}), (False, {"right": 2, "refused": 8})],
+    ids=["advisory", "required"],
+)
+def test_whole_set_is_refused_for_required_patches_alone(
+    clone: Path, is_advisory: bool, counted: dict[str, int]
+) -> None:
+    comfort = """
+op = "replace-text"
+paths = ["**/train.py"]
+old = "deepspeed.initialize"
+new = "deepspeed.begin"
+ensure = [{ check = "lacks", text = "import" }]
+"""
+    (patch,) = patches(comfort=f"advisory = {str(is_advisory).lower()}\n{comfort}")
+    comforted = dataclasses.replace(_row(), patch=patch, judge=Unjudged(), scope="(?!)")
+    assert together([_row(), comforted], find(clone, "owner/name")).counted == counted

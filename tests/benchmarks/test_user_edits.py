@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 from conftest import ROOT
@@ -13,7 +13,8 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 import user_edits
 
-from patchlock.worktree import _merge
+from patchlock.worktree import _plan
+from patchlock.worktree.trees import Entry, Tree
 
 
 def _has_merge_tree() -> bool:
@@ -32,9 +33,11 @@ def test_nothing_of_the_users_is_lost() -> None:
 
 
 def test_trials_see_a_merge_that_loses_the_users_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    def losing(_folder: Path, _path: PurePosixPath, _mine: bytes, _base: bytes, new: bytes) -> _merge.Joined:
-        return _merge.Joined(data=new, is_clean=True)
+    def losing(
+        _tree: Tree, sides: _plan.Sides
+    ) -> tuple[dict[PurePosixPath, Entry | None], dict[PurePosixPath, set[int]]]:
+        return {path: new for path, (_, _, new) in sides.items()}, {}
 
-    monkeypatch.setattr(_merge, "merge", losing)
+    monkeypatch.setattr(_plan, "_merge_entries", losing)
     with pytest.raises(user_edits.LostError, match="seed 0"):
         user_edits.play(range(1), 12)

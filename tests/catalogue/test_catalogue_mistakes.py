@@ -126,6 +126,8 @@ IN_APP: list[Any] = [
     pytest.param("", ONE + ONE, f':{END + 16}: patch[3].id: the id "one" is taken by the patch at patches/mini/app.toml:{END + 2}', id="same-id"),
     pytest.param("", PATCH.format(id="one", more='after = ["othr"]') + OTHER, f':{END + 10}: patch[2].after: there is no patch "othr"; did you mean "other"?', id="after-unknown"),
     pytest.param("", PATCH.format(id="one", more='after = ["other"]') + OTHER, f':{END + 10}: patch[2].after: the patch "other" stands later; write it first', id="after-later"),
+    pytest.param("", PATCH.format(id="other", more="advisory = true") + PATCH.format(id="one", more='after = ["other"]'), f':{END + 23}: patch[3].after: the patch "other" is advisory, so that it may be left out; make this one advisory, too, or that one required', id="after-advisory"),
+    pytest.param("", PATCH.format(id="one", more='advisory = true\noptional = "x"\ngives = "y"'), f":{END + 10}: patch[2].advisory: what a person chooses by name is never left out; remove the key", id="advisory-and-optional"),
     pytest.param("", PATCH.format(id="one", more='profiles = ["tinny"]'), f':{END + 10}: patch[2].profiles: there is no profile "tinny"; did you mean "tiny"?', id="profile-of-a-patch"),
     pytest.param("", '[[refused]]\nprofile = "tinny"\nwhy = "w"\nsource = "s"', f':{END + 2}: refused[0].profile: there is no profile "tinny"; did you mean "tiny"?', id="profile-refused"),
     pytest.param("", '[[refused]]\nprofile = "tiny"\nplatforms = ["macos-amd64"]\nwhy = "w"\nsource = "s"', f':{END + 3}: refused[0].platforms: there is no platform "macos-amd64"; did you mean "macos-arm64"?', id="platform-refused"),

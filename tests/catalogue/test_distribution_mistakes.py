@@ -106,6 +106,11 @@ def test_unknown_distribution_is_said_with_the_nearest(tmp_path: Path) -> None:
             id="patch-twice",
         ),
         pytest.param(
+            HEAD + PATCH.format(id="one", more="advisory = true"),
+            [":14: patch[0].advisory: a wheel is patched completely or not at all; remove the key"],
+            id="advisory",
+        ),
+        pytest.param(
             HEAD + PATCH.format(id="one", more='profiles = ["tiny"]'),
             [":14: patch[0].profiles: a wheel is patched for every profile; remove the key"],
             id="profiles",

@@ -70,6 +70,34 @@ def test_patch_that_finds_nothing_is_named(world: World, patchlock: Patchlock) -
     assert not [what for what in problems if what.startswith("tiny at ")]
 
 
+def test_advisory_patch_that_does_not_do_what_it_says_is_named(world: World, patchlock: Patchlock) -> None:
+    app = world.app.read_text()
+    stuck = """
+[[patch]]
+id = "stuck"
+why = "w"
+source = "s"
+advisory = true
+op = "replace-text"
+paths = ["app.py"]
+old = "import"
+new = "IMPORT"
+expect = { sites = 99, exact = true }
+ensure = [{ check = "contains", text = "IMPORT" }]
+"""
+    world.app.write_text(app.replace("[[check]]", f"{stuck}\n[[check]]", 1))
+    assert patchlock("lock", "mini").returncode == 0
+    code, problems = _problems(patchlock)
+    assert code == 1
+    (found,) = [clauses for what, clauses in problems.items() if what.startswith("tiny at ")]
+    assert all(clause.endswith("; the patch is advisory, and was left out") for clause in found)
+    assert found[0].startswith("stuck: app.py:")
+    done = patchlock("plan", "mini", "--json")
+    data = json.loads(done.stdout)["data"]
+    assert data["warnings"] == found
+    assert done.returncode == 0
+
+
 def test_commit_that_upstream_does_not_have_is_named(world: World, patchlock: Patchlock) -> None:
     world.app.write_text(re.sub(r'commit = "[0-9a-f]{40}"', f'commit = "{"a" * 40}"', world.app.read_text()))
     code, problems = _problems(patchlock)

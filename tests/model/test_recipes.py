@@ -75,6 +75,17 @@ def _read(text: str) -> tuple[tuple[Recipe, ...], tuple[InTree, ...], list[str]]
 
 
 RECIPE = '[[recipe]]\nname = "Py_World"\nwhy = "x"\nsource = "y"\n'
+RECIPE_PATCH = """[[recipe.patch]]
+id = "a"
+why = "x"
+source = "y"
+advisory = true
+op = "replace-text"
+paths = ["a.py"]
+old = "a"
+new = "b"
+ensure = [{ check = "lacks", text = "a" }]
+"""
 IN_TREE = (
     '[[in-tree]]\nid = "align"\nfolder = "modules/a"\nrequires = ["cython>=3"]\ncommand = ["python", "setup.py"]\n'
     'products = ["a/core.*"]\nwhy = "x"\nsource = "y"\n'
@@ -104,6 +115,7 @@ def test_tables_become_values() -> None:
         (RECIPE + 'profiles = ["gpu"]\n', '5 recipe[0].profiles: there is no profile "gpu"'),
         (RECIPE + 'platforms = ["linux"]\n', '5 recipe[0].platforms: there is no platform "linux"'),
         (RECIPE + 'flags = "x"\n', '5 recipe[0].flags: the key "flags" is unknown'),
+        (RECIPE + RECIPE_PATCH, "1 recipe[0].patch: what is built is patched completely or not at all"),
         (IN_TREE.replace("modules/a", "../a"), '3 in-tree[0].folder: "../a" must be a POSIX path inside the folder'),
         (IN_TREE.replace("modules/a", ".git/hooks"), '3 in-tree[0].folder: ".git/hooks" must be a POSIX path inside the folder'),
         (IN_TREE.replace("a/core.*", "*/core.*"), '6 in-tree[0].products: "*/core.*" may have wildcards in its last part alone'),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 from pathlib import PurePosixPath
 
 import pytest
-from test_engine import BATCH, CPU, patches, run
+from test_engine import BATCH, CPU, OPTIONAL, patches, run
 
 from patchlock.model.patch import OutcomeKind
-from patchlock.patches.engine import apply, for_profile
-from patchlock.patches.outcomes import broken_file_notes, counted
+from patchlock.patches.engine import apply, for_profile, incomplete_error
+from patchlock.patches.outcomes import counted, warnings
 from patchlock.patches.targets import candidates
+from patchlock.patches.trials import verdicts
 
 
 @pytest.mark.parametrize(
@@ -101,12 +103,91 @@ def test_patch_goes_on_without_a_file_that_no_python_can_run() -> None:
     ]
     assert ([str(change.path) for change in patched.changes], patched.failures) == (["b.py"], ())
     assert counted(patched.outcomes) == "1 needed"
-    assert broken_file_notes(patched.outcomes) == (f"one: a.py:2: {why}",)
+    assert warnings(patched) == (f"one: a.py:2: {why}",)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 15), reason="this Python reads it")
-def test_file_that_a_newer_python_may_run_stops_the_patch() -> None:
+def test_file_that_a_newer_python_may_run_is_named() -> None:
     newer = b"lazy import os\nos.system('pip install x')\n"
     patched = run(patches(one=PIP), a_py=newer, b_py=b"import os\nos.system('pip install x')\n")
-    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.UNPARSABLE, OutcomeKind.NEEDED]
-    assert patched.changes == ()
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.PASSED_OVER, OutcomeKind.NEEDED]
+    assert [str(change.path) for change in patched.changes] == ["b.py"]
+    why = "it is written for a newer Python, and has no older form: line 1: invalid syntax"
+    assert warnings(patched) == (f"one: a.py:1: {why}; the file is left as it is",)
+
+
+GOOD = b"""import deepspeed
+import os
+x = "cuda"
+y = torch.load(p)
+os.system("pip install z")
+"""
+BAD = GOOD + b"(\n"
+OPS = {
+    "replace-expression": CPU,
+    "replace-text": BATCH.replace("*.bat", "*.py").replace('"pip"', '"cuda"'),
+    "run-time-pip": PIP,
+    "device-literals": """
+op = "device-literals"
+paths = ["*.py"]
+device = "cpu"
+ensure = [{ check = "without-cuda", device = "cpu" }]
+""",
+    "optional-import": OPTIONAL,
+    "set-argument": """
+op = "set-argument"
+paths = ["*.py"]
+call = "torch.load"
+argument = "weights_only"
+value = "False"
+ensure = [{ check = "argument", callee = "torch.load", argument = "weights_only", value = "False" }]
+""",
+    "neutralise-call": """
+op = "neutralise-call"
+paths = ["*.py"]
+call = "torch.load($p)"
+ensure = [{ check = "no-call", callee = "torch.load" }]
+""",
+    "insert-statement": """
+op = "insert-statement"
+paths = ["*.py"]
+statement = "import torch_directml"
+at = "top"
+ensure = [{ check = "contains", text = "import torch_directml" }]
+""",
+}
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(
+    ("paths", "others", "is_blocked"),
+    [
+        pytest.param("*.py", True, False, id="one of many"),
+        pytest.param("*.py", False, True, id="the only one"),
+        pytest.param("a.py", False, True, id="named"),
+        pytest.param('*.py", "a.py', True, True, id="named, and searched for"),
+    ],
+)
+def test_file_that_cannot_be_read_takes_only_a_patch_for_it_alone_down(
+    op: str, paths: str, others: bool, is_blocked: bool
+) -> None:
+    text = re.sub(r'paths = \["[*/]+\.py"\]', f'paths = ["{paths}"]', OPS[op])
+    bad = BAD if op != "replace-text" else BAD + b"\0"
+    files = {"a_py": bad, "b_py": GOOD, "c_py": b"z\n"} if others else {"a_py": bad}
+    patched = run(patches(one=text, txt=BATCH), **files, a_bat=b"pip")
+    kind = next(outcome.kind for outcome in patched.outcomes if str(outcome.path) == "a.py")
+    assert kind is (OutcomeKind.UNPARSABLE if is_blocked else OutcomeKind.PASSED_OVER)
+    changed = {str(change.path) for change in patched.changes}
+    assert changed >= {"a.bat"}
+    assert ("b.py" in changed) is (others and not is_blocked)
+    assert patched.failures == ()
+    assert [text for text in warnings(patched) if text.startswith("one: a.py")] == (
+        [] if is_blocked else list(warnings(patched))
+    )
+    assert (incomplete_error(patched, "here") is None) is not is_blocked
+
+
+def test_file_that_cannot_be_read_does_not_count_as_silent() -> None:
+    (patch,) = patches(one=CPU)
+    found = verdicts((patch,), {PurePosixPath("a.py"): BAD, PurePosixPath("b.py"): GOOD}, {})["one"]
+    assert (found.is_refused, found.is_silent, found.what) == (False, False, "needed")

@@ -15,11 +15,11 @@ from patchlock.patches.engine import apply, require_complete
 
 
 def test_patch_blocked_in_one_file_changes_none_and_the_others_go_on() -> None:
-    patched = run(patches(cpu=CPU, pin=PIN), a_py=b'x = "cuda"', b_py=b'"cuda', requirements_txt=b"av==11\n")
+    patched = run(patches(cpu=CPU, pin=PIN), a_py=b'x = "cuda"', b_py=b"f'{\"cuda\"}'", requirements_txt=b"av==11\n")
     assert after(patched) == {"requirements.txt": b"av==12.0\n"}
     assert [(o.patch, str(o.path), o.kind.value) for o in patched.outcomes] == [
         ("cpu", "a.py", "needed"),
-        ("cpu", "b.py", "unparsable upstream"),
+        ("cpu", "b.py", "ambiguous"),
         ("pin", "requirements.txt", "needed"),
     ]
     assert patched.failures == ()
@@ -142,7 +142,11 @@ def test_complete_result_is_accepted() -> None:
             id="failed",
         ),
         pytest.param(
-            {"batch": BATCH, "wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"), "cpu": CPU},
+            {
+                "batch": BATCH.replace("*.bat", 'b.bat", "c.bat'),
+                "wrong": WRONG_ENSURE.replace("pip", "cd").replace("*.bat", "a.bat"),
+                "cpu": CPU,
+            },
             "2 patches do not do what they say, so nothing was changed (mini at 0123); "
             "use the commit that the catalogue names, or correct the patch\n"
             "  wrong: a.bat: the text `never` is missing\n"

@@ -208,3 +208,15 @@ def test_an_evaluator_that_remembers_judges_the_same_and_looks_once() -> None:
     judged = [trials.verdicts([patch], contents, {}, evaluator)[patch.id] for _ in range(3)]
     assert judged == [judge('x = "cuda"\n')] * 3
     assert looked == ['x = "cuda"\n', 'x = "cpu"\n']
+
+
+def test_file_that_another_patch_makes_is_none_of_upstreams_trouble() -> None:
+    made = CPU.replace('"cpu"\nwhy', '"made"\nwhy').split("op =")[0]
+    made += 'op = "add-file"\npaths = ["helper.py"]\ncontent = "x = \'cuda\'\\n"\n'
+    made += 'ensure = [{ check = "contains", text = "cuda" }]\n'
+    patches = read(CPU + made)
+    found = trials.verdicts(patches, files(a_py='x = "cuda"\n'), {})
+    assert {name: (one.what, one.is_silent) for name, one in found.items()} == {
+        "cpu": ("needed", False),
+        "made": ("needed", False),
+    }

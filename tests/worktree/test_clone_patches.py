@@ -107,7 +107,7 @@ def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
     clone_patches.undo(clone_patches.open_tree(clone))
     assert read(clone) == FILE + "mine = 1\n"
-    assert git(clone, "for-each-ref", "refs/patchlock") == ""
+    assert git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock") == "refs/patchlock/before"
     assert manifest.read(clone_patches.open_tree(clone)) is None
     with pytest.raises(NotPatchedError):
         clone_patches.undo(clone_patches.open_tree(clone))
@@ -214,7 +214,7 @@ def test_folder_that_is_no_clone(tmp_path: Path) -> None:
 
 
 def test_blocked_patch_writes_nothing(clone: Path) -> None:
-    (clone / "app.py").write_text('f"{"cuda"}\n')
+    (clone / "app.py").write_text("f\"{'cuda'}\"\n")
     commit(clone)
     with pytest.raises(PatchError, match="does not do what it says"):
         apply(clone)

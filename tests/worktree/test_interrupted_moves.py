@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path, PurePosixPath
 
@@ -9,7 +10,7 @@ import pytest
 
 from patchlock.model.errors import SourceDamagedError
 from patchlock.model.identities import CommitId
-from patchlock.worktree import clone, move, trees
+from patchlock.worktree import _journal, clone, move, trees
 from patchlock.worktree.trees import Tree
 
 pytestmark = pytest.mark.slow
@@ -41,18 +42,16 @@ def one(tree: Tree) -> CommitId:
 
 
 def _cut(tree: Tree, target: CommitId, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Move, and be killed after so many files, in the middle of the next."""
-    really, written = trees.write, []
+    """Move, and be stopped before the next file after so many."""
+    put = []
 
-    def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
-        if len(written) == after:
-            (tree.root / f".{path}.patchlock").write_bytes((data or b"")[:3])
+    def step(name: str) -> None:
+        put.extend([name] if name.startswith("put") else [])
+        if len(put) > after:
             raise KeyboardInterrupt
-        written.append(path)
-        really(tree, path, data, is_executable=is_executable)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trees, "write", write)
+        patch.setattr(_journal, "step", step)
         with pytest.raises(KeyboardInterrupt):
             move.move(tree, target)
 
@@ -80,12 +79,13 @@ def test_cut_move_back_that_is_cut_again(tree: Tree, one: CommitId, monkeypatch:
 
 @pytest.mark.parametrize("umask", [0o077, 0o022, 0o000])
 def test_new_files_have_the_rights_of_the_umask(tree: Tree, umask: int) -> None:
-    import os
-
+    files = {PurePosixPath(name): b"x" for name in ("data", "tool")}
+    commit = trees.commit_files(
+        tree.repository, files, parent=None, message="m", ref="refs/m", executable=[PurePosixPath("tool")]
+    )
     before = os.umask(umask)
     try:
-        for name, is_executable in (("data", False), ("tool", True)):
-            trees.write(tree, PurePosixPath(name), b"x", is_executable=is_executable)
+        move.move(tree, commit)
     finally:
         os.umask(before)
     modes = [(tree.root / name).stat().st_mode & 0o777 for name in ("data", "tool")]

@@ -8,7 +8,6 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import TypeVar
 
 from packaging.version import Version
@@ -20,7 +19,6 @@ from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, Python
 from patchlock.model.errors import nearest
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
-from patchlock.model.origins import Origin
 from patchlock.model.patch import Ensure, Patch
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.profile import Profile
@@ -63,7 +61,7 @@ def app(
     table.known(("shared", "without", "expect"))
     upstream = root.table("upstream")
     theirs = tuple(patch for one in shared for patch in one.patches)
-    declared = patches(root, profiles, {patch.id: patch.origin for patch in theirs})
+    declared = patches(root, profiles, theirs)
     read = table.read(
         App,
         name=_name(table, name),
@@ -146,15 +144,13 @@ class _Declared:
     patch: Patch | None
 
 
-def patches(
-    root: Table, profiles: tuple[str, ...] | None = None, before: Mapping[str, Origin] = MappingProxyType({})
-) -> tuple[Patch, ...]:
+def patches(root: Table, profiles: tuple[str, ...] | None = None, before: tuple[Patch, ...] = ()) -> tuple[Patch, ...]:
     """Read the `[[patch]]` tables of a file.
 
     Args:
         root: the whole file.
         profiles: as for `app`.
-        before: ids of patches that go before all of these.
+        before: patches that go before all of these.
     """
     declared = tuple(_patch(table, profiles) for table in root.tables("patch"))
     _check_order(declared, before)
@@ -179,6 +175,8 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
     )
     if why_not := unfit_paths(op, patch.paths):
         table.problem("paths", why_not)
+    if patch.advisory and patch.optional:
+        table.problem("advisory", "what a person chooses by name is never left out", "remove the key")
     for key in ("gives", "helps") if not patch.optional else ():
         if table.has(key):
             table.problem(key, "it is for an optional patch", "write optional = a name")
@@ -214,9 +212,11 @@ def _check_options(declared: tuple[_Declared, ...]) -> None:
             told.add(name)
 
 
-def _check_order(declared: tuple[_Declared, ...], before: Mapping[str, Origin]) -> None:
-    ids = {one.id for one in declared if one.id} | before.keys()
-    seen: dict[str, Origin] = dict(before)
+def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> None:
+    seen = {patch.id: patch.origin for patch in before}
+    ids = {one.id for one in declared if one.id} | seen.keys()
+    own = [one.patch for one in declared if one.patch is not None]
+    advisory = {patch.id for patch in (*before, *own) if patch.advisory}
     for one in declared:
         if one.id in seen:
             one.table.problem("id", f'the id "{one.id}" is taken by the patch at {seen[one.id]}')
@@ -225,6 +225,9 @@ def _check_order(declared: tuple[_Declared, ...], before: Mapping[str, Origin]) 
                 one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
             elif other not in seen:
                 one.table.problem("after", f'the patch "{other}" stands later', "write it first")
+            elif other in advisory and one.patch is not None and not one.patch.advisory:
+                what = f'the patch "{other}" is advisory, so that it may be left out'
+                one.table.problem("after", what, "make this one advisory, too, or that one required")
         if one.id:
             seen[one.id] = one.table.origin()
 

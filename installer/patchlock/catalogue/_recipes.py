@@ -35,6 +35,8 @@ def recipes(
                 table.problem("after", f"no recipe of {name} stands earlier", "write it first")
         if any(patch.op_name == "codemod" for patch in recipe.patches):
             table.problem("patch", "a codemod is for apps", "use another op")
+        if any(patch.advisory for patch in recipe.patches):
+            table.problem("patch", "what is built is patched completely or not at all", "remove `advisory`")
         if _scope(recipe) in map(_scope, found):
             table.problem("name", f"there is a recipe of {recipe.name} for the same versions already")
         found.append(recipe)

@@ -80,6 +80,8 @@ def distribution(
     for index, patch in enumerate(declared):
         if patch.profiles:
             root.problem(f"patch[{index}].profiles", "a wheel is patched for every profile", "remove the key")
+        if patch.advisory:
+            root.problem(f"patch[{index}].advisory", "a wheel is patched completely or not at all", "remove the key")
     read = Distribution(
         name=canonicalize_name(name),
         why=table.text("why"),

@@ -237,6 +237,7 @@ def _report(request: Request, receipt: Receipt, report: InstallResult | None = N
         "outcomes": [outcome_data(outcome) for outcome in report.outcomes] if report else [],
         "merged": list(report.merged) if report else [],
         "notes": list(report.notes) if report else [],
+        "warnings": list(report.warnings) if report else [],
         "seconds": round(report.seconds, 3) if report else 0.0,
     }
 

@@ -70,7 +70,8 @@ def write_for(request: Request) -> None:
     """Write the launchers of an installation; what is right already is left alone."""
     folder = request.installation.folder
     target = launchers.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
-    made = launchers.files(_starter(request), target, os=request.platform.os, folder=str(folder))
+    by = starter(request.catalogue.root, request.home, request.cache, request.platform.os)
+    made = launchers.files(by, target, os=request.platform.os, folder=str(folder))
     for name, content in made.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
@@ -89,14 +90,21 @@ def entry(request: Request) -> Path | None:
     return path if path.is_file() else None
 
 
-def _starter(request: Request) -> launchers.Starter:
-    """Say how this patchlock was started, with the folders that it was told."""
-    variables = {"PATCHLOCK_HOME": str(request.home)}
+def starter(catalogue: Path, home: Path, cache: Path, os_name: str) -> launchers.Starter:
+    """Say how this patchlock was started, with the folders that it was told; so it can be started from anywhere.
+
+    Args:
+        catalogue: its root.
+        home: of all installations.
+        cache: patchlock's.
+        os_name: `linux`, `macos` or `windows`.
+    """
+    variables = {"PATCHLOCK_HOME": str(home)}
     if os.environ.get("PATCHLOCK_CACHE_DIR"):
-        variables["PATCHLOCK_CACHE_DIR"] = str(request.cache)
+        variables["PATCHLOCK_CACHE_DIR"] = str(cache)
     package = Path(launchers.__file__).parent.parent
-    if request.catalogue.root not in (package / "_catalogue", package.parent.parent):
-        variables["PATCHLOCK_CATALOGUE"] = str(request.catalogue.root)
+    if catalogue not in (package / "_catalogue", package.parent.parent):
+        variables["PATCHLOCK_CATALOGUE"] = str(catalogue)
     bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
     if not bootstrap:
         return launchers.Starter(
@@ -106,7 +114,7 @@ def _starter(request: Request) -> launchers.Starter:
             anchor=sys.executable,
         )
     variables["PATCHLOCK_MODULE"] = "patchlock"
-    if request.platform.os == "windows":
+    if os_name == "windows":
         words = ("-NoProfile", "-ExecutionPolicy", "Bypass", "-File", bootstrap)
         return launchers.Starter(program="powershell", arguments=words, variables=variables, anchor=bootstrap)
     return launchers.Starter(program=bootstrap, arguments=(), variables=variables, anchor=bootstrap)

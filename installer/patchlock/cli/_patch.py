@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +16,7 @@ from patchlock.cli._plan import outcome_data, outcome_lines
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
     from patchlock.model.patch import Outcome, Patched
+    from patchlock.worktree.move import Backup
 
 
 @click.group("patch", no_args_is_help=True)
@@ -47,12 +48,15 @@ for _command in (_patch_authoring.new_command, _patch_authoring.test_command):
 @click.argument("app", required=False)
 @click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
 @_patch_clones.patches_option
+@_patch_clones.skips
 @_options.upstream
 @_options.common
 def status_command(
     app: str | None,
     profile: str | None,
     file: Path | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -66,23 +70,36 @@ def status_command(
       patchlock patch status --source ~/xtts-webui
     """
     from patchlock.patches import engine
+    from patchlock.patches.outcomes import warnings
 
-    looked = _look(app, profile, file, source, revision, catalogue)
+    looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
     found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
-    error = engine.incomplete_error(found, f"{looked.name}{f' in {looked.folder}' if looked.folder else ''}")
+    place = f" in {looked.folder}" if looked.folder else ""
+    error = engine.incomplete_error(found, f"{looked.name}{place}", looked.command)
     if as_json:
         data = {
             "commit": looked.commit,
             "outcomes": [outcome_data(outcome) for outcome in looked.outcomes],
-            "failures": list(looked.patched.failures),
+            "failures": list(engine.required_failures(looked.patched)),
+            "warnings": list(warnings(found)),
+            "conflicts": [str(path) for path in looked.conflicts],
+            "backups": [dataclasses.asdict(one) for one in looked.backups],
         }
         return _output.succeed("patch status", data, error)
-    place = f" in {looked.folder}" if looked.folder else ""
     at = f" at commit {looked.commit[:12]}" if looked.commit else ""
     click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
     click.echo(outcome_lines(looked.outcomes))
-    for failure in looked.patched.failures:
+    for failure in engine.required_failures(looked.patched):
         click.echo(f"does not hold: {failure}")
+    _patch_clones.warn(warnings(found))
+    if looked.conflicts:
+        click.echo(
+            f"conflicts wait for you in {', '.join(map(str, looked.conflicts))}: choose, then `patchlock patch apply`"
+        )
+    for one in looked.backups:
+        times = f" {one.count} times," if one.count > 1 else ""
+        show = f"git -C {looked.folder} log -p -m --first-parent -1 {one.ref}"
+        click.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 
 
@@ -94,15 +111,22 @@ class _Looked:
     profile: str
     folder: str
     """Of a clone of the user's, or ""."""
+    command: str
+    """What puts the patches into that clone, or ""."""
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    conflicts: tuple[PurePosixPath, ...] = ()
+    """Files in which both sides of a move still stand between markers."""
+    backups: tuple[Backup, ...] = ()
 
 
 def _look(
     app: str | None,
     profile: str | None,
     file: Path | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -110,22 +134,35 @@ def _look(
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
     from patchlock.model.errors import UsageError
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, move
 
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
         tree = clone_patches.open_tree(Path(source or "."))
-        wanted = _patch_clones.patch_set(tree, catalogue, app, profile, file)
+        wanted = _patch_clones.patch_set(tree, catalogue, app, profile, file, added, left_out)
         commit, patched, outcomes = clone_patches.status(tree, wanted, _options.cache())
         name, profile, folder = wanted.name, wanted.profile, str(tree.root)
         if revision is not None:
             raise UsageError("--commit is for an app's upstream; a clone is looked at as it stands")
-        return _Looked(name=name, profile=profile, folder=folder, commit=commit, patched=patched, outcomes=outcomes)
+        return _Looked(
+            name=name,
+            profile=profile,
+            folder=folder,
+            command=clone_patches.command_for(tree, wanted, "apply"),
+            commit=commit,
+            patched=patched,
+            outcomes=outcomes,
+            conflicts=move.conflicted(tree) or (),
+            backups=move.backups(tree),
+        )
+    if added or left_out:
+        raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")
     request = _options.request(catalogue, app, profile, source=source, revision=revision)
     upstream = read_upstream(request)
     return _Looked(
         name=app,
         profile=request.profile.name,
         folder="",
+        command="",
         commit=upstream.snapshot.commit,
         patched=upstream.patched,
         outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
@@ -157,12 +194,15 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
 @click.argument("app", required=False)
 @click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
 @_patch_clones.patches_option
+@_patch_clones.skips
 @_options.upstream
 @_options.common
 def diff_command(
     app: str | None,
     profile: str | None,
     file: Path | None,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -177,7 +217,7 @@ def diff_command(
     """
     from patchlock.patches.outcomes import diff
 
-    looked = _look(app, profile, file, source, revision, catalogue)
+    looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
     text = diff(looked.patched.changes)
     if as_json:
         _output.succeed("patch diff", {"commit": looked.commit, "diff": text})

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _options, _output
-from patchlock.cli._plan import outcome_data, outcome_lines
+from patchlock.cli import _folders, _launcher, _options, _output
 from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
     from patchlock.worktree.clone_patches import Applied
+    from patchlock.worktree.manifest import Manifest
     from patchlock.worktree.move import Moved
     from patchlock.worktree.trees import Tree
     from patchlock.worktree.upstream_files import PatchSet
@@ -41,6 +41,14 @@ def _which(function: F) -> F:
     return click.argument("app", required=False)(function)
 
 
+def skips(function: F) -> F:
+    """Add which patches a person does not want in a clone."""
+    function = click.option(
+        "--without", "left_out", multiple=True, metavar="ID", help="Leave a patch out of the clone, from now on."
+    )(function)
+    return click.option("--with", "added", multiple=True, metavar="ID", help="Take --without back.")(function)
+
+
 def _where(function: F) -> F:
     """Add the folder to work in."""
     return click.option(
@@ -55,14 +63,19 @@ def _where(function: F) -> F:
 @click.command("apply")
 @_which
 @_where
+@skips
 @click.option("--abort", is_flag=True, help="Go back to the files as they were before conflicts were left.")
+@click.option("--continue", "goes_on", is_flag=True, help="Go on after you have chosen in each conflict.")
 @_options.common
 def apply_command(
     app: str | None,
     profile: str | None,
     file: Path | None,
     source: Path,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
     abort: bool,
+    goes_on: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
@@ -71,14 +84,20 @@ def apply_command(
     \b
     Example:
       patchlock patch apply xtts-webui --source ~/xtts-webui
-      git pull && patchlock patch apply
+      git pull --rebase --autostash && patchlock patch apply
     """
-    from patchlock.worktree import clone_patches, manifest
+    from patchlock.worktree import manifest, trees
 
-    tree = clone_patches.open_tree(source)
+    tree = trees.open_tree(source)
     if abort:
         return _abort(tree, "patch apply", as_json)
-    wanted = patch_set(tree, catalogue, app, profile, file)
+    if goes_on:
+        _require_conflicts(tree)
+    if file is None and not added and not left_out and _is_current(tree, catalogue, app, profile):
+        return _nothing_to_do(tree, app or "", "patch apply", as_json)
+    from patchlock.worktree import clone_patches
+
+    wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
         click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
@@ -89,9 +108,17 @@ def apply_command(
 @click.command("update")
 @_which
 @_where
+@skips
 @_options.common
 def update_command(
-    app: str | None, profile: str | None, file: Path | None, source: Path, catalogue: Path | None, as_json: bool
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    source: Path,
+    added: tuple[str, ...],
+    left_out: tuple[str, ...],
+    catalogue: Path | None,
+    as_json: bool,
 ) -> int:
     """Pull upstream's branch into a clone of yours and renew its patches; your edits are kept.
 
@@ -102,7 +129,7 @@ def update_command(
     from patchlock.worktree import clone_patches
 
     tree = clone_patches.open_tree(source)
-    wanted = patch_set(tree, catalogue, app, profile, file)
+    wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     return _told(
         tree, wanted, clone_patches.update(tree, wanted, _options.cache(), waiting=_waiting), "patch update", as_json
     )
@@ -111,7 +138,7 @@ def update_command(
 @click.command("undo")
 @_where
 @_options.common
-def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001 - every command has it
+def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  # noqa: ARG001 - every command has it
     """Take the patches out of a clone or folder again; your edits are kept.
 
     \b
@@ -122,10 +149,13 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> None:  
 
     tree = clone_patches.open_tree(source)
     moved = clone_patches.undo(tree, waiting=_waiting)
+    error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
-        _output.succeed("patch undo", _moved(moved))
-    else:
-        click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+        return _output.succeed("patch undo", _moved(moved), error)
+    click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    if error:
+        raise error
+    return 0
 
 
 @click.command("hooks")
@@ -155,11 +185,12 @@ def hooks_command(
         files = hooks.remove(tree)
     else:
         wanted = patch_set(tree, catalogue, app, profile, file)
-        words = [sys.executable, "-m", "patchlock", "patch", "apply", "--source", str(tree.root)]
+        words = ["patch", "apply", "--source", str(tree.root)]
         words += ["--patches", str(file.resolve())] if file else [wanted.name]
         words += ["--profile", wanted.profile] if wanted.profile and not file else []
-        words += ["--catalogue", str(catalogue.resolve())] if catalogue else []
-        files = hooks.install(tree, words)
+        system = "windows" if os.name == "nt" else "posix"
+        by = _launcher.starter(_options.root(catalogue), _options.home(), _options.cache(), system)
+        files = hooks.install(tree, by, words)
     if as_json:
         _output.succeed("patch hooks", {"files": [str(path) for path in files], "removed": remove})
     else:
@@ -174,20 +205,44 @@ def is_tree(source: str | None, revision: str | None) -> bool:
     return (folder / ".git").exists() or not ((folder / "objects").is_dir() and (folder / "HEAD").is_file())
 
 
-def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str | None, file: Path | None) -> PatchSet:
-    """Gather the patches that are asked for, or those that the folder has already.
+def patch_set(
+    tree: Tree,
+    catalogue: Path | None,
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+    added: tuple[str, ...] = (),
+    left_out: tuple[str, ...] = (),
+) -> PatchSet:
+    """Gather the patches that are asked for, or those that the folder has already, less those that nobody wants there.
 
     Raises:
-        UsageError: neither an app nor a file is named, and the folder has no patches yet.
+        UsageError: neither an app nor a file is named, and the folder has no patches yet; or there is no such patch.
     """
-    from patchlock.model.errors import UsageError
+    from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree import manifest, patch_sets
+
+    known = manifest.read(tree)
+    wanted = _all_patches(tree, known, catalogue, app, profile, file)
+    kept = known.skipped if known is not None and known.name == wanted.name else ()
+    return patch_sets.without(wanted, kept, Choice(added=added, left_out=left_out))
+
+
+def _all_patches(
+    tree: Tree,
+    known: Manifest | None,
+    catalogue: Path | None,
+    app: str | None,
+    profile: str | None,
+    file: Path | None,
+) -> PatchSet:
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import patch_sets
 
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
     if file is not None:
         return patch_sets.of_file(file)
-    known = manifest.read(tree)
     if app is None and known is not None and not known.profile:
         raise UsageError(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
@@ -205,14 +260,48 @@ def patch_set(tree: Tree, catalogue: Path | None, app: str | None, profile: str 
     return patch_sets.of_app(opened, name, opened.profile(chosen).name)
 
 
+def _require_conflicts(tree: Tree) -> None:
+    from patchlock.model.errors import UsageError
+    from patchlock.worktree import move
+
+    if move.conflicted(tree) is None and not move.is_unfinished(tree):
+        raise UsageError("no conflicts of patchlock's wait there", remedy="leave --continue out to renew the patches")
+
+
+def _is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
+    """Tell whether a tree has what is asked for, without reading the patches."""
+    from patchlock.worktree import manifest
+
+    known = manifest.read(tree)
+    if known is None or not known.catalogue or app not in {None, known.name} or profile not in {None, known.profile}:
+        return False
+    digest = manifest.catalogue_digest(_folders.root(folder), known.name, known.profile)
+    return digest == known.catalogue and manifest.is_current(tree, known)
+
+
+def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
+    from patchlock.worktree import manifest
+
+    known = manifest.read(tree)
+    if as_json:
+        return _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
+    whose = name or (known.name if known else "")
+    click.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
+    return 0
+
+
+def warn(sentences: tuple[str, ...]) -> None:
+    """Say on stderr what was left out, and why."""
+    for sentence in sentences:
+        click.echo(f"warning: {sentence}", err=True)
+
+
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
     """Say what was done, and give the exit code: 1 where the user has something to resolve."""
+    from patchlock.cli._plan import outcome_data, outcome_lines
+
     if done is None:
-        if as_json:
-            _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
-        else:
-            click.echo(f"{tree.root} has the patches of {wanted.name} already: nothing to do")
-        return 0
+        return _nothing_to_do(tree, wanted.name, command, as_json)
     left = done.moved.left_by_git
     conflicts = [str(path) for path in done.moved.conflicts if path not in left]
     git_first = None
@@ -227,19 +316,14 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "commit": done.upstream,
             "applied": done.applied,
             "outcomes": [outcome_data(outcome) for outcome in done.outcomes],
+            "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = None
-        if conflicts:
-            error = EditsMeetError(
-                f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers",
-                where=str(tree.root),
-                remedy="choose and run the same command again; or go back with "
-                f"`patchlock patch apply --abort --source {tree.root}`",
-            )
+        error = _edits_meet(tree, conflicts, "patch apply") if conflicts else None
         return _output.succeed(command, data, git_first or error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
+    warn(done.warnings)
     click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
     if conflicts:
         click.echo(
@@ -251,6 +335,17 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     if git_first:
         raise git_first
     return 1 if conflicts else 0
+
+
+def _edits_meet(tree: Tree, paths: Iterable[object], command: str) -> EditsMeetError:
+    """Say that both sides stand between markers, and the two ways on."""
+    again = "" if command == "patch apply" else f" (`patchlock {command} --source {tree.root}`)"
+    return EditsMeetError(
+        f"your edits and the patches meet in {', '.join(map(str, paths))}: both stand there between markers",
+        where=str(tree.root),
+        remedy=f"choose and run the same command again{again}; or go back with "
+        f"`patchlock patch apply --abort --source {tree.root}`",
+    )
 
 
 def _abort(tree: Tree, command: str, as_json: bool) -> int:
@@ -276,6 +371,7 @@ def _moved(moved: Moved) -> dict[str, object]:
         "merged": [str(path) for path in moved.merged],
         "kept": [str(path) for path in moved.kept],
         "removed": [str(path) for path in moved.removed],
+        "unstaged": [str(path) for path in moved.unstaged],
         "conflicts": [str(path) for path in moved.conflicts],
     }
 
@@ -283,4 +379,6 @@ def _moved(moved: Moved) -> dict[str, object]:
 def _kept(moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
     told = f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    if moved.unstaged:
+        told += f"; {', '.join(map(str, moved.unstaged))} is no longer staged, see `patchlock patch status`"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told

@@ -47,7 +47,7 @@ def plan_command(
     from patchlock.operations import readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
-    from patchlock.patches.outcomes import diff
+    from patchlock.patches.outcomes import diff, warnings
 
     elsewhere: list[bool] = []
 
@@ -75,7 +75,8 @@ def plan_command(
             "installed": installed.id if installed else None,
             "up_to_date": nothing,
             "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
-            "failures": list(made.patched.failures),
+            "failures": list(engine.required_failures(made.patched)),
+            "warnings": list(warnings(made.patched)),
             "optional": [option_data(option, option.name in request.chosen) for option in optional],
             "packages": [
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
@@ -93,8 +94,10 @@ def plan_command(
     click.echo(diff(made.patched.changes), nl=False)
     click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
     click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
-    for failure in made.patched.failures:
+    for failure in engine.required_failures(made.patched):
         click.echo(f"does not hold: {failure}", err=True)
+    for warning in warnings(made.patched):
+        click.echo(f"warning: {warning}", err=True)
     for finding in ready.stops:
         click.echo(f"missing: {finding}", err=True)
     if len(ready.stops) > 1 and ready.commands:

@@ -29,11 +29,15 @@ class OutcomeKind(enum.Enum):
     UNPARSABLE = "unparsable upstream"
     BROKEN = "broken upstream"
     """No Python can run the file, so that it is left as it is; the patch goes on with the others."""
+    PASSED_OVER = "passed over"
+    """One of many files that the patch searches cannot be read, and is left as it is; it goes on with the others."""
+    LEFT_OUT = "left out"
+    """A person does not want the patch here, or it is advisory and could not do all that it says."""
     DRIFTED = "drifted by the user"
 
 
 BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE})
-"""Outcomes with which a patch is not applied, so that nothing may be installed."""
+"""Outcomes with which a patch is not applied, so that nothing may be installed if it is required."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +132,8 @@ class Patch:
     expect: Expect = Expect()
     after: tuple[str, ...] = ()
     """Ids of patches of the same app that go first."""
+    advisory: bool = False
+    """If it cannot do what it says, it is left out with a warning; otherwise nothing is applied then."""
     origin: Origin
     executed: tuple[SmokeImport, ...] = ()
     """What must hold when the patched code runs; see `patches.outcomes.smoke_checks`."""
@@ -174,3 +180,5 @@ class Patched:
     """In the order of the patches, then by path; at least one for each patch."""
     failures: tuple[str, ...] = ()
     """`<patch>: <path>: <what does not hold>`, for each `ensure` that failed; such a patch was left out."""
+    advisory: frozenset[str] = frozenset()
+    """Ids of the patches that may be left out."""

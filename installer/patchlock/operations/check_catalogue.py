@@ -20,6 +20,7 @@ from patchlock.model.patch import Outcome, OutcomeKind
 from patchlock.model.recipes import Recipe
 from patchlock.operations import patch_test
 from patchlock.operations.patch_test import PatchTestRequest
+from patchlock.patches import engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ def patches(request: Request) -> CatalogueFinding:
         what=what,
         says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
         problems=(
+            *engine.left_out(upstream.patched),
             *(f"{patch} finds nothing to patch" for patch in sorted(idle & own)),
             *(f"{one.name} finds nothing to patch, which {app.origin} expects" for one in sets if one.is_expected),
         ),

@@ -29,9 +29,10 @@ from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
 from patchlock.operations import _session, readiness
 from patchlock.operations.install_plan import inputs_digest
+from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
 from patchlock.verify import checks, proof
-from patchlock.worktree import clone, move, trees, upstream_cache
+from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
 _LEAST_ROOM = 200_000_000
 """Bytes that must be free before anything is touched, besides what `core.disk_space` always spares: a clone, and an
@@ -49,6 +50,8 @@ class InstallResult:
     seconds: float
     notes: tuple[str, ...]
     """What the machine lacks that did not stop the install."""
+    warnings: tuple[str, ...]
+    """Advisory patches that were left out, and files that a patch could not read."""
     computed: int
     """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
 
@@ -85,8 +88,9 @@ def install(
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
-            for text in patches_outcomes.broken_file_notes(job.upstream.patched.outcomes):
-                progress.note(text)
+            warnings = patches_outcomes.warnings(job.upstream.patched)
+            for text in warnings:
+                progress.note(f"warning: {text}")
         receipt, merged, computed = _bring_up(job, progress)
     return InstallResult(
         receipt=receipt,
@@ -94,6 +98,7 @@ def install(
         merged=tuple(str(path) for path in merged),
         seconds=time.monotonic() - started,
         notes=ready.notes,
+        warnings=warnings,
         computed=computed,
     )
 
@@ -182,7 +187,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
     except BaseException:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(clone.tree_of(installation.source)):
-                move.move(clone.tree_of(installation.source), before.applied, is_way_back=True)
+                move.move(clone.tree_of(installation.source), before.applied)
             in_tree_files.apply_generation(installation, generations.generation(installation, before.id))
         raise
     clone.protect_generation(installation.source, job.name, job.applied)
@@ -222,7 +227,18 @@ def _move_source(job: _Job) -> move.Moved:
     tree = clone.tree_of(source)
     with trees.hold(tree), trees.refs_kept(source, "refs/remotes", tree.ref(clone.INCOMING)):
         clone.prepare(source, job.upstream.snapshot, job.ref, job.held)
-        moved = move.move(tree, job.applied, restore_all=job.request.reinstall, leave_conflicts=job.leave_conflicts)
+        wanted, request = job.request.app, job.request
+        moved = move.move(
+            tree,
+            job.applied,
+            restore_all=request.reinstall,
+            leave_conflicts=job.leave_conflicts,
+            by_meaning=clone_patches.by_meaning(
+                engine.for_profile(wanted.patches, request.profile.name, request.chosen),
+                wanted.directory,
+                job.upstream.patched,
+            ),
+        )
     if moved.conflicts:
         app = job.request.app.name
         raise SourceConflictError(

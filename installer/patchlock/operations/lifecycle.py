@@ -223,7 +223,7 @@ def recover(request: Request, progress: Progress) -> None:
             complete = [r for r in generations.receipts(installation) if r.applied == wanted]
             chosen = complete[0] if complete else now
             with trees.hold(clone.tree_of(installation.source)):
-                move.move(clone.tree_of(installation.source), chosen.applied, is_way_back=True)
+                move.move(clone.tree_of(installation.source), chosen.applied)
             generations.switch(installation, chosen.id)
         in_tree_files.apply_generation(installation, generations.generation(installation, chosen.id))
         installation.journal.unlink(missing_ok=True)

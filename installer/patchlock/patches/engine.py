@@ -30,11 +30,13 @@ def apply(
     contents: Mapping[PurePosixPath, bytes],
     seen: Mapping[PurePosixPath, bytes] = MappingProxyType({}),
     evaluator: Evaluator = DIRECT,
+    skipped: Collection[str] = (),
 ) -> Patched:
-    """Apply patches, in order, each on the result of those before it.
+    """Apply patches, in order, each on the result of those before it; the advisory ones after all that are required.
 
     A patch is atomic over its files: if it is blocked in one, or its `ensure` does not hold in one, none of its edits
     are kept and the others go on. A patch that finds its place taken by an earlier one, without saying `after`, fails.
+    An advisory patch also fails where it takes back what an earlier one promises: it never stops a required one.
 
     Args:
         patches: those that the profile wants; see `for_profile`.
@@ -42,27 +44,22 @@ def apply(
         seen: files as the patches' author saw them, as far as they are known and are not there any more; a file that
             was renamed is known again by them.
         evaluator: whom to ask what ops find and postconditions say; one that remembers saves the work.
+        skipped: ids of patches that a person does not want.
     """
     patches = tuple(patches)
     state = _State(contents, seen, evaluator)
-    outcomes: list[Outcome] = []
-    failures: list[str] = []
-    kept: list[tuple[Patch, dict[PurePosixPath, bytes]]] = []
-    for patch in patches:
-        result = _apply_one(patch, state)
-        outcomes += result.outcomes
-        failures += result.failures
-        state.write(patch, result)
-        if not result.failures and not any(outcome.kind in BLOCKING for outcome in result.outcomes):
-            kept.append((patch, {o.path: state.current[o.path] for o in result.outcomes if o.path}))
-    failures += [
-        f"{patch.id}: {path}: {problem}, after all patches"
-        for patch, judged in kept
-        for path, data in judged.items()
-        if state.current[path] != data
-        for ensure in patch.ensures
-        for problem in evaluator.problems(ensure, path, state.current[path])
-    ]
+    results: dict[str, _Result] = {}
+    for patch in sorted(patches, key=lambda patch: patch.advisory):
+        if patch.id in skipped:
+            outcome = _outcome(patch, OutcomeKind.LEFT_OUT, None, (), "by --without")
+            results[patch.id] = _Result(outcomes=(outcome,))
+            state.left_out[patch.id] = patch
+        else:
+            results[patch.id] = result = _apply_one(patch, state)
+            state.write(patch, result)
+            if patch.advisory and not result.is_complete:
+                results[patch.id] = _left_out(result)
+                state.left_out[patch.id] = patch
     scripts = {PurePosixPath(p.paths[0]) for p in patches if isinstance(p.op, AddFile) and p.op.executable}
     changes = tuple(
         FileChange(
@@ -74,44 +71,81 @@ def apply(
         for path in sorted(state.current)
         if contents.get(path) != state.current[path]
     )
-    return Patched(changes=changes, outcomes=tuple(outcomes), failures=tuple(failures))
+    return Patched(
+        changes=changes,
+        outcomes=tuple(outcome for patch in patches for outcome in results[patch.id].outcomes),
+        failures=(
+            *(text for patch in patches for text in results[patch.id].failures),
+            *(f"{name}: {path}: {problem}, after all patches" for name, path, problem in state.broken_promises()),
+        ),
+        advisory=frozenset(patch.id for patch in patches if patch.advisory),
+    )
 
 
-def require_complete(patched: Patched, where: str) -> None:
-    """Refuse a result in which some patch could not do what it says.
+def require_complete(patched: Patched, where: str, command: str = "") -> None:
+    """Refuse a result in which some required patch could not do what it says.
 
     Args:
         patched: the result.
         where: app and commit, for the message.
+        command: what was run, if it takes `--without ID`, which leaves a patch out.
 
     Raises:
         PatchError: names every patch, file and line.
     """
-    wrong = incomplete_error(patched, where)
+    wrong = incomplete_error(patched, where, command)
     if wrong is not None:
         raise wrong
 
 
-def incomplete_error(patched: Patched, where: str) -> PatchError | None:
-    """Say in one error which patches could not do what they say; None where all could."""
-    blocked = [outcome for outcome in patched.outcomes if outcome.kind in BLOCKING]
-    wrong = list(patched.failures)
-    for outcome in blocked:
-        for site in outcome.sites or (None,):
+def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchError | None:
+    """Say in one error which required patches could not do what they say; None where all could.
+
+    Args: as for `require_complete`.
+    """
+    wrong = {name: texts for name, texts in _reasons(patched).items() if name not in patched.advisory}
+    if not wrong:
+        return None
+    remedies = ["use the commit that the catalogue names", "correct the patch"]
+    if command:
+        remedies.append(f"go on without it: `{' '.join([command, *(f'--without {name}' for name in wrong)])}`")
+    return PatchError(
+        f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, "
+        "so nothing was changed",
+        where=where,
+        remedy=f"{', '.join(remedies[:-1])}, or {remedies[-1]}",
+        evidence=[text for texts in wrong.values() for text in texts],
+    )
+
+
+def required_failures(patched: Patched) -> tuple[str, ...]:
+    """Give the checks of required patches that did not hold."""
+    return tuple(text for text in patched.failures if text.partition(":")[0] not in patched.advisory)
+
+
+def left_out(patched: Patched) -> tuple[str, ...]:
+    """Say of each advisory patch that could not do what it says why it was left out, a sentence for each place."""
+    return tuple(
+        f"{text}; the patch is advisory, and was left out"
+        for name, texts in _reasons(patched).items()
+        if name in patched.advisory
+        for text in texts
+    )
+
+
+def _reasons(patched: Patched) -> dict[str, list[str]]:
+    """Say by patch why it could not do what it says: `<patch>: <path>:<line>: <why>`."""
+    wrong: dict[str, list[str]] = {}
+    for text in patched.failures:
+        wrong.setdefault(text.partition(":")[0], []).append(text)
+    for outcome in patched.outcomes:
+        for site in (outcome.sites or (None,)) if outcome.kind in BLOCKING else ():
             line, why = (f":{site.line}", site.text) if site else ("", "")
             # The sites of a refusal say why, each its own; those of an outcome about the whole patch show the line.
             why = outcome.detail if outcome.kind is OutcomeKind.AMBIGUOUS and outcome.detail != why else why
-            wrong.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {why or outcome.detail}")
-    if not wrong:
-        return None
-    count = len({outcome.patch for outcome in blocked} | {text.partition(":")[0] for text in patched.failures})
-    return PatchError(
-        f"{count} patch{'es do not do what they say' if count > 1 else ' does not do what it says'}, "
-        "so nothing was changed",
-        where=where,
-        remedy="use the commit that the catalogue names, or correct the patch",
-        evidence=wrong,
-    )
+            text = f"{outcome.patch}: {outcome.path}{line}: {outcome.kind.value}: {why or outcome.detail}"
+            wrong.setdefault(outcome.patch, []).append(text)
+    return wrong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +154,11 @@ class _Result:
     failures: tuple[str, ...] = ()
     written: Mapping[PurePosixPath, bytes] = dataclasses.field(default_factory=dict)
     located: targets.Found = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether the patch did what it says."""
+        return not self.failures and not any(outcome.kind in BLOCKING for outcome in self.outcomes)
 
 
 class _State:
@@ -136,17 +175,42 @@ class _State:
         self.evaluator = evaluator
         self.current = dict(contents)
         self.writers: dict[PurePosixPath, list[str]] = {}
+        self.left_out: dict[str, Patch] = {}
+        self._promises: list[tuple[Patch, PurePosixPath, bytes]] = []
+        """Each patch that did what it says, with each file that its `ensure` was asked of, as it was then."""
         self._lines: dict[PurePosixPath, list[int]] = {}
         """Of each file that was written: from which line of upstream's each line comes."""
 
     def write(self, patch: Patch, result: _Result) -> None:
-        """Keep what a patch wrote."""
+        """Keep what a patch wrote, and what it promises."""
         self.current |= result.written
+        if result.is_complete:
+            paths = [o.path for o in result.outcomes if o.path and o.kind is not OutcomeKind.PASSED_OVER]
+            self._promises += [(patch, path, self.current[path]) for path in paths]
         for path in result.written:
             self.writers.setdefault(path, []).append(patch.id)
             source, where = result.located[path]
             count = len(source.line_starts())
             self._lines[path] = lines_after(source, where.edits, self._lines.get(path) or range(1, count + 1))
+
+    def broken_promises(
+        self, written: Mapping[PurePosixPath, bytes] | None = None
+    ) -> list[tuple[str, PurePosixPath, str]]:
+        """Say what patches promise and does not hold any more, after others have changed the same files.
+
+        Args:
+            written: what a patch would write; None asks about the files as they stand.
+
+        Returns:
+            Id of the patch, file, and what does not hold.
+        """
+        return [
+            (patch.id, path, problem)
+            for patch, path, data in self._promises
+            if (now := (self.current if written is None else written).get(path, data)) != data
+            for ensure in patch.ensures
+            for problem in self.evaluator.problems(ensure, path, now)
+        ]
 
     def in_upstream(self, path: PurePosixPath, where: Located) -> Located:
         """Give the lines of upstream's file for those of the file as earlier patches left it."""
@@ -169,12 +233,14 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
     contents = state.current
     named = targets.matching_files(patch, contents)
     located, unreadable = targets.locate(patch, named, contents, state.evaluator)
-    outcomes = [_outcome(patch, OutcomeKind.UNPARSABLE, file.path, (), file.why) for file in unreadable]
     moved, doubt = targets.find_moved_files(patch, contents, state.seen, state.evaluator)
     located, moved = (
         {path: (source, state.in_upstream(path, where)) for path, (source, where) in found.items()}
         for found in (located, moved)
     )
+    outcomes = [_outcome(patch, OutcomeKind.UNPARSABLE, file.path, (), file.why) for file in unreadable]
+    outcomes += [o for path in _unparsable(located) if (o := _judge(patch, path, located.pop(path)[1], 0)) is not None]
+    outcomes = _passed_over(patch, named, outcomes)
     if doubt:
         outcomes.append(_outcome(patch, OutcomeKind.AMBIGUOUS, min(moved), (), doubt))
         return _Result(outcomes=tuple(outcomes))
@@ -186,11 +252,11 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
             outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} is not there any more")
         outcomes += [outcome] if outcome is not None else []
     located |= moved
-    outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
-    failures = _fights(patch, located, state)
-    if not outcomes and not failures:
+    failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
+    if not outcomes:
         nothing = "nothing there needs it" if named else f"no file matches {', '.join(patch.paths)}"
-        return _Result(outcomes=(_outcome(patch, OutcomeKind.GONE, None, (), nothing),))
+        outcomes = [_outcome(patch, OutcomeKind.GONE, None, (), nothing)]
+    outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
     if failures or any(outcome.kind in BLOCKING for outcome in outcomes):
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     written: dict[PurePosixPath, bytes] = {}
@@ -209,9 +275,61 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
                 for ensure in patch.ensures
                 for problem in state.evaluator.problems(ensure, path, data)
             ]
+    if patch.advisory:
+        failures += [
+            f"{patch.id}: {path}: with it, {other} does not hold: {problem}"
+            for other, path, problem in state.broken_promises(written)
+        ]
     if failures:
         return _Result(outcomes=tuple(outcomes), failures=tuple(failures))
     return _Result(outcomes=tuple(outcomes), written=written, located=located)
+
+
+def _left_out(result: _Result) -> _Result:
+    """Say of the files of an advisory patch that could not do all that it says that nothing was done in them."""
+    outcomes = tuple(
+        outcome
+        if outcome.kind in BLOCKING or outcome.path is None
+        else dataclasses.replace(outcome, kind=OutcomeKind.LEFT_OUT, detail="")
+        for outcome in result.outcomes
+    )
+    return dataclasses.replace(result, outcomes=outcomes)
+
+
+def _unparsable(located: targets.Found) -> list[PurePosixPath]:
+    """Name the files of which an op says that it cannot read them, or a line that matters."""
+    return [
+        path
+        for path, (_, where) in located.items()
+        if where.refusals and all(refusal.kind is OutcomeKind.UNPARSABLE for refusal in where.refusals)
+    ]
+
+
+def _passed_over(patch: Patch, named: Collection[PurePosixPath], unparsable: list[Outcome]) -> list[Outcome]:
+    """Go on without files that cannot be read, if others can, and the patch does not name them without a wildcard."""
+    if len(unparsable) == len(named):
+        return unparsable
+    return [
+        outcome if str(outcome.path) in patch.paths else dataclasses.replace(outcome, kind=OutcomeKind.PASSED_OVER)
+        for outcome in unparsable
+    ]
+
+
+def _missed(patch: Patch, named: Collection[PurePosixPath], outcomes: Collection[Outcome], state: _State) -> list[str]:
+    """Say what a patch cannot do because one that goes before it was left out."""
+    failures = []
+    is_idle = all(outcome.kind is OutcomeKind.PASSED_OVER for outcome in outcomes)
+    for other in (state.left_out[name] for name in patch.after if name in state.left_out):
+        if isinstance(other.op, AddFile) and not is_idle:
+            failures.append(f"{patch.id}: {other.paths[0]}: {other.id}, which makes it, was left out")
+        elif is_idle:
+            both = [path for path in targets.matching_files(other, state.current) if path in named]
+            found, _ = targets.locate(other, both, state.current, state.evaluator)
+            path = next((path for path, (_, where) in found.items() if where.sites or where.refusals), None)
+            failures += (
+                [f"{patch.id}: {path}: without {other.id}, which was left out, it finds nothing"] if path else []
+            )
+    return failures
 
 
 def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:

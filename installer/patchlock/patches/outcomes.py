@@ -12,14 +12,18 @@ from patchlock.model.app import App
 from patchlock.model.checks import SmokeImportCheck
 from patchlock.model.digests import sha256
 from patchlock.model.identities import Sha256
-from patchlock.model.patch import FileChange, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, FileChange, Outcome, OutcomeKind, Patch, Patched
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import engine
 
 APPLIED = frozenset(
     {OutcomeKind.NEEDED, OutcomeKind.PARTLY_FIXED, OutcomeKind.MOVED, OutcomeKind.NEW_SITES, OutcomeKind.ALREADY_OURS}
 )
 """Outcomes with which a patch has changed a file."""
+LEFT_AS_IT_IS = BLOCKING | {OutcomeKind.BROKEN, OutcomeKind.PASSED_OVER, OutcomeKind.LEFT_OUT}
+"""Outcomes with which a patch has not touched a file that it may be for."""
+_UNREAD = frozenset({OutcomeKind.BROKEN, OutcomeKind.PASSED_OVER})
 
 
 def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[NormalizedName, tuple[str, ...]]:
@@ -95,23 +99,25 @@ def _lines(text: str) -> list[str]:
 def counted(outcomes: Iterable[Outcome]) -> str:
     """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first.
 
-    A file that is left because it is broken counts only for a patch that has no other; see `left`.
+    A file that is left as it is counts only for a patch that has no other; see `warnings`.
     """
     first: dict[str, OutcomeKind] = {}
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.kind is OutcomeKind.BROKEN):
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.kind in _UNREAD):
         first.setdefault(outcome.patch, outcome.kind)
     kinds = [kind for kind in OutcomeKind if kind in first.values()]
     return ", ".join(f"{list(first.values()).count(kind)} {kind.value}" for kind in kinds) or "none"
 
 
-def broken_file_notes(outcomes: Iterable[Outcome]) -> tuple[str, ...]:
-    """Name each file that a patch left as it is because no Python can run it, with line and reason, a sentence each."""
-    return tuple(
-        f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}"
-        for outcome in outcomes
-        if outcome.kind is OutcomeKind.BROKEN
-        for site in outcome.sites
-    )
+def warnings(patched: Patched) -> tuple[str, ...]:
+    """Name each advisory patch that was left out, and each file that a patch left as it is, with line and reason."""
+    found = list(engine.left_out(patched))
+    for outcome in patched.outcomes:
+        if outcome.kind is OutcomeKind.BROKEN:
+            found += [f"{outcome.patch}: {outcome.path}:{site.line}: {site.text}" for site in outcome.sites]
+        elif outcome.kind is OutcomeKind.PASSED_OVER:
+            line = f":{outcome.sites[0].line}" if outcome.sites else ""
+            found.append(f"{outcome.patch}: {outcome.path}{line}: {outcome.detail}; the file is left as it is")
+    return tuple(found)
 
 
 def patched_digests(changes: Iterable[FileChange], directory: PurePosixPath) -> dict[str, Sha256]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -20,7 +20,7 @@ NOT_HELD = "does not hold"
 _FIRST = (
     *(OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE, OutcomeKind.MOVED),
     *(OutcomeKind.NEW_SITES, OutcomeKind.PARTLY_FIXED, OutcomeKind.NEEDED, OutcomeKind.FIXED_UPSTREAM),
-    OutcomeKind.BROKEN,
+    *(OutcomeKind.BROKEN, OutcomeKind.PASSED_OVER),
 )
 """Which outcome stands for a patch that has several."""
 
@@ -205,7 +205,8 @@ def verdicts(
     """
     patched = engine.apply(patches, contents, seen, evaluator)
     after = _after(contents, patched)
-    return {patch.id: _verdict(patch, patched, after, evaluator) for patch in patches}
+    upstreams = {path: after[path] for path in contents}  # what the patches make is none of upstream's trouble
+    return {patch.id: _verdict(patch, patched, upstreams, evaluator) for patch in patches}
 
 
 def _verdict(patch: Patch, patched: Patched, after: Files, evaluator: Evaluator) -> Verdict:
@@ -213,7 +214,8 @@ def _verdict(patch: Patch, patched: Patched, after: Files, evaluator: Evaluator)
     failures = [text.removeprefix(f"{patch.id}: ") for text in patched.failures if text.startswith(f"{patch.id}: ")]
     blocked = [outcome for outcome in outcomes if outcome.kind in BLOCKING]
     reasons = [*failures, *(_reason(outcome) for outcome in blocked)]
-    missed = [] if reasons else list(_missed(patch, after, evaluator))
+    passed_over = {outcome.path for outcome in outcomes if outcome.kind is OutcomeKind.PASSED_OVER}
+    missed = [] if reasons else list(_missed(patch, after, passed_over, evaluator))
     kinds = {outcome.kind for outcome in outcomes if outcome.path is not None}
     what = next((kind.value for kind in _FIRST if kind in kinds), OutcomeKind.GONE.value)
     return Verdict(
@@ -229,12 +231,14 @@ def _reason(outcome: Outcome) -> str:
     return f"{outcome.path}: {outcome.kind.value}: {outcome.detail}"
 
 
-def _missed(patch: Patch, after: Files, evaluator: Evaluator) -> Iterator[str]:
+def _missed(
+    patch: Patch, after: Files, passed_over: Collection[PurePosixPath | None], evaluator: Evaluator
+) -> Iterator[str]:
     """Find what the patch forbids in files that it names, also where its op found nothing to do."""
     found, _ = targets.locate(dataclasses.replace(patch, op=_Nothing()), targets.matching_files(patch, after), after)
-    for path in found:
+    for path in (path for path in found if path in after and path not in passed_over):
         for ensure in patch.ensures:
-            if path in after and not evaluator.problems(ensure, path, b""):  # one that forbids holds for an empty file
+            if not evaluator.problems(ensure, path, b""):  # one that forbids holds for an empty file
                 yield from (f"{path}: {problem}" for problem in evaluator.problems(ensure, path, after[path]))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.model.identities import CommitId
 from patchlock.worktree import trees
-from patchlock.worktree.upstream_cache import blobs, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 _MARKERS = re.compile(rb"^(<{7}|\|{7}|>{7})[^\r\n]*", re.MULTILINE)
 
@@ -47,7 +47,7 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
         applied: the patched commit that it was last brought to, if any: its parent is known to be upstream's.
     """
     repository = tree.repository
-    head = trees.commit_of(repository, "HEAD")
+    head = commit_of(repository, "HEAD")
     if head is None:
         return BranchState(head=None, upstream=None, commits=0, unfinished="", unmerged={})
     name, other = unfinished(repository)
@@ -67,7 +67,7 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 def unfinished(repository: Path) -> tuple[str, CommitId | None]:
     """Name what the user is in the middle of, as `BranchState.unfinished` does, and the commit of the other side."""
     for name, ref in (("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
-        commit = trees.commit_of(repository, ref)
+        commit = commit_of(repository, ref)
         if commit is not None and name == "merge":
             return name, commit
         if commit is not None and not _rebase_onto(repository):

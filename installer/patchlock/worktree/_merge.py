@@ -56,6 +56,15 @@ def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: 
     return Joined(data=data, is_clean=done.returncode == 0)
 
 
+def merge_wide(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> bytes | None:
+    """Join both sides of a file in UTF-16, which git takes for binary; None where it is none, or they meet."""
+    wide = [decode(path, data) for data in (mine, base, new)]
+    if not all(isinstance(text, SourceText) and text.encoding.startswith("utf-16") for text in wide):
+        return None
+    joined = merge(repository, path, mine, base, new)
+    return joined.data if joined.is_clean else None
+
+
 def is_converted(mine: bytes | None, versions: Iterable[bytes | None]) -> bool:
     """Tell whether git has given a file of the working tree CRLF, where each version that is stored has LF alone."""
     stored_ones = [version for version in versions if version is not None]

@@ -14,9 +14,10 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import CommandFailedError, SourceDamagedError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.move import APPLIED, PENDING
-from patchlock.worktree.trees import Tree, commit_of
-from patchlock.worktree.upstream_cache import Snapshot, git
+from patchlock.worktree import move
+from patchlock.worktree.move import APPLIED
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import Snapshot, commit_of, git
 
 INCOMING, _GENERATIONS = "incoming", "generations"
 """Refs, as those of `pending_target`: the patched commit as it comes from our cache, kept until a move takes it; those
@@ -178,7 +179,7 @@ def users_commits(folder: Path) -> tuple[str, ...]:
 
 def pending_target(folder: Path) -> CommitId | None:
     """Name the commit that the tree is on its way to, or None where no move was cut off."""
-    return commit_of(folder, tree_of(folder).ref(PENDING))
+    return move.pending(tree_of(folder))
 
 
 def users_files(folder: Path) -> tuple[PurePosixPath, ...]:

@@ -12,20 +12,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.model.errors import CommandFailedError, NotPatchedError, UpstreamError
+from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import Outcome, OutcomeKind, Patched
-from patchlock.patches import engine
-from patchlock.patches.evaluation import Evaluator
-from patchlock.patches.outcomes import patched_message
-from patchlock.worktree import _branch_state, manifest, move, patch_cache, trees, upstream_cache, upstream_files
+from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
+from patchlock.patches import edited_file, engine
+from patchlock.patches.evaluation import DIRECT, Evaluator
+from patchlock.patches.outcomes import LEFT_AS_IT_IS, patched_message, warnings
+from patchlock.worktree import (
+    _branch_state,
+    _snapshot,
+    manifest,
+    move,
+    patch_cache,
+    trees,
+    upstream_cache,
+    upstream_files,
+)
 from patchlock.worktree._merge import is_converted, to_lf
+from patchlock.worktree._plan import ByMeaning
 from patchlock.worktree.manifest import Manifest
 from patchlock.worktree.move import Moved
 from patchlock.worktree.trees import Tree
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
+open_tree = trees.open_tree
 _MADE = "made"
 """A ref, as those of `move`: the newest patched commit."""
 
@@ -38,40 +49,8 @@ class Applied:
     applied: CommitId
     outcomes: tuple[Outcome, ...]
     moved: Moved
-
-
-def open_tree(folder: Path) -> Tree:
-    """Find out what kind of folder it is.
-
-    Raises:
-        UpstreamError: there is no such folder, or it has no working tree.
-    """
-    root = folder.expanduser().resolve()
-    if not root.is_dir():
-        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
-    try:
-        inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
-        top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
-    except CommandFailedError as error:
-        raise UpstreamError("git cannot read this clone", where=str(root), evidence=error.evidence) from error
-    if inside.returncode == 0 and inside.text == "false":
-        raise UpstreamError(
-            "it is a repository without a working tree",
-            where=str(root),
-            remedy=f"make one: `git clone {root} CLONE`, and patch that",
-        )
-    if not top and (root / ".git").exists():
-        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
-    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
-        raise UpstreamError(
-            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
-        )
-    is_clone = bool(top) and Path(top).resolve() == root
-    if is_clone and trees.commit_of(root, "HEAD") is None:
-        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
-    if not is_clone:
-        return Tree(root=root, repository=root / upstream_files.PRIVATE)
-    return Tree(root=root, repository=root, refs=trees.refs_of(root))
+    warnings: tuple[str, ...]
+    """Advisory patches that were left out, and files that a patch could not read; a sentence each."""
 
 
 def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], None] = lambda: None) -> Applied | None:
@@ -98,7 +77,7 @@ def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], No
 
 def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None) -> Applied | None:
     """Apply, to upstream's commit or to what is checked out, while nobody else works there."""
-    if is_current(tree, wanted) and upstream in {None, _head(tree)}:
+    if is_current(tree, wanted) and upstream in {None, manifest.head_of(tree)}:
         return None
     if not tree.has_repository:
         _make_private(tree)
@@ -109,18 +88,59 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
-    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}")
+    command = command_for(tree, wanted, "apply" if is_there else "update")
+    engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
     message = patched_message(wanted.name, wanted.profile, patched.outcomes)
     scripts = [wanted.directory / change.path for change in patched.changes if change.is_executable]
     applied = trees.commit_files(
         tree.repository, files, parent=upstream, message=message, ref=tree.ref(_MADE), executable=scripts
     )
-    moved = move.move(tree, applied, leave_conflicts=True, beside_git=is_there)
+    moved = move.move(
+        tree,
+        applied,
+        leave_conflicts=True,
+        beside_git=is_there,
+        brings_branch=not is_there,
+        by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
+    )
     if not moved.conflicts:
         _remember(tree, wanted, upstream, applied, patched)
     outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
-    return Applied(upstream=upstream, applied=applied, outcomes=_drifts_only(patched, outcomes), moved=moved)
+    return Applied(
+        upstream=upstream,
+        applied=applied,
+        outcomes=_drifts_only(patched, outcomes),
+        moved=moved,
+        warnings=warnings(patched),
+    )
+
+
+def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
+    """Write the command that does something with these patches there, to which options can be appended."""
+    which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
+    left_out = "".join(f" --without {name}" for name in wanted.skipped)
+    return f"patchlock patch {name} {which} --source {shlex.quote(str(tree.root))}{left_out}"
+
+
+def by_meaning(
+    patches: tuple[Patch, ...], directory: PurePosixPath, patched: Patched, evaluator: Evaluator = DIRECT
+) -> ByMeaning:
+    """Give a move the means to apply patches to the user's version of a file, where his lines and ours meet.
+
+    Args:
+        patches: those that the profile wants.
+        directory: the app's folder in the tree.
+        patched: what they made of upstream's files.
+        evaluator: whom to ask.
+    """
+
+    def applied(path: PurePosixPath, data: bytes) -> bytes | None:
+        if not path.is_relative_to(directory):
+            return None
+        return edited_file.apply(patches, patched, path.relative_to(directory), data, evaluator)
+
+    return applied
 
 
 def _drifts_only(patched: Patched, outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
@@ -166,18 +186,27 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
     ref = f"refs/remotes/{remote}/{theirs}"
+    clone = f"git -C {shlex.quote(str(tree.root))}"
+    unfinished, _ = _branch_state.unfinished(repository)
+    if unfinished:
+        raise UpstreamError(
+            f"a {unfinished} of yours is not done, so nothing was changed",
+            where=str(tree.root),
+            remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
+        )
+    head, known = (commit_of(repository, name) for name in ("HEAD", ref))
     with trees.refs_kept(repository, ref):
         newest = upstream_cache.fetch_branch(place, theirs, into=repository, ref=ref, cache=cache)
-        where = _branch_state.read(tree, move.applied(tree))
-        if where.head is None or where.unfinished or not trees.is_ancestor(repository, where.head, newest):
+        if head is not None and trees.is_ancestor(repository, newest, head):
+            return _apply(tree, wanted, cache, None)
+        # Upstream may have rewritten its branch: the user's has no commits of its own where the old one held them all.
+        if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in (newest, known) if tip):
             raise UpstreamError(
-                f"{branch} has commits of its own, or a {where.unfinished or 'merge'} is to be done first",
+                f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
                 where=str(tree.root),
-                remedy="merge or rebase it with git, then run `patchlock patch apply` for the patches",
+                remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
+                f"with `patchlock patch apply --source {shlex.quote(str(tree.root))}`",
             )
-        which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
-        again = f"`patchlock patch apply {which} --source {shlex.quote(str(tree.root))}`"
-        move.require_carried(tree, newest, "pull --autostash", again)
         return _apply(tree, wanted, cache, newest)
 
 
@@ -188,9 +217,7 @@ def _configured(tree: Tree, key: str) -> str:
 def is_current(tree: Tree, wanted: PatchSet) -> bool:
     """Tell whether a tree has these patches already, without reading a file of it."""
     have = manifest.read(tree)
-    if have is None or have.digest != wanted.digest or not manifest.is_current(tree, have):
-        return False
-    return have.head == _head(tree)
+    return have is not None and have.digest == wanted.digest and manifest.is_current(tree, have)
 
 
 def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched, tuple[Outcome, ...]]:
@@ -206,23 +233,23 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
 
 
 def undo(tree: Tree, *, waiting: Callable[[], None] = lambda: None) -> Moved:
-    """Take the patches out of a tree, keeping the user's edits.
+    """Take the patches out of a tree, keeping the user's edits; where they meet ours, both are left between markers.
 
     Raises:
         NotPatchedError: there is nothing to undo.
         BusyError: another patchlock works there and does not end.
-        SourceConflictError: the user's edits and ours touch the same lines; nothing was written.
+        SourceConflictError: conflicts of an earlier run are still there.
     """
-    require_patched(tree)
+    if not move.is_unfinished(tree) and manifest.read(tree) is None:
+        require_patched(tree)
     with trees.hold(tree, waiting=waiting):
-        applied = require_patched(tree)
-        if tree.is_clone:
-            found = upstream_files.commit_to_patch(tree, applied)
-        else:
-            found = trees.upstream_of(tree.repository, applied)
-        moved = move.move(tree, found)
-        for ref in (move.APPLIED, _MADE):
-            git("update-ref", "-d", tree.ref(ref), repository=tree.repository)
+        move.recover(tree)
+        applied, moved = move.applied(tree), Moved(written=())
+        if applied is not None:
+            upstream = trees.upstream_of(tree.repository, applied)
+            found = upstream_files.commit_to_patch(tree, applied) if tree.is_clone else upstream
+            moved = move.move(tree, found, leave_conflicts=True, forget=True)
+        git("update-ref", "-d", tree.ref(_MADE), repository=tree.repository)
         manifest.remove(tree)
     return moved
 
@@ -272,24 +299,22 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             name=wanted.name,
             profile=wanted.profile,
             digest=wanted.digest,
-            head=_head(tree),
+            head=manifest.head_of(tree),
+            catalogue=wanted.catalogue,
             upstream=upstream,
             applied=applied,
             files=manifest.record(tree, applied, upstream, patched.outcomes, wanted.directory),
+            skipped=wanted.skipped,
         ),
     )
-
-
-def _head(tree: Tree) -> str:
-    return (trees.commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
 
 
 def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     change = next((change for change in patched.changes if change.path == outcome.path), None)
-    if change is None or outcome.path is None:
+    if change is None or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return outcome
-    present = trees.read(tree, wanted.directory / change.path)
+    present = _snapshot.stored(tree, [wanted.directory / change.path])[wanted.directory / change.path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:

@@ -11,7 +11,7 @@ from patchlock.model.patch import Patch
 from patchlock.patches import targets, trials
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.trials import Survival, Verdict
-from patchlock.worktree.upstream_cache import Snapshot, commit_id, git, read_known
+from patchlock.worktree.upstream_cache import Snapshot, commit_of, git, read_known
 
 _AT_ONCE = 200
 """Commits whose files are read together."""
@@ -36,7 +36,7 @@ def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot |
     if found.returncode != 0:
         return None
     repository = Path(found.text)
-    commit = commit_id(repository, revision)
+    commit = commit_of(repository, revision)
     if commit is None:
         raise UpstreamError(f"that clone has no commit {revision}", where=source, remedy="name one with --commit")
     return Snapshot(repository=repository, commit=commit, date="", directory=directory)
@@ -61,7 +61,7 @@ def commits(snapshot: Snapshot, since: str, *, every: bool) -> tuple[CommitId, .
         UpstreamError: there is no such commit before the snapshot's.
     """
     repository = snapshot.repository
-    first = commit_id(repository, since)
+    first = commit_of(repository, since)
     if first is None:
         raise UpstreamError(f"commit {since} is not in that upstream", remedy="name one that is before its HEAD")
     line = [] if every else ["--first-parent"]

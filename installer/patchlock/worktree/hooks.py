@@ -1,4 +1,8 @@
-"""Git hooks that renew the patches after a pull, on request only; a hook that somebody else wrote is never touched."""
+"""Git hooks that renew the patches after a pull, on request only; a hook that somebody else wrote is never touched.
+
+Each worktree has a script of its own in its private folder. Git's hooks, which all worktrees share, only look whether
+there is one: the same line may stand in a hook of somebody else's, or in one that many people share.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,34 @@ from pathlib import Path
 
 from patchlock.core.atomic_files import atomic_write
 from patchlock.model.errors import HookTakenError
+from patchlock.model.launchers import Starter
+from patchlock.worktree import trees
 from patchlock.worktree.move import APPLIED
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import git
 
 _NAMES = ("post-merge", "post-checkout", "post-rewrite")
+_OWN = "patchlock/hook"
+"""The script of a worktree, in its git directory."""
 _MARK = "# Written by patchlock; `patchlock patch hooks --remove` takes it away."
+_CALL = f'hook=$(git rev-parse --git-dir)/{_OWN}; [ ! -x "$hook" ] || "$hook" "$(basename "$0")" "$@" || :'
+_SHARED = f"#!/bin/sh\n{_MARK}\n{_CALL}\n"
+_AGAIN = "run `patchlock patch hooks` there from where it is now"
 _SCRIPT = """#!/bin/sh
 {mark}
-# It renews the patches after a pull or a checkout, and never stops git.
-[ "{name}" = post-checkout ] && [ "$3" != 1 ] && exit 0
+# It renews the patches after a pull or a checkout, and never stops git. $1 is the hook; git's own arguments follow.
+[ "$1" = post-checkout ] && [ "$4" != 1 ] && exit 0
 directory=$(git rev-parse --git-dir) || exit 0
-[ "$(git rev-parse --absolute-git-dir)" = {git_dir} ] || exit 0
 git rev-parse --quiet --verify {applied} >/dev/null || exit 0
 for busy in MERGE_AUTOSTASH MERGE_HEAD rebase-merge rebase-apply; do
     if [ -e "$directory/$busy" ]; then
-        echo 'patchlock: git is not done yet; when it is, run: {shown}' >&2
+        echo 'patchlock: git is not done yet; when it is, run:' {quoted} >&2
+        exit 0
+    fi
+done
+for place in {places}; do
+    if [ ! -e "$place" ]; then
+        echo 'patchlock: the patches were not renewed, as it is not at' "$place" 'any more; {again}' >&2
         exit 0
     fi
 done
@@ -32,61 +48,94 @@ exit 0
 """
 
 
-def install(tree: Tree, command: Sequence[str]) -> tuple[Path, ...]:
-    """Write the hooks of a clone; git runs them in each of its linked worktrees, and they do nothing in the others.
+def install(tree: Tree, starter: Starter, arguments: Sequence[str]) -> tuple[Path, ...]:
+    """Write the hooks of a clone; in its other worktrees they do nothing, until they are written there, too.
 
     Args:
         tree: the clone.
-        command: what renews the patches of this clone, a list of words.
+        starter: how patchlock is started.
+        arguments: of patchlock, with which it renews the patches of this clone.
+
+    Returns:
+        git's hooks, which call the script of this worktree.
 
     Raises:
-        HookTakenError: a hook of somebody else's stands there, or the hooks belong to several clones.
+        HookTakenError: a hook of somebody else's stands there; the message has the line that is to be added to it.
     """
-    folder = _folder(tree)
+    variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(starter.variables.items())]
+    command = " ".join([*variables, shlex.join([starter.program, *starter.arguments, *arguments])])
+    library = starter.variables.get("PYTHONPATH")
+    places = [starter.anchor, *([f"{library}/patchlock/__main__.py"] if library else [])]
+    script = _SCRIPT.format(
+        mark=_MARK,
+        applied=tree.ref(APPLIED),
+        quoted=shlex.quote(command),
+        places=shlex.join(places),
+        again=_AGAIN,
+        command=command,
+    )
+    _write(trees.repository_file(tree.repository, Path(_OWN).name), script)
+    folder, shared = _folder(tree)
+    taken = []
     for name in _NAMES:
-        file = folder / name
-        if file.exists() and _MARK not in file.read_text(encoding="utf-8", errors="replace"):
-            raise HookTakenError(
-                f"the clone has its own {name} hook",
-                where=str(file),
-                remedy=f"add this line to it: `{shlex.join(command)}`",
-            )
-    folder.mkdir(parents=True, exist_ok=True)
-    shown = shlex.join(command).replace("'", '"')
-    git_dir = git("rev-parse", "--absolute-git-dir", repository=tree.repository).text
-    words = {"git_dir": shlex.quote(git_dir), "applied": tree.ref(APPLIED)}
-    for name in _NAMES:
-        script = _SCRIPT.format(mark=_MARK, name=name, command=shlex.join(command), shown=shown, **words)
-        atomic_write(folder / name, script, mode=0o755)
-        (folder / name).chmod(0o755)
+        text = "".join(_text(file) for file in _files(folder, name))
+        if _OWN in text and _MARK not in text:  # somebody has added the line
+            continue
+        if shared or (text and _MARK not in text):
+            taken.append(name)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(folder / name, _SHARED)
+    if taken:
+        raise HookTakenError(
+            "this clone takes its hooks from a folder that is shared or tracked"
+            if shared
+            else f"the clone has its own {', '.join(taken)} hook{'s' if len(taken) > 1 else ''}",
+            where=str(folder / taken[0] if len(taken) == 1 and not shared else _files(folder, taken[0])[-1].parent),
+            remedy=f"add this line to {', '.join(taken)} there: `{_CALL}`",
+        )
     return tuple(folder / name for name in _NAMES)
 
 
 def remove(tree: Tree) -> tuple[Path, ...]:
-    """Remove the hooks that we wrote, and give their names."""
-    ours = []
-    for name in _NAMES:
-        file = _folder(tree) / name
-        if file.exists() and _MARK in file.read_text(encoding="utf-8", errors="replace"):
-            file.unlink()
-            ours.append(file)
-    return tuple(ours)
+    """Remove what we wrote, and give its names; git's hooks stay while another worktree of the clone needs them."""
+    own = trees.repository_file(tree.repository, Path(_OWN).name)
+    found = [own] if own.exists() else []
+    own.unlink(missing_ok=True)
+    common = _common(tree)
+    if any(place.exists() for place in (common / _OWN, *common.glob(f"worktrees/*/{_OWN}"))):
+        return tuple(found)
+    ours = [common / "hooks" / name for name in _NAMES if _MARK in _text(common / "hooks" / name)]
+    for file in ours:
+        file.unlink()
+    return tuple(ours or found)
 
 
-def _folder(tree: Tree) -> Path:
-    common = _path(tree, git("rev-parse", "--git-common-dir", repository=tree.repository).text)
+def _write(file: Path, script: str) -> None:
+    atomic_write(file, script, mode=0o755)
+    file.chmod(0o755)
+
+
+def _folder(tree: Tree) -> tuple[Path, bool]:
+    """Name the folder that git takes hooks from, and say whether it is another one than the clone's own."""
+    own = _common(tree) / "hooks"
     # Our own git calls switch hooks off by this very setting; ask for what the user's git would see.
-    values = git("config", "--get-all", "core.hooksPath", repository=tree.repository, allowed=(0, 1)).text.splitlines()
+    words = ("config", "--type=path", "--get-all", "core.hooksPath")
+    values = git(*words, repository=tree.repository, allowed=(0, 1)).text.splitlines()
     others = [value for value in values if value != "/dev/null"]
-    if others:
-        raise HookTakenError(
-            "this clone takes its hooks from a folder that is shared or tracked",
-            where=others[-1],
-            remedy="call `patchlock patch apply` from the hooks there",
-        )
-    return common / "hooks"
+    folder = (tree.root / others[-1]).resolve() if others else own
+    return folder, folder != own.resolve()
 
 
-def _path(tree: Tree, text: str) -> Path:
-    path = Path(text)
+def _files(folder: Path, name: str) -> tuple[Path, ...]:
+    """Name the files that git's hook may be; husky's hooks call those of the folder around them."""
+    return (folder / name, *([folder.parent / name] if folder.name == "_" else []))
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
+
+def _common(tree: Tree) -> Path:
+    path = Path(git("rev-parse", "--git-common-dir", repository=tree.repository).text)
     return path if path.is_absolute() else (tree.repository / path).resolve()

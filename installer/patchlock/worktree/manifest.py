@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import atomic_files
+from patchlock import __version__
+from patchlock.core import atomic_files, code_digest
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Outcome
-from patchlock.worktree import trees
+from patchlock.worktree import _journal, trees
 from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of
 
 _FORMAT = 1
 _NAME = "manifest.json"
@@ -49,6 +51,10 @@ class Manifest:
     upstream: CommitId
     applied: CommitId
     files: tuple[FileRecord, ...]
+    catalogue: str = ""
+    """Digest of the catalogue's files from which the patches were read; with the same, `digest` is the same."""
+    skipped: tuple[str, ...] = ()
+    """Ids of the patches that the user does not want."""
 
 
 def write(tree: Tree, manifest: Manifest) -> None:
@@ -66,9 +72,9 @@ def read(tree: Tree) -> Manifest | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data.pop("format") != _FORMAT:
             return None
-        records = data.pop("files")
+        records, skipped = data.pop("files"), tuple(data.pop("skipped", ()))
         files = tuple(FileRecord(**{**record, "patches": tuple(record["patches"])}) for record in records)
-        return Manifest(**data, files=files)
+        return Manifest(**data, files=files, skipped=skipped)
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or not one of ours: work it out again
         return None
 
@@ -111,8 +117,23 @@ def record(
     return tuple(found)
 
 
+def head_of(tree: Tree) -> str:
+    """Name the commit that the user's branch points to; "" in a folder that is no clone."""
+    return (commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
+
+
+def catalogue_digest(root: Path, app: str, profile: str) -> str:
+    """Digest all files of a catalogue that say which patches an app has on a profile, without reading any of them."""
+    folders = (root / "patches" / app, root / "patches" / "shared")
+    files = sorted(file for folder in folders for end in ("toml", "py") for file in folder.glob(f"*.{end}"))
+    parts = [("", word.encode()) for word in (__version__, app, profile)]
+    return code_digest.digest_of([*parts, *((str(file.relative_to(root)), file.read_bytes()) for file in files)])
+
+
 def is_current(tree: Tree, manifest: Manifest) -> bool:
-    """Tell whether the patched files stand as they were left, by size and time alone."""
+    """Tell whether a tree stands as it was left: the branch, and by size and time alone the patched files."""
+    if _journal.is_unfinished(tree) or manifest.head != head_of(tree):
+        return False
     return all(_stat(tree.root / file.path) == (file.size, file.modified) for file in manifest.files)
 
 

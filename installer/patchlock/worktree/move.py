@@ -1,32 +1,32 @@
-"""Bring a working tree from one patched commit to another, keeping every edit of the user's by three-way merge.
+"""Bring a working tree from one patched commit to another, keeping every edit of the user's by git's three-way merge.
 
-Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `pending` the one
-that it is on its way to, `passed/*` those that it was on its way to when moves were killed, `before` holds the files as
-they were before a move that ended in conflicts. Everything is worked out before the first byte is written. A killed
-move leaves each file in one of two known states, so the next move finishes it, or turns back.
+Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `before` holds
+the user's files as they were before the last move that wrote over edits of his, `aborted` what stood there when a move
+was taken back. The tree is snapshotted, joined and laid ready before the first byte is written; see `_journal`.
 """
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
-from patchlock.core.atomic_files import atomic_write
+from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
-from patchlock.worktree import _branch_state, _index, _move_plan, trees
+from patchlock.worktree import _branch_state, _journal, _legacy_moves, _plan, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
-from patchlock.worktree._move_plan import Plan
-from patchlock.worktree.trees import Tree, commit_of
-from patchlock.worktree.upstream_cache import git
+from patchlock.worktree._journal import Journal
+from patchlock.worktree._plan import ByMeaning, Goal, Plan
+from patchlock.worktree._snapshot import Snapshot
+from patchlock.worktree.trees import Entry, Tree
+from patchlock.worktree.upstream_cache import commit_of, git
 
-APPLIED, PENDING, _PASSED, _BEFORE, ABORTED = "applied", "pending", "passed", "before", "aborted"
-_RECORD = "conflicts.json"
-_SHOWN = 5
-"""Paths that a message names at most."""
+APPLIED, BEFORE, ABORTED = "applied", "before", "aborted"
+_BEFORE_WHY = "your files, before patchlock wrote there"
+_ABORTED_WHY = "what stood there, before patchlock took a move back"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,8 @@ class Moved:
     """Files that the user removed or renamed with git, and that would have been written: they stay away."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files that were left with both sides between markers; empty unless that was asked for."""
+    unstaged: tuple[PurePosixPath, ...] = ()
+    """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
     left_by_git: tuple[PurePosixPath, ...] = ()
     """Those of `conflicts` that are git's own: neither the files nor their rows in the index were touched."""
 
@@ -51,6 +53,44 @@ def applied(tree: Tree) -> CommitId | None:
     return commit_of(tree.repository, tree.ref(APPLIED)) if tree.has_repository else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """Files of the user's that were kept before something was written over them."""
+
+    ref: str
+    what: str
+    count: int
+    """How often; each is a commit behind the ref."""
+    last: str
+    """When: RFC 3339."""
+
+
+def backups(tree: Tree) -> tuple[Backup, ...]:
+    """List what is kept of the user's files; it stays until he deletes the ref."""
+    found = []
+    for name, what in ((BEFORE, _BEFORE_WHY), (ABORTED, _ABORTED_WHY)):
+        ref = tree.ref(name)
+        if tree.has_repository and commit_of(tree.repository, ref) is not None:
+            asked = ("log", "--format=%cI", f"--author={trees.OURS}", "--fixed-strings", f"--grep={what}", ref)
+            times = git(*asked, repository=tree.repository).text.splitlines()
+            found.append(Backup(ref=ref, what=what, count=len(times), last=times[0] if times else ""))
+    return tuple(found)
+
+
+def is_unfinished(tree: Tree) -> bool:
+    """Tell whether a killed patchlock has left something that has to be finished first; costs a look at folders."""
+    return tree.has_repository and _journal.is_unfinished(tree)
+
+
+def pending(tree: Tree) -> CommitId | None:
+    """Name the patched commit that a tree is on its way to, or None where no move was cut off."""
+    for name in (_journal.REJOIN, _journal.MOVE):
+        journal = _journal.read(tree, name)
+        if journal is not None and journal.applied[1] is not None:
+            return CommitId(journal.applied[1])
+    return commit_of(tree.repository, tree.ref(_legacy_moves.PENDING))
+
+
 def move(
     tree: Tree,
     target: CommitId,
@@ -58,7 +98,9 @@ def move(
     restore_all: bool = False,
     leave_conflicts: bool = False,
     beside_git: bool = False,
-    is_way_back: bool = False,
+    brings_branch: bool = False,
+    forget: bool = False,
+    by_meaning: ByMeaning | None = None,
 ) -> Moved:
     """Bring the working tree from the applied commit to another, joining the user's edits by three-way merge.
 
@@ -72,263 +114,250 @@ def move(
         leave_conflicts: where the user's edits and ours meet, leave both between markers, as git does; see `abort`.
         beside_git: git has brought the branch there: leave the files in which it left conflicts to the user, and write
             the others; nothing at all in the middle of a merge or the like, which must be able to go on or back.
-        is_way_back: a move that failed is taken back, so do not refuse; the branch follows only where it can.
+        brings_branch: bring the user's branch to upstream's commit too, wherever it stands; otherwise it follows only
+            from the commit that the tree was last patched at.
+        forget: the patches are taken out: nothing is applied afterwards.
+        by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
 
     Raises:
-        GitFirstError: upstream changes what a move does not carry over, or git's own conflict is one for us too, and
-            `beside_git` was not asked for; nothing was changed.
+        GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or git is too old to
+            merge; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
-        UnsafePathError: a path leaves the tree.
+        UnsafePathError: a path leaves the tree, or something of the user's stands in the way.
     """
-    if not is_way_back:
-        require_carried(tree, target)
-    _finish_conflicts(tree)
+    recover(tree)
+    _end_conflicts(tree)
     base = commit_of(tree.repository, tree.ref(APPLIED))
     where = _branch_state.read(tree, base) if tree.is_clone else None
-    pending = commit_of(tree.repository, tree.ref(PENDING))
-    if pending is not None and pending != target:
-        git("update-ref", tree.ref(f"{_PASSED}/{pending}"), pending, repository=tree.repository)
-    passed = [commit for commit in _passed(tree) if commit != target] if pending is not None else []
-    plan = _move_plan.work_out(tree, base or target, target, where, passed=passed, restore_all=restore_all)
-    if plan.left_by_git and not beside_git:
-        raise git_first(tree, sorted(plan.left_by_git))
-    left = tuple(sorted(where.unmerged.keys() - {*plan.resolved})) if where and beside_git else ()
-    if left and where and where.unfinished:
-        return Moved(written=(), conflicts=left, left_by_git=left)
-    if plan.conflicts and not leave_conflicts:
-        raise SourceConflictError(
-            f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
-            where=str(tree.root),
-            remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
-            "run this again",
-        )
-    modes = trees.entries(tree.repository, target)
-    if plan.conflicts:
-        _remember(tree, plan, base, target)
-    if pending is not None:
-        trees.clear(tree, plan.looked_at)
-    git("update-ref", tree.ref(PENDING), target, repository=tree.repository)
-    for path, data in plan.writes.items():
-        is_executable = path in modes and modes[path].is_executable
-        trees.write(tree, path, data, is_executable=is_executable)
-    if tree.is_clone:
-        _follow(tree, base or target, target)
-        _tell_index(tree, plan, where)
-    if left:
-        _apply_without(tree, target, left)
-    else:
-        git("update-ref", tree.ref(APPLIED), target, repository=tree.repository)
-    if pending is not None:
-        _forget_passed(tree)
-    git("update-ref", "-d", tree.ref(PENDING), repository=tree.repository)
+    goal = Goal(
+        base=base,
+        target=target,
+        passed=_legacy_moves.passed(tree, target),
+        restore_all=restore_all,
+        by_meaning=by_meaning,
+    )
+    place = _journal.begin(tree)
+    try:
+        snapshot, plan = _plan.work_out(tree, goal, where, place)
+        if plan.left_by_git and not beside_git:
+            raise git_first(tree, sorted(plan.left_by_git))
+        if plan.conflicts and not leave_conflicts:
+            raise SourceConflictError(
+                f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
+                where=str(tree.root),
+                remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
+                "run this again",
+            )
+        left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
+        if left and where and where.unfinished:
+            return Moved(written=(), conflicts=left, left_by_git=left)
+        after = None if forget else _without(tree, target, left) if left else target
+        journal = _journal_of(tree, plan, snapshot, goal, where, after, brings_branch=brings_branch)
+        _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+        _journal.decide(tree, place)
+    finally:
+        if place.exists():
+            remove_tree(place)
+    late = recover(tree)
+    _legacy_moves.forget(tree)
     return Moved(
-        written=tuple(plan.writes),
+        written=tuple(sorted({*plan.puts, *plan.removes})),
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
-        conflicts=tuple(sorted({*plan.conflicts, *left})),
+        unstaged=tuple(sorted(plan.unstaged)),
+        conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
     )
 
 
-def require_carried(tree: Tree, target: CommitId, by_git: str = "", again: str = "run this again") -> None:
-    """Refuse to bring a clone over changes of upstream's links, submodules or modes: a move writes contents alone.
-
-    Where git itself has brought the user's branch there, they are right already.
-
-    Args:
-        tree: the clone; any other folder has none of these.
-        target: the commit to go to, patched or upstream's.
-        by_git: the words of git that bring the branch there; "" for those that name the commit.
-        again: what to do after that.
-
-    Raises:
-        GitFirstError: says what changed, and what to do.
-    """
-    repository, new = tree.repository, trees.upstream_of(tree.repository, target)
-    head = commit_of(repository, "HEAD")
-    if not tree.is_clone or head is None or head == new:
-        return
-    base = applied(tree)
-    where = _branch_state.read(tree, base)
-    changed = trees.not_carried(repository, where.upstream, new) if where.upstream else ()
-    if not changed:
-        return
-    root = shlex.quote(str(tree.root))
-    undo = f"`patchlock patch undo --source {root}`, " if base else ""
-    is_back = trees.is_ancestor(repository, new, head)
-    is_merge = trees.is_ancestor(repository, head, new) or (where.commits and not is_back)
-    by_git = by_git or f"{'merge --autostash' if is_merge else 'checkout'} {new[:12]}"
-    raise GitFirstError(
-        "upstream changes symbolic links, submodules or modes of files, which only git brings, so nothing was changed",
-        where=str(tree.root),
-        remedy=f"{undo}`git -C {root} {by_git}`, then {again}",
-        evidence=_shown(changed),
+def _journal_of(
+    tree: Tree,
+    plan: Plan,
+    snapshot: Snapshot,
+    goal: Goal,
+    where: BranchState | None,
+    after: CommitId | None,
+    *,
+    brings_branch: bool,
+) -> Journal:
+    """Write down what a plan means for the files, the index and the refs."""
+    head = where.head if where else None
+    new = trees.upstream_of(tree.repository, goal.target)
+    follows = brings_branch or (goal.base is not None and head == trees.upstream_of(tree.repository, goal.base))
+    to = new if head and follows else head
+    rows: dict[PurePosixPath, tuple[str, ...]] = {}
+    normal: dict[PurePosixPath, str] = {}
+    start, before = goal.base or goal.target, tree.ref(BEFORE)
+    if tree.is_clone:
+        is_merging = bool(where and where.unfinished)
+        rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging)
+        if plan.unstaged:
+            _journal.save(tree, plan.unstaged, start, before, _BEFORE_WHY + ", as you had staged them")
+    touched = {*plan.puts, *plan.removes}
+    edited = {path: snapshot.files[path] for path in touched & plan.edited if path in snapshot.files}
+    if edited:
+        _journal.save(tree, edited, start, before, _BEFORE_WHY)
+    journal = _of_files(tree, plan, snapshot)
+    return dataclasses.replace(
+        journal,
+        index=[(str(path), _stands(snapshot, path), [*changed]) for path, changed in rows.items()],
+        sparse=[str(path) for path in rows if path in snapshot.sparse],
+        normal={str(path): row for path, row in normal.items()},
+        head=(head, to or head) if head else None,
+        applied=(goal.base, after),
     )
 
 
-def _shown(changed: Sequence[str]) -> list[str]:
-    rest = len(changed) - _SHOWN
-    return [*changed[:_SHOWN], *([f"and {rest} more"] if rest > 0 else [])]
+def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
+    stats = snapshot.stats
+    touched = {*plan.puts, *plan.removes}
+    stood = {path: stats[path] if path in stats else _snapshot.stat_of(tree.root / path) for path in touched}
+    files = {path: entry for path, entry in plan.puts.items() if entry.mode != "160000"}
+    return Journal(
+        puts={str(path): stood[path] for path in files},
+        folders=[str(path) for path in plan.puts if path not in files],
+        removes={str(path): stood[path] for path in plan.removes},
+        entries={str(path): [entry.mode, entry.blob] for path, entry in files.items()},
+        mine={str(p): [entry.mode, entry.blob] for p in touched if (entry := snapshot.files.get(p))},
+        index=[],
+        sparse=[],
+        conflicts=sorted(map(str, plan.conflicts)),
+        normal={},
+        head=None,
+        taken_back={str(path): stood[path] is not None for path in (*files, *plan.removes)},
+        applied=(None, None),
+    )
 
 
-def _apply_without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> None:
-    """Note as applied a patched commit without its patches of some files, which are still to be put there."""
+def _stands(snapshot: Snapshot, path: PurePosixPath) -> list[str]:
+    """Give the rows of a path in the user's index."""
+    if path in snapshot.unmerged:
+        return [*snapshot.unmerged[path]]
+    have = snapshot.index.get(path)
+    return [f"{have.mode} {have.blob} 0"] if have else []
+
+
+def _without(tree: Tree, target: CommitId, left: Collection[PurePosixPath]) -> CommitId:
+    """Make a patched commit without its patches of some files, which are still to be put there."""
     upstream = trees.upstream_of(tree.repository, target)
     before, after = (trees.entries(tree.repository, commit) for commit in (upstream, target))
     ours = {path: after[path] for path in after if before.get(path) != after[path] and path not in left}
     data = trees.contents(tree.repository, ours.values())
-    trees.commit_files(
+    return trees.commit_files(
         tree.repository,
         {path: data[entry.blob] for path, entry in ours.items()},
         parent=upstream,
         message="patched, but for files with conflicts of git's\n",
-        ref=tree.ref(APPLIED),
+        ref=tree.ref("partly"),
         executable=[path for path, entry in ours.items() if entry.is_executable],
     )
 
 
-def _passed(tree: Tree) -> list[CommitId]:
-    listed = git("for-each-ref", "--format=%(objectname)", tree.ref(f"{_PASSED}/"), repository=tree.repository).text
-    return [CommitId(line) for line in listed.splitlines()]
+def recover(tree: Tree) -> tuple[PurePosixPath, ...]:
+    """Finish what a killed patchlock has begun in a tree; what the user has changed since is joined with it.
+
+    Returns:
+        Files in which his changes since and ours meet: they are left with both sides between markers.
+    """
+    if not tree.has_repository:
+        return ()
+    if _journal.folder(tree, _journal.ABORTING).exists():
+        _keep_aborted(tree, _journal.ABORTING)
+        _journal.take_back(tree)
+    _journal.end_replacing(tree)
+    late: list[PurePosixPath] = []
+    while (journal := _journal.read(tree, _journal.MOVE)) is not None:
+        changed = _journal.roll(tree, journal)
+        if not changed:
+            _journal.finish(tree, journal)
+            break
+        late += _go_over(tree, journal, changed)
+    return tuple(late)
 
 
-def _forget_passed(tree: Tree) -> None:
-    for commit in _passed(tree):
-        git("update-ref", "-d", tree.ref(f"{_PASSED}/{commit}"), repository=tree.repository)
+def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> list[PurePosixPath]:
+    """Make of a move that met newer changes of the user's one that joins them."""
+    place = _journal.begin(tree)
+    start = CommitId(first.applied[0] or first.applied[1] or "")
+    snapshot = _snapshot.take(tree, start, changed, place)
 
+    def entry(kept: dict[str, list[str]], path: PurePosixPath) -> Entry | None:
+        return Entry(mode=kept[str(path)][0], blob=kept[str(path)][1]) if str(path) in kept else None
 
-def _follow(tree: Tree, base: CommitId, target: CommitId) -> None:
-    head = commit_of(tree.repository, "HEAD")
-    new = _next_head(tree, base, target)
-    if head and new and head != new:
-        git("update-ref", "HEAD", new, head, repository=tree.repository)
-        _index.follow(tree, head, new)
-
-
-def _next_head(tree: Tree, base: CommitId, target: CommitId) -> CommitId | None:
-    """Say where a move leaves the user's branch: it follows where it stands on the commit that we put there."""
-    old, new = (trees.upstream_of(tree.repository, commit) for commit in (base, target))
-    head = commit_of(tree.repository, "HEAD")
-    return new if head == old and not trees.not_carried(tree.repository, old, new) else head
-
-
-def _tell_index(tree: Tree, plan: Plan, where: BranchState | None) -> None:
-    """Make the index say what git's own would: conflicts with their three versions, and what is none any more."""
-    rows = [*map(_index.removal_row, plan.conflicts), *_conflict_rows(tree, plan)]
-    head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
-    for path in plan.resolved:
-        data = plan.writes.get(path)
-        is_committed_next = bool(where and where.unfinished) and data is not None
-        entry = head.get(path)
-        if is_committed_next and data is not None:
-            entry = _index.store_blob(tree, data, like=entry)
-        rows.append(_index.removal_row(path))
-        rows += [_index.entry_row(path, entry)] if entry else []
-    _index.write(tree, rows)
-
-
-def _conflict_rows(tree: Tree, plan: Plan) -> list[str]:
-    return [
-        _index.entry_row(path, _index.store_blob(tree, data), stage=stage)
-        for path, versions in plan.conflicts.items()
-        for stage, data in enumerate(versions, start=1)
-        if data is not None
-    ]
+    sides = {p: (entry(first.mine, p), snapshot.files.get(p), entry(first.entries, p)) for p in changed}
+    plan = _plan.rejoin(tree, sides)
+    for path in [path for path in plan.puts if _journal.is_blocked(tree, tree.root / path)]:
+        del plan.puts[path]  # what the user has put in its way stays
+    own = _of_files(tree, plan, snapshot)
+    done = {name for name in first.entries if PurePosixPath(name) not in changed}
+    index = {name: (old, new) for name, old, new in first.index}
+    for path, versions in plan.conflicts.items():
+        old, _ = index.get(str(path), (_stands(snapshot, path), []))
+        rows = [f"{e.mode} {e.blob} {stage}" for stage, e in enumerate(versions, start=1) if e]
+        index[str(path)] = (old, rows)
+    normal = {str(path): next(iter(_stands(snapshot, path)), "") for path in plan.conflicts if tree.is_clone}
+    journal = dataclasses.replace(
+        own,
+        index=[(name, *rows) for name, rows in index.items()] if tree.is_clone else [],
+        sparse=first.sparse,
+        conflicts=[*dict.fromkeys([*first.conflicts, *own.conflicts])],
+        normal={**normal, **first.normal},
+        left={name: stat for name, stat in first.left.items() if name in done},
+        head=first.head,
+        applied=first.applied,
+        taken_back={**first.taken_back, **own.taken_back},
+    )
+    target = CommitId(first.applied[1] or first.applied[0] or "")
+    _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+    _journal.replace_move(tree, place)
+    return sorted(plan.conflicts)
 
 
 # --- conflicts --------------------------------------------------------------------------------------------------------
 
 
-def _remember(tree: Tree, plan: Plan, base: CommitId | None, target: CommitId) -> None:
-    """Keep the files as they are, so that one command brings them back."""
-    paths = sorted(plan.writes.keys() | plan.conflicts.keys())
-    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
-    files = {path: trees.read(tree, path) for path in paths}
-    staged = _index.staged(tree, head) if tree.is_clone else {}
-    unmerged = _index.unmerged(tree) if tree.is_clone else []
-    saved = trees.commit_files(
-        tree.repository,
-        files,
-        parent=base or target,
-        message="before a move that met conflicts\n",
-        ref=tree.ref(_BEFORE),
-    )
-    record = {
-        "applied": base,
-        "head": head,
-        "next_head": _next_head(tree, base or target, target) if tree.is_clone else None,
-        "before": saved,
-        "paths": [str(path) for path in paths],
-        "missing": [str(path) for path, data in files.items() if data is None],
-        "conflicts": [str(path) for path in sorted(plan.conflicts)],
-        "staged": {str(path): staged[path] for path in plan.conflicts if path in staged},
-        "ours": _conflict_rows(tree, plan) if tree.is_clone else [],
-        "resolved": [row for row in unmerged if _index.path_of(row) in plan.resolved],
-    }
-    atomic_write(_record(tree), json.dumps(record, indent=1))
-
-
-def _record(tree: Tree) -> Path:
-    return trees.repository_file(tree.repository, _RECORD)
-
-
-def _read_record(tree: Tree) -> Mapping[str, object] | None:
-    try:
-        record = json.loads(_record(tree).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     """Name the files that still hold both sides of a conflict that a move left; None where no move left any."""
-    record = _read_record(tree)
-    if record is None:
-        return None
-    paths = [PurePosixPath(str(path)) for path in _listed(record, "conflicts")]
-    return tuple(path for path in paths if _branch_state.has_markers(trees.read(tree, path) or b""))
+    journal = _journal.read(tree, _journal.CONFLICTS)
+    if journal is None:
+        return _legacy_moves.conflicted(tree)
+    return _journal.open_conflicts(tree, journal)
 
 
-def _listed(record: Mapping[str, object], key: str) -> list[object]:
-    value = record.get(key)
-    return value if isinstance(value, list) else []
+def _end_conflicts(tree: Tree) -> None:
+    """Take note that the user has resolved what the last move left.
 
-
-def _finish_conflicts(tree: Tree) -> None:
-    """Take note that the user has resolved what the last move left; or undo a move that was killed in the middle."""
-    record = _read_record(tree)
-    if record is None:
-        return
-    if commit_of(tree.repository, tree.ref(PENDING)) is not None:
-        abort(tree)
-        return
+    Raises:
+        SourceConflictError: he has not.
+    """
     left = conflicted(tree)
     if left:
+        marked = [path for path in left if _branch_state.has_markers(trees.read(tree, path) or b"")]
+        if not marked:
+            add = f"`git -C {shlex.quote(str(tree.root))} add {shlex.join(map(str, left))}`"
+            raise SourceConflictError(
+                f"your version of {', '.join(map(str, left))} still stands beside upstream's",
+                where=str(tree.root),
+                remedy=f"put the one there that you want, and say so with {add if tree.is_clone else '`touch`'}, or go "
+                "back with --abort; then run this again",
+            )
         raise SourceConflictError(
-            f"{', '.join(map(str, left))} still has conflict markers",
+            f"{', '.join(map(str, marked))} still has conflict markers",
             where=str(tree.root),
             remedy="choose between the two sides in each, or go back with --abort; then run this again",
         )
-    _forget(tree, record)
-
-
-def _forget(tree: Tree, record: Mapping[str, object]) -> None:
-    if tree.is_clone:
-        head = trees.entries(tree.repository, commit_of(tree.repository, "HEAD"))
-        others = {*map(_index.path_of, _not_ours(tree, record))}
-        paths = [path for name in _listed(record, "conflicts") if (path := PurePosixPath(str(name))) not in others]
-        kept = record.get("staged")
-        staged = kept if isinstance(kept, dict) else {}
-        rows = [_index.removal_row(path) for path in paths]
-        rows += [f"{staged[str(path)]}\t{path}" for path in paths if staged.get(str(path), "").endswith(" 0")]
-        rows += [_index.entry_row(path, head[path]) for path in paths if path in head and str(path) not in staged]
-        _index.write(tree, rows)
-    _record(tree).unlink(missing_ok=True)
+    journal = _journal.read(tree, _journal.CONFLICTS)
+    if journal is None:
+        _legacy_moves.end_conflicts(tree)
+        return
+    _journal.end_conflicts(tree, journal)
+    if journal.applied[1] is None:
+        git("update-ref", "-d", tree.ref(APPLIED), repository=tree.repository)
 
 
 def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
-    """Go back to the files as they were before a move that met conflicts, byte for byte.
+    """Go back to the files, the index and the branch as they were before a move that met conflicts, byte for byte.
 
     What stands there now is kept under the ref `aborted`.
 
@@ -338,59 +367,47 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     Raises:
         GitFirstError: git's own conflict stands there, or the user has moved his branch; nothing was changed.
     """
-    record = _read_record(tree)
-    if others := _not_ours(tree, record or {}):
-        raise git_first(tree, sorted({*map(_index.path_of, others)}))
-    if record is None:
-        return ()
-    repository = tree.repository
-    head, now_head = record.get("head"), commit_of(repository, "HEAD")
-    if tree.is_clone and now_head not in {head, record.get("next_head")}:
-        is_cut = commit_of(repository, tree.ref(PENDING)) is not None
-        raise GitFirstError(
-            "your branch has moved since your edits and the patches met, so nothing was changed",
-            where=str(tree.root),
-            remedy=("" if is_cut else "choose between the two sides in each file and leave --abort out, or ")
-            + f"`git -C {shlex.quote(str(tree.root))} checkout {str(head)[:12]}`, then run this again",
-        )
-    saved = CommitId(str(record["before"]))
-    listed = trees.entries(repository, saved)
-    paths = [PurePosixPath(str(path)) for path in _listed(record, "paths")]
-    now = {path: trees.read(tree, path) for path in paths}
-    trees.commit_files(
-        repository, now, parent=saved, message="what was left when it was aborted\n", ref=tree.ref(ABORTED)
+    recover(tree)
+    journal = _journal.read(tree, _journal.CONFLICTS)
+    if others := _journal.others(tree, journal):
+        raise git_first(tree, sorted(map(PurePosixPath, others)))
+    if journal is None:
+        return _legacy_moves.abort(tree)
+    head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
+    if journal.head and head not in journal.head:
+        raise branch_has_moved(tree, journal.head[0])
+    _keep_aborted(tree, _journal.CONFLICTS)
+    return _journal.take_back(tree)
+
+
+def _keep_aborted(tree: Tree, name: str) -> None:
+    """Keep what stands where files are brought back."""
+    journal = _journal.read(tree, name)
+    paths = _journal.to_take_back(tree, name)
+    if journal is None or not paths:
+        return
+    start = CommitId(journal.applied[0] or journal.applied[1] or "")
+    place = _journal.begin(tree)
+    now = _snapshot.take(tree, start, paths, place)
+    files = {path: _snapshot.entry_of(tree, path, now) for path in paths}
+    _journal.save(tree, files, start, tree.ref(ABORTED), _ABORTED_WHY)
+    remove_tree(place)
+
+
+def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
+    """Say that a move cannot be taken back over what the user has committed or checked out since."""
+    return GitFirstError(
+        "your branch has moved since your edits and the patches met, so nothing was changed",
+        where=str(tree.root),
+        remedy="choose between the two sides in each file and leave --abort out, or "
+        f"`git -C {shlex.quote(str(tree.root))} checkout {head[:12]}`, then run this again",
     )
-    missing = set(_listed(record, "missing"))
-    data = trees.contents(repository, [listed[path] for path in paths if path in listed])
-    for path in paths:
-        old = None if str(path) in missing else data[listed[path].blob]
-        if old != now[path]:
-            is_executable = path in listed and listed[path].is_executable
-            trees.write(tree, path, old, is_executable=is_executable)
-    if isinstance(head, str) and now_head is not None and now_head != head:
-        git("update-ref", "HEAD", head, repository=repository)
-        _index.follow(tree, now_head, CommitId(head))
-    applied = record.get("applied")
-    words = [tree.ref(APPLIED), applied] if isinstance(applied, str) else ["-d", tree.ref(APPLIED)]
-    git("update-ref", *words, repository=repository)
-    _forget_passed(tree)
-    git("update-ref", "-d", tree.ref(PENDING), repository=repository)
-    resolved = [str(row) for row in _listed(record, "resolved")]
-    _index.write(tree, [*map(_index.removal_row, {*map(_index.path_of, resolved)}), *resolved])
-    _forget(tree, record)
-    return tuple(paths)
-
-
-def _not_ours(tree: Tree, record: Mapping[str, object]) -> list[str]:
-    """List the rows of git's own conflicts in the index, other than those that a move was to end."""
-    known = {*_listed(record, "ours"), *_listed(record, "resolved")}
-    return [row for row in _index.unmerged(tree) if row not in known] if tree.is_clone else []
 
 
 def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False) -> GitFirstError:
     """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
     name, _ = _branch_state.unfinished(tree.repository)
-    is_all = {*map(_index.path_of, _index.unmerged(tree))} <= {*paths}
+    is_all = {*map(PurePosixPath, _journal.others(tree, None))} <= {*paths}
     clone = shlex.join(["git", "-C", str(tree.root)])
     files = shlex.join(map(str, paths))
     finish = f"choose between the two sides in each, `{clone} add {files}`"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__
 from patchlock.catalogue import codemods
 from patchlock.catalogue import reader as catalogue_files
+from patchlock.catalogue.optional_patches import Choice
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.digests import inputs_digest
-from patchlock.model.errors import UsageError
+from patchlock.model.errors import UsageError, similar
 from patchlock.patches import engine
+from patchlock.worktree import manifest
 from patchlock.worktree.upstream_files import PatchSet
 
 
@@ -21,8 +25,6 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         UnknownAppError: there is no such app.
         CatalogueError: the app's file has mistakes.
     """
-    from patchlock.worktree.upstream_files import PatchSet
-
     found = catalogue.app(app)
     files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
     texts = {name: (catalogue.root / file).read_bytes() for name, file in files.items()}
@@ -33,6 +35,7 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         digest=inputs_digest({**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}),
         directory=found.directory,
         seen=found.upstream.commit,
+        catalogue=manifest.catalogue_digest(catalogue.root, app, profile),
     )
 
 
@@ -43,8 +46,6 @@ def of_file(file: Path) -> PatchSet:
         CatalogueError: the file has mistakes.
         UsageError: it has no patches.
     """
-    from patchlock.worktree.upstream_files import PatchSet
-
     patches = catalogue_files.patch_file(file)
     if not patches:
         raise UsageError("the file has no [[patch]]", where=str(file), remedy="`patchlock patch new` writes one")
@@ -56,3 +57,29 @@ def of_file(file: Path) -> PatchSet:
         directory=PurePosixPath(),
         seen=None,
     )
+
+
+def without(wanted: PatchSet, kept: Iterable[str], choice: Choice) -> PatchSet:
+    """Leave patches out that a person does not want.
+
+    Args:
+        wanted: all patches.
+        kept: ids that he left out of this tree before.
+        choice: ids that he wants again, and those that he does not want any more.
+
+    Raises:
+        UsageError: an id is unknown, or is both wanted and left out.
+    """
+    before, added, left_out = set(kept), set(choice.added), set(choice.left_out)
+    known = {patch.id for patch in wanted.patches}
+    for name in sorted((added | left_out) - known - before):
+        on = f" on {wanted.profile}" if wanted.profile else ""
+        remedy = similar(name, known, cutoff=0.4) or "`patchlock patch status` names them"
+        raise UsageError(f'{wanted.name} has no patch "{name}"{on}', remedy=remedy)
+    if both := added & left_out:
+        raise UsageError(f'"{min(both)}" is asked for and left out', remedy="give one of --with and --without")
+    skipped = tuple(sorted((before | left_out) - added))
+    if not skipped:
+        return wanted
+    digest = inputs_digest({"patches": wanted.digest, "without": " ".join(skipped)})
+    return dataclasses.replace(wanted, skipped=skipped, digest=digest)

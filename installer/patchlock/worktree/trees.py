@@ -9,17 +9,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import atomic_files, file_lock
-from patchlock.model.errors import GitFirstError, UnsafePathError
+from patchlock.core import file_lock
+from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.upstream_cache import blobs, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
 _REFS = "refs/patchlock"
 _LOCK = "lock"
-_SUFFIX = "patchlock"
-"""Of what is written beside a file of the user's; nothing of theirs is called so."""
+PRIVATE = ".patchlock"
+"""The folder of ours in a folder that is no clone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +47,28 @@ class Tree:
         return self.is_clone or (self.repository / "HEAD").is_file()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One regular file of a commit."""
+    """What a commit or git's index says of one path."""
 
+    mode: str
+    """Six digits, as git writes them: 100644, 100755 for a program, 120000 for a link, 160000 for a submodule."""
     blob: str
-    is_executable: bool
+    """Id of the blob, or of the submodule's commit."""
+
+    @property
+    def is_file(self) -> bool:
+        """It is a regular file."""
+        return self.mode in {"100644", "100755"}
+
+    @property
+    def is_executable(self) -> bool:
+        """It is a program."""
+        return self.mode == "100755"
 
 
 Entries = Mapping[PurePosixPath, Entry]
 """By path from the root of the tree."""
-
-_NOT_FILES = {"120000": "symbolic link", "160000": "submodule"}
-"""What an entry of a commit is, by git's mode, if it is no regular file."""
 
 
 @contextlib.contextmanager
@@ -118,12 +127,6 @@ def refs_kept(repository: Path, *patterns: str) -> Iterator[None]:
         raise
 
 
-def commit_of(repository: Path, ref: str) -> CommitId | None:
-    """Name the commit of a ref, or None."""
-    done = git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", repository=repository, allowed=(0, 1, 128))
-    return CommitId(done.text) if done.returncode == 0 else None
-
-
 def is_ancestor(repository: Path, old: CommitId, new: CommitId) -> bool:
     """Tell whether a commit is another one, or stands before it."""
     done = git("merge-base", "--is-ancestor", old, new, repository=repository, allowed=(0, 1))
@@ -137,9 +140,9 @@ def upstream_of(repository: Path, commit: CommitId) -> CommitId:
     return CommitId(parents.split()[0]) if author == OURS and parents.strip() else commit
 
 
-@functools.lru_cache(maxsize=8)
-def entries(repository: Path, commit: CommitId | None) -> Entries:
-    """List the regular files of a commit; links and submodules are left out, as is all where there is no commit.
+@functools.lru_cache(maxsize=16)
+def everything(repository: Path, commit: CommitId | None) -> Entries:
+    """List all that a commit has, links and submodules too; nothing where there is no commit.
 
     Raises:
         UnsafePathError: a path leaves the tree or points into a repository's own folder.
@@ -148,39 +151,22 @@ def entries(repository: Path, commit: CommitId | None) -> Entries:
     if commit is None:
         return found
     for row in git("ls-tree", "-r", "-z", commit, repository=repository).stdout.split(b"\0"):
-        head, _, name = row.partition(b"\t")
-        mode, kind, blob = head.decode().split() if row else ("", "", "")
-        if kind == "blob" and mode in {"100644", "100755"}:
+        if row:
+            head, _, name = row.partition(b"\t")
+            mode, _, blob = head.decode().split()
             path = PurePosixPath(os.fsdecode(name))
             require_inside(path)
-            found[path] = Entry(blob=blob, is_executable=mode == "100755")
+            found[path] = Entry(mode=mode, blob=blob)
     return found
 
 
-def not_carried(repository: Path, old: CommitId, new: CommitId) -> tuple[str, ...]:
-    """Say what differs between two commits besides contents: links, submodules, and whether a file can be run.
+def entries(repository: Path, commit: CommitId | None) -> Entries:
+    """List the regular files of a commit; links and submodules are left out, as is all where there is no commit.
 
-    Returns:
-        A clause for each path, in git's order: `symbolic link added: docs/latest`.
+    Raises:
+        UnsafePathError: a path leaves the tree or points into a repository's own folder.
     """
-    # A submodule's own configuration may hide it from git's comparisons.
-    rows = git(
-        *("-c", "core.quotePath=false", "diff-tree", "-r", "--no-renames", "--ignore-submodules=none", old, new),
-        repository=repository,
-    ).stdout.decode("utf-8", errors="backslashreplace")
-    found = []
-    for row in rows.split("\n")[:-1]:
-        modes, _, path = row.partition("\t")
-        before, after = modes.lstrip(":").split()[:2]
-        if before in _NOT_FILES and after in _NOT_FILES:
-            found.append(f"{_NOT_FILES[after]} changed: {path}")
-        elif after in _NOT_FILES:
-            found.append(f"{_NOT_FILES[after]} added: {path}")
-        elif before in _NOT_FILES:
-            found.append(f"{_NOT_FILES[before]} removed: {path}")
-        elif {before, after} == {"100644", "100755"}:
-            found.append(f"mode changed to {after}: {path}")
-    return tuple(found)
+    return {path: entry for path, entry in everything(repository, commit).items() if entry.is_file}
 
 
 def contents(repository: Path, listed: Iterable[Entry]) -> dict[str, bytes]:
@@ -211,45 +197,9 @@ def read(tree: Tree, path: PurePosixPath) -> bytes | None:
     return file.read_bytes() if file.is_file() and not file.is_symlink() else None
 
 
-def is_link(tree: Tree, path: PurePosixPath) -> bool:
-    """Tell whether a link stands at a path, wherever it points."""
-    return (tree.root / path).is_symlink()
-
-
 def exists(tree: Tree, path: PurePosixPath) -> bool:
     """Tell whether anything is there: a file, a folder, or a link, also a broken one."""
     return os.path.lexists(tree.root / path)
-
-
-def write(tree: Tree, path: PurePosixPath, data: bytes | None, *, is_executable: bool) -> None:
-    """Write a file of the working tree beside and put it in its place, or remove it where there is no data.
-
-    Raises:
-        UnsafePathError: a folder on the way is a link out of the tree.
-    """
-    file = _place(tree, path)
-    if data is None:
-        file.unlink(missing_ok=True)
-        _remove_empty(tree, path.parent)
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    atomic_files.atomic_write(file, data, mode=0o777 if is_executable else 0o666, suffix=_SUFFIX)
-
-
-def clear(tree: Tree, paths: Iterable[PurePosixPath]) -> None:
-    """Remove what a killed `write` of these files has left beside them."""
-    for path in paths:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, UnsafePathError):
-            file = _place(tree, path)
-            file.with_name(f".{file.name}.{_SUFFIX}").unlink()
-
-
-def _remove_empty(tree: Tree, folder: PurePosixPath) -> None:
-    """Remove folders that became empty, as git does."""
-    with contextlib.suppress(OSError):
-        while folder.parts:
-            (tree.root / folder).rmdir()
-            folder = folder.parent
 
 
 def _place(tree: Tree, path: PurePosixPath) -> Path:
@@ -288,24 +238,70 @@ def commit_files(
     seconds = git("show", "-s", "--format=%ct", parent, repository=repository).text if parent else "0"
     stream = [
         f"reset {ref}\ncommit {ref}\nmark :1\ncommitter patchlock <{OURS}> {seconds} +0000\n".encode(),
-        _data(message.encode()),
+        _data(message.encode(errors="backslashreplace")),
         f"from {parent}\n".encode() if parent else b"",
     ]
     for path, data in files.items():
         name = os.fsencode(str(path))
-        quoted = b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
         if data is None:
-            stream.append(b"D %s\n" % quoted)
+            stream.append(b"D %s\n" % quoted(path))
             continue
         is_executable = modes[name] == "100755" if name in modes else path in executable
-        stream += [b"M %s inline %s\n" % (b"100755" if is_executable else b"100644", quoted), _data(data)]
+        stream += [b"M %s inline %s\n" % (b"100755" if is_executable else b"100644", quoted(path)), _data(data)]
     stream.append(b"get-mark :1\n")
     done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
     return CommitId(done.text)
 
 
+def quoted(path: PurePosixPath) -> bytes:
+    """Write a path as `git fast-import` reads it."""
+    name = os.fsencode(str(path))
+    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
 def _data(data: bytes) -> bytes:
     return b"data %d\n%s\n" % (len(data), data)
+
+
+def open_tree(folder: Path) -> Tree:
+    """Find out what kind of folder it is.
+
+    Raises:
+        UpstreamError: there is no such folder, or it has no working tree.
+    """
+    root = folder.expanduser().resolve()
+    if not root.is_dir():
+        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
+    try:
+        inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
+        top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
+    except CommandFailedError as error:
+        raise UpstreamError("git cannot read this clone", where=str(root), evidence=error.evidence) from error
+    if inside.returncode == 0 and inside.text == "false":
+        raise UpstreamError(
+            "it is a repository without a working tree",
+            where=str(root),
+            remedy=f"make one: `git clone {root} CLONE`, and patch that",
+        )
+    if not top and (root / ".git").exists():
+        raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
+    if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
+        raise UpstreamError(
+            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
+        )
+    is_clone = bool(top) and Path(top).resolve() == root
+    if is_clone and commit_of(root, "HEAD") is None:
+        raise UpstreamError("the clone has no commit yet", where=str(root), remedy="check out upstream's branch")
+    if not is_clone:
+        return Tree(root=root, repository=root / PRIVATE)
+    return Tree(root=root, repository=root, refs=refs_of(root))
+
+
+def git_dir(tree: Tree) -> Path:
+    """Name the private folder of a tree's repository: `.git`, that of a linked worktree, or ours."""
+    if not tree.is_clone or (tree.root / ".git").is_dir():
+        return tree.root / ".git" if tree.is_clone else tree.repository
+    return Path(git("rev-parse", "--absolute-git-dir", repository=tree.root).text)
 
 
 def repository_file(repository: Path, name: str) -> Path:

@@ -20,8 +20,9 @@ from patchlock.model.identities import CommitId
 if TYPE_CHECKING:
     from patchlock.model.app import App, EmbeddedUpstream
 
+_NO_CONVERSION = ("-c", "core.autocrlf=false")
 _SETTINGS = (
-    *("-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.safecrlf=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "commit.gpgSign=false", "-c", "gc.auto=0", "-c", "advice.detachedHead=false", "-c", "core.longpaths=true"),
     *("-c", "safe.directory=*", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"),
     # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
@@ -51,11 +52,21 @@ def git(
     stdin: bytes = b"",
     allowed: Sequence[int] = (0,),
     keep_open: Sequence[int] = (),
+    converts: bool = False,
 ) -> process.Completed:
-    """Run git in a repository, without the user's hooks, prompts and line-ending conversion.
+    """Run git in a repository, without the user's hooks and prompts.
 
-    Nothing that a clone's configuration names is run. Only `fetch` may reach another repository, and so may no object
-    that a partial clone lacks.
+    Only `fetch` may reach another repository, and so may no object that a partial clone lacks.
+
+    Args:
+        arguments: the command.
+        repository: where.
+        env: further variables.
+        stdin: all of its standard input.
+        allowed: exit codes that are not a failure.
+        keep_open: file descriptors that the child inherits.
+        converts: for a clone of the user's whose files are read or written: with the conversion of line endings and
+            the filters that its configuration and attributes ask for, as the user's own git would.
 
     Raises:
         ProgramMissingError: git is not installed.
@@ -70,7 +81,7 @@ def git(
     }
     clean = process.environment(fixed | dict(env or {}))
     return process.run(
-        *("git", *_SETTINGS, *arguments),
+        *("git", *_SETTINGS, *(() if converts else _NO_CONVERSION), *arguments),
         cwd=repository,
         env=clean,
         stdin=stdin,
@@ -195,7 +206,7 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
         # Not on a branch: git servers give single commits too (protocol v2).
         _fetch(app, repository, address, (f"+{wanted}:refs/patchlock/wanted",), place, lock, must=False)
         for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
-            if found := commit_id(repository, name):
+            if found := commit_of(repository, name):
                 return found
         if not git("for-each-ref", "--count=1", repository=repository).text:
             raise UpstreamError(f"the upstream of {app.name} has no commits", where=place, remedy="check the address")
@@ -296,10 +307,10 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
 
 
 def _has(repository: Path, commit: str) -> bool:
-    return commit_id(repository, commit) is not None
+    return commit_of(repository, commit) is not None
 
 
-def commit_id(repository: Path, name: str) -> CommitId | None:
+def commit_of(repository: Path, name: str) -> CommitId | None:
     """Look up the commit that a name stands for; None where the repository does not have it."""
     done = git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", repository=repository, allowed=(0, 1, 128))
     return CommitId(done.text) if done.returncode == 0 else None

@@ -15,10 +15,9 @@ from patchlock.model.patch import Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.worktree import _branch_state, _merge, move, trees
-from patchlock.worktree.trees import Tree
+from patchlock.worktree.trees import PRIVATE, Tree
+from patchlock.worktree.upstream_cache import commit_of
 
-PRIVATE = ".patchlock"
-"""The folder of ours in a folder that is no clone."""
 _ORIGIN = "origin"
 """A ref, as those of `move`: the unpatched files of a folder that is no clone."""
 _NOT_UPSTREAMS = frozenset({PRIVATE, ".git", "__pycache__", "node_modules", "site-packages"})
@@ -39,6 +38,10 @@ class PatchSet:
     """The app's folder in the tree."""
     seen: CommitId | None
     """The commit that the patches' author saw, if there is one."""
+    catalogue: str = ""
+    """Digest of the catalogue's files that say all of this, "" for a file of patches; see `manifest.Manifest`."""
+    skipped: tuple[str, ...] = ()
+    """Ids of patches that a person does not want, sorted; also of such as are not among these."""
 
 
 def patched(
@@ -61,13 +64,13 @@ def patched(
     else:
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator)
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, wanted.skipped)
 
 
 def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
     """Read missing files as the patches' author saw them, where the clone has that commit."""
     paths = tuple(gone)
-    commit = trees.commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
+    commit = commit_of(tree.repository, wanted.seen) if paths and wanted.seen and tree.is_clone else None
     listed = trees.entries(tree.repository, commit)
     known = {path: listed[wanted.directory / path] for path in paths if wanted.directory / path in listed}
     blobs = trees.contents(tree.repository, known.values()) if known else {}
@@ -127,7 +130,7 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
 
 def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:
     below = path.relative_to(wanted.directory)
-    return bool(engine.apply(wanted.patches, {below: data}).changes)
+    return bool(engine.apply(wanted.patches, {below: data}, skipped=wanted.skipped).changes)
 
 
 def _files(tree: Tree) -> list[PurePosixPath]:
