@@ -1,12 +1,16 @@
 """Change the code of pure modules in small ways, and count the changes that no test notices.
 
-    python benchmarks/mutation.py                     # all targets of mutation.toml; writes reports/mutation.md
+    python benchmarks/mutation.py                     # all of mutation.toml; writes reports/mutation.md
     python benchmarks/mutation.py targets scopes      # only modules of these names; prints, writes nothing
     python benchmarks/mutation.py --sample 0 targets  # every mutant, no sample
 
+Some modules are looked at closely, with a sample of 40 mutants each; of every other module of the pure rooms, a few are
+tried, drawn with a fixed seed.
+
 A mutant is one change of one node: another comparison, a negated condition, `and` for `or`, another constant, a
 statement left out. It is written into a copy of the working tree, and the tests that are named for its module run
-there, in a process forked after pytest was loaded. POSIX only. Mutants that mean the same as the original are listed
+there, in a process forked after pytest was loaded; of a room's tests, those files that call the function with the
+mutant, the quickest first. POSIX only. Mutants that mean the same as the original are listed
 in mutation.toml with the reason, and are not counted.
 """
 
@@ -16,12 +20,14 @@ import argparse
 import ast
 import copy
 import io
+import json
 import os
 import random
 import resource
 import shutil
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +55,8 @@ OPERATORS: Mapping[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitAnd: ast.BitOr,
 }
+_FILES = 8
+"""Of tests, for a mutant in no function."""
 HEAVY = ("hypothesis", "packaging.specifiers", "packaging.utils", "pytest", "ruamel.yaml", "tomlkit", "xdist")
 
 
@@ -68,10 +76,23 @@ class Mutant:
 
 
 @dataclass(frozen=True)
+class TestFile:
+    """A file of tests, and what it calls."""
+
+    path: str
+    seconds: float
+    """Of the processor, while its calls are noted."""
+    calls: frozenset[tuple[str, int]]
+    """Module, and line where a function or its first decorator begins."""
+
+
+@dataclass(frozen=True)
 class Result:
     """What became of the mutants of a module."""
 
     module: str
+    room: str
+    """"" for a module that is looked at closely."""
     made: int
     """How many there are; `tried` of them were sampled."""
     tried: int
@@ -180,8 +201,15 @@ def mutants(source: str) -> list[Mutant]:
 # --- running tests ------------------------------------------------------------------------------------------------
 
 
-def run_tests(root: Path, tests: Sequence[str], seconds: int) -> tuple[bool, float]:
-    """Run tests in a forked process: whether all passed, and the seconds of the processor that it took."""
+def run_tests(root: Path, tests: Sequence[str], seconds: int, calls: Path | None = None) -> tuple[bool, float]:
+    """Run tests in a forked process: whether all passed, and the seconds of the processor that it took.
+
+    Args:
+        root: of the copy of the tree.
+        tests: files and folders.
+        seconds: of the processor, after which it is killed.
+        calls: where to write which functions of ours are called; what fails under it does not matter.
+    """
     child = os.fork()
     if child == 0:
         code = 1
@@ -194,13 +222,124 @@ def run_tests(root: Path, tests: Sequence[str], seconds: int) -> tuple[bool, flo
             sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
             import pytest
 
+            if calls is not None:
+                _profile(root / "installer" / "patchlock", calls)
             # What is loaded already cannot be rewritten for its asserts, which pytest would warn of.
-            options = ("-x", "-q", "-n0", "-m", "not online", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+            options = (
+                "-x",
+                "-q",
+                "-n0",
+                "-m",
+                "not online",
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+            )
             code = int(pytest.main([*options, "--rootdir", str(root), *tests]))
+            if calls is not None:
+                sys.setprofile(None)
+                calls.write_text(json.dumps(sorted(_called)), encoding="utf-8")
         finally:
             os._exit(code)
     _, status, usage = os.wait4(child, 0)
     return status == 0, usage.ru_utime + usage.ru_stime
+
+
+_called: set[tuple[str, int]] = set()
+"""In a forked process that is profiled."""
+
+
+def _profile(package: Path, calls: Path) -> None:
+    """Note every call of a function of ours from here on."""
+    calls.unlink(missing_ok=True)
+    prefix = f"{package}{os.sep}"
+
+    def note(frame: object, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(prefix):
+            _called.add((frame.f_code.co_filename[len(prefix) :], frame.f_code.co_firstlineno))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+
+
+def test_files(root: Path, places: Sequence[str]) -> list[TestFile]:
+    """Run each file of tests by itself, and note what it calls."""
+    found, calls = [], root / "calls.json"
+    named = [root / place for place in places]
+    for path in [
+        *(one for one in named if one.is_file()),
+        *(file for one in named for file in sorted(one.rglob("test_*.py"))),
+    ]:
+        name = str(path.relative_to(root))
+        passed, taken = run_tests(root, [name], 600, calls)
+        if passed:
+            called = {(module, line) for module, line in json.loads(calls.read_text(encoding="utf-8"))}
+            found.append(TestFile(name, taken, frozenset(called)))
+        else:
+            print(f"  not used, as it fails, or has only tests that need a network: {name}", flush=True)
+    return found
+
+
+def choose(tests: Sequence[TestFile], module: str, line: int) -> list[TestFile]:
+    """Choose the files that call the function with a mutant, the quickest first; else those that use its module most.
+
+    Args:
+        tests: of the room.
+        module: with the mutant.
+        line: where the function begins; 0 for a mutant in no function.
+    """
+    if line:
+        return sorted((one for one in tests if (module, line) in one.calls), key=lambda one: one.seconds)
+    uses = {one: sum(called == module for called, _ in one.calls) for one in tests}
+    return sorted((one for one in tests if uses[one]), key=lambda one: (-uses[one], one.seconds))[:_FILES]
+
+
+def function_line(source: str, line: int) -> int:
+    """Say where the function around a line begins, as its code object does; 0 for a line of no function."""
+    around = 0
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.body[0].lineno <= line <= node.end_lineno:
+            around = max(around, min([node.lineno, *(one.lineno for one in node.decorator_list)]))
+    return around
+
+
+def sample_room(
+    root: Path, table: Mapping[str, object], same: Sequence[Mapping[str, object]], closely: set[str], only: set[str]
+) -> Iterator[Result]:
+    """Try a few mutants of each module of a room.
+
+    Args:
+        root: the copy of the tree.
+        table: the room's in mutation.toml.
+        same: the tables of mutants that mean the same as the original.
+        closely: modules that are left out, because they are looked at closely.
+        only: names of modules without `.py`; empty: all.
+    """
+    package, tests = root / "installer" / "patchlock", test_files(root, [str(one) for one in table["tests"]])
+    for path in sorted((package / str(table["room"])).rglob("*.py")):
+        module, source = str(path.relative_to(package)), path.read_text(encoding="utf-8")
+        known = {(one["line"], one["column"], one["after"]) for one in same if one["module"] == module}
+        made = [
+            one
+            for one in mutants(source)
+            if (one.code, one.column, one.after) not in known
+            # A text outside of all functions is data, which a test could only repeat.
+            and (
+                function_line(source, one.line) or not one.before.startswith(('"', "'", 'r"', "r'", 'rb"', 'b"', 'rf"'))
+            )
+        ]
+        if module in closely or not made or (only and path.stem not in only):
+            continue
+        tried, survived = random.Random(module).sample(made, min(int(str(table["mutants"])), len(made))), []
+        for mutant in sorted(tried, key=lambda one: one.line):
+            chosen = choose(tests, module, function_line(source, mutant.line))
+            path.write_text(mutant.source, encoding="utf-8")
+            limit = int(3 * sum(one.seconds for one in chosen)) + 10
+            if not chosen or run_tests(root, [one.path for one in chosen], limit)[0]:
+                survived.append(mutant)
+                by = f"{len(chosen)} files" if chosen else "no test calls it"
+                print(f"  {module}:{mutant.line}: {mutant.before}  →  {mutant.after}  ({by})", flush=True)
+        path.write_text(source, encoding="utf-8")
+        yield Result(module, str(table["room"]), len(made), len(tried), tuple(survived))
 
 
 def measure(root: Path, target: Mapping[str, object], same: Sequence[Mapping[str, object]], sample: int) -> Result:
@@ -232,27 +371,40 @@ def measure(root: Path, target: Mapping[str, object], same: Sequence[Mapping[str
             survived.append(mutant)
             print(f"  {target['module']}:{mutant.line}: {mutant.before}  →  {mutant.after}", flush=True)
     path.write_text(source, encoding="utf-8")
-    return Result(str(target["module"]), len(all_of), len(tried), tuple(survived))
+    return Result(str(target["module"]), "", len(all_of), len(tried), tuple(survived))
 
 
 def report(results: Sequence[Result]) -> str:
     """Write a report as Markdown."""
+    close = [one for one in results if not one.room]
+    rooms = {
+        room: [one for one in results if one.room == room] for room in sorted({one.room for one in results} - {""})
+    }
     lines = [
         "# Mutants that tests notice",
         "",
         "Written by `benchmarks/mutation.py`. Each mutant is one small change of the code; it is *killed* if a test",
         "fails. Mutants that mean the same as the original (`benchmarks/mutation.toml`) are not counted.",
         "",
+        f"Up to 40 mutants of each of {len(close)} modules, drawn with a fixed seed:",
+        "",
         "| module | mutants | tried | killed | score |",
         "|---|---:|---:|---:|---:|",
+        *(_row(f"`{one.module}`", [one]) for one in close),
+        _row("together", close),
     ]
-    tried, survived = sum(one.tried for one in results), sum(len(one.survived) for one in results)
-    for name, made, of, left in (
-        *((f"`{one.module}`", one.made, one.tried, len(one.survived)) for one in results),
-        ("all", sum(one.made for one in results), tried, survived),
-    ):
-        lines.append(f"| {name} | {made} | {of} | {of - left} | {100 * (of - left) / of:.1f} % |")
-    if survived:
+    if rooms:
+        lines += [
+            "",
+            "A few mutants of every other module of the pure rooms that has any, drawn with a fixed seed; the tests",
+            "are those that `benchmarks/mutation.toml` names for the room. Texts outside of functions are data, and",
+            "left out.",
+            "",
+            "| room | modules | mutants | tried | killed | score |",
+            "|---|---:|---:|---:|---:|---:|",
+            *(_row(f"`{room}` | {len(some)}", some) for room, some in rooms.items()),
+        ]
+    if any(one.survived for one in results):
         lines += ["", "## Survivors", ""]
     lines += [
         f"- `{one.module}:{mutant.line}`: ``{mutant.before}`` → ``{mutant.after}``"
@@ -260,6 +412,12 @@ def report(results: Sequence[Result]) -> str:
         for mutant in one.survived
     ]
     return "\n".join(lines) + "\n"
+
+
+def _row(name: str, some: Sequence[Result]) -> str:
+    tried, survived = sum(one.tried for one in some), sum(len(one.survived) for one in some)
+    killed = tried - survived
+    return f"| {name} | {sum(one.made for one in some)} | {tried} | {killed} | {100 * killed / tried:.1f} % |"
 
 
 def main() -> None:
@@ -271,7 +429,9 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     table = tomllib.loads((HERE / "mutation.toml").read_text(encoding="utf-8"))
-    targets = [one for one in table["target"] if not arguments.modules or Path(one["module"]).stem in arguments.modules]
+    only = set(arguments.modules)
+    targets = [one for one in table["target"] if not only or Path(one["module"]).stem in only]
+    closely = {str(one["module"]) for one in table["target"]}
     for name in HEAVY:  # once, and not again in each forked process
         __import__(name)
     sys.dont_write_bytecode = True
@@ -285,6 +445,11 @@ def main() -> None:
             results.append(measure(root, target, table.get("same", []), arguments.sample))
             one = results[-1]
             print(f"{one.module}: {one.score:.1f} % of {one.tried}, {time.monotonic() - began:.0f} s", flush=True)
+        for room in table["room"] if len(targets) != len(only) or not only else []:
+            began = time.monotonic()
+            found = list(sample_room(root, room, table.get("same", []), closely, only))
+            results += found
+            print(f"{room['room']}: {len(found)} modules, {time.monotonic() - began:.0f} s", flush=True)
     if not arguments.modules:
         REPORT.write_text(report(results), encoding="utf-8")
         print(f"written: {REPORT.relative_to(HERE.parent)}")

@@ -21,9 +21,9 @@ from patchlock.model.app import RefusedPair
 from patchlock.model.digests import generation_id, inputs_digest, sha256
 from patchlock.model.errors import RefusedError
 from patchlock.model.identities import CommitId, Sha256
-from patchlock.model.patch import FileChange, Outcome, OutcomeKind
+from patchlock.model.patch import FileChange, Outcome, OutcomeKind, Patched
 from patchlock.model.platforms import PLATFORMS
-from patchlock.patches.outcomes import commit_message, counted, diff, patched_digests
+from patchlock.patches.outcomes import commit_message, counted, diff, patched_by, patched_digests
 
 MINI = _apps_and_profiles.app(Table(tomllib.loads(APP), Report(file="patches/mini/app.toml", text="")), "mini")
 TINY = _apps_and_profiles.profile(Table(tomllib.loads(PROFILE), Report(file="profiles/tiny.toml", text="")), "tiny", ())
@@ -189,3 +189,15 @@ def test_diff_names_its_sides_and_shows_file_after_file() -> None:
     changes = [FileChange(path=PurePosixPath(name), before=b"1\n", after=b"2\n") for name in ("a", "b/c")]
     text = "--- x/{0}\n+++ y/{0}\n@@ -1 +1 @@\n-1\n+2\n"
     assert diff(changes, before="x", after="y") == text.format("a") + text.format("b/c")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        pytest.param(OutcomeKind.NEEDED, {"alpha": ("alpha-that-exists",)}, id="applied"),
+        pytest.param(OutcomeKind.GONE, {}, id="not-applied"),
+    ],
+)
+def test_who_edited_a_requirement(kind: OutcomeKind, expected: dict[str, tuple[str, ...]]) -> None:
+    outcomes = tuple(_outcome(patch, kind, "a") for patch in ("alpha-that-exists", "on-the-cpu"))
+    assert patched_by(MINI.patches, Patched(changes=(), outcomes=outcomes)) == expected

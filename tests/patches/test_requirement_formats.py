@@ -63,6 +63,19 @@ def poetry(lines: str) -> str:
     return f'[tool.poetry.dependencies]\npython = "^3.10"\n{lines}\n\n[other]\ntorch = "1"\n'
 
 
+@pytest.mark.parametrize(
+    ("path", "text", "line"),
+    [
+        pytest.param("setup.cfg", "[options]\ninstall_requires =\n  a\n  b\n", 5, id="cfg"),
+        pytest.param("environment.yml", "dependencies:\n- pip:\n  - a\n- b\n", 4, id="conda"),
+    ],
+)
+def test_added_requirement_is_told_by_its_own_line(path: str, text: str, line: int) -> None:
+    source = decode(PurePosixPath(path), text.encode())
+    assert isinstance(source, SourceText)
+    assert [site.line for site in add("z").locate(source).sites] == [line]
+
+
 def options(lines: str) -> str:
     return f"[options]\ninstall_requires ={lines}\npython_requires = >=3\n"
 
