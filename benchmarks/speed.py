@@ -115,7 +115,7 @@ def nothing_to_do(contents: dict[PurePosixPath, bytes], wanted: PatchSet) -> tup
         git = ["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@localhost"]
         for words in (["init", "-q"], ["add", "-A", "-f"], ["commit", "-q", "-m", "upstream"]):
             subprocess.run([*git, *words], check=True)
-        tree = clone_patches.open_tree(clone)
+        tree = trees.open_tree(clone)
         if clone_patches.apply(tree, wanted, clone.parent / f"{clone.name}-cache") is None:
             raise SystemExit("nothing was applied")
         if not clone_patches.is_current(tree, wanted) or not trees.exists(tree, PurePosixPath(".git")):

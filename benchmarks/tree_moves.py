@@ -18,21 +18,20 @@ import random
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "installer")]
 
-from patchlock.catalogue import _apps_and_profiles  # noqa: E402
+from trials.edits import EDITS, MOVES, NAMELESS, NAMES, STAGING, Move, Work, set_text, text_of, undo  # noqa: E402
+from trials.worlds import ROOT, World, any_git, apply, git, miniature, prepare, real  # noqa: E402
+
 from patchlock.catalogue.reader import Catalogue  # noqa: E402
-from patchlock.catalogue.table_reader import Report, Table  # noqa: E402
 from patchlock.model.errors import (  # noqa: E402
     GitFirstError,
     NotPatchedError,
@@ -42,496 +41,13 @@ from patchlock.model.errors import (  # noqa: E402
     UnsafePathError,
     UpstreamError,
 )
-from patchlock.model.identities import CommitId, Sha256  # noqa: E402
-from patchlock.worktree import clone_patches, hooks, move, patch_sets  # noqa: E402
-from patchlock.worktree.upstream_files import PatchSet  # noqa: E402
-
-PATCHES = """
-[[patch]]
-id = "choose"
-why = "w"
-source = "s"
-op = "replace-expression"
-paths = ["**/*.py"]
-literal = ["cuda"]
-pattern = '"cuda"'
-replacement = "choose()"
-[[patch.ensure]]
-check = "no-string"
-value = "cuda"
-"""
-_ENV = {
-    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
-    "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_EDITOR": "true",
-}
-_USER = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "gc.auto=0", "-c", "protocol.file.allow=always")
-LATIN, LINES = os.fsdecode(b"caf\xe9.py"), "two\nlines.py"
-
+from patchlock.worktree import clone_patches, move, trees  # noqa: E402
 
 _REFUSALS = (GitFirstError, NotPatchedError, PatchError, SourceConflictError, UnsafePathError, UpstreamError)
 
 
 class ViolationError(AssertionError):
     """A promise was broken."""
-
-
-def git(folder: Path, *words: str, allowed: tuple[int, ...] = (0,), stdin: bytes = b"") -> str:
-    """Run git as the user does."""
-    done = subprocess.run(
-        ["git", "-C", folder, *_USER, *words], capture_output=True, check=False, env=os.environ | _ENV, input=stdin
-    )
-    if done.returncode not in allowed:
-        raise RuntimeError(f"git {words}: {done.stderr.decode(errors='replace')}{done.stdout.decode(errors='replace')}")
-    return os.fsdecode(done.stdout).strip("\n")
-
-
-def any_git(folder: Path, *words: str) -> str:
-    """Run git where it may refuse, as it would for the user."""
-    return git(folder, *words, allowed=tuple(range(256)))
-
-
-# --- upstreams --------------------------------------------------------------------------------------------------------
-
-
-def body(name: str, *changed: tuple[int, str], lines: int = 24) -> str:
-    """Write a file like no other, so that git takes none for a renamed one, with a patched line in its middle."""
-    text = {number: f"line{number} = {name!r}" for number in range(lines)}
-    text[12] = 'device = "cuda"'
-    return "\n".join((text | dict(changed))[number] for number in range(lines)) + "\n"
-
-
-@dataclass(frozen=True)
-class World:
-    """An upstream, and a clone of it with patches, that trials are copies of."""
-
-    folder: Path
-    wanted: PatchSet
-    commits: dict[str, str]
-    """`main`, where the clone stands; `next` after it, `forced` beside it, `dev` of another branch, `older`."""
-
-    @property
-    def clone(self) -> Path:
-        """The user's clone."""
-        return self.folder / "clone"
-
-    @property
-    def upstream(self) -> Path:
-        """Upstream's own repository."""
-        return self.folder / "upstream.git"
-
-    @property
-    def cache(self) -> Path:
-        """What patchlock keeps between runs."""
-        return self.folder / "cache"
-
-    def copy(self, folder: Path) -> World:
-        """Make a world of its own for one trial."""
-        shutil.copytree(self.folder, folder, symlinks=True)
-        return replace(self, folder=folder)
-
-
-def miniature(folder: Path) -> World:  # noqa: PLR0915 - one upstream, file by file
-    """Make an upstream of a dozen files of every kind, and a clone."""
-    module, source = folder / "module", folder / "source"
-    for place in (module, source):
-        place.mkdir(parents=True)
-        git(place, "init", "-q", "-b", "main")
-    (module / "inner.py").write_text("inner = 1\n")
-    _commit(module)
-    git(source, "submodule", "-q", "add", "../module", "module")
-    git(source, "config", "-f", ".gitmodules", "submodule.module.url", "../module")
-    for name in ("app.py", "lib.py", "with space.py", LATIN, LINES, "folder/one.py", "shape", "gone.py"):
-        (source / name).parent.mkdir(exist_ok=True)
-        (source / name).write_text(body(name.encode(errors="replace").decode()))
-    for name in ("plain.txt", "notes.txt"):
-        (source / name).write_text(body(name).replace('"cuda"', "1"))
-    (source / "link").symlink_to("app.py")
-    (source / "tool.sh").write_text("#!/bin/sh\n" + body("tool").replace('"cuda"', "3"))
-    (source / "tool.sh").chmod(0o755)
-    (source / ".gitignore").write_text("*.log\n")
-    commits = {"older": _commit(source)}
-    (source / "lib.py").write_text(body("lib.py", (20, "line20 = 'main'")))
-    (source / "late.py").write_text(body("late"))
-    commits["main"] = _commit(source)
-    git(source, "branch", "dev")
-    for name in ("app.py", "lib.py", "with space.py", LATIN, LINES, "plain.txt", "tool.sh"):
-        text = (source / name).read_text()
-        (source / name).write_text(text.replace("line18 = ", "line18 = 'next' + ") + 'end = "cuda"\n')
-    (source / "notes.txt").chmod(0o755)
-    (source / "link").unlink()
-    (source / "link").symlink_to("lib.py")
-    (source / "new link").symlink_to("lib.py")
-    (source / "new.py").write_text(body("new"))
-    (source / "gone.py").unlink()
-    (source / "shape").unlink()
-    (source / "shape").mkdir()
-    (source / "shape" / "inner.py").write_text(body("inner"))
-    shutil.rmtree(source / "folder")
-    (source / "folder").write_text("a file now\n")
-    (module / "inner.py").write_text("inner = 2\n")
-    _commit(module)
-    git(source / "module", "pull", "-q")
-    commits["next"] = _commit(source)
-    git(source, "checkout", "-q", "--force", "dev")
-    git(source / "module", "checkout", "-q", "HEAD~1")
-    (source / "app.py").write_text(body("app.py", (2, "line2 = 'dev'"), (22, 'other = "cuda"')))
-    (source / "folder" / "dev.py").write_text(body("dev"))
-    (source / "plain.txt").unlink()
-    commits["dev"] = _commit(source)
-    git(source, "checkout", "-q", commits["older"])
-    (source / "app.py").write_text(body("app.py", (3, "line3 = 'forced'")))
-    (source / "link").unlink()
-    (source / "link").write_text("a file now\n")
-    (source / "tool.sh").chmod(0o644)
-    commits["forced"] = _commit(source)
-    git(source, "checkout", "-q", "main")
-    git(source, "branch", "forced", commits["forced"])
-    root = Table(tomllib.loads(PATCHES), Report(file="trials", text=""))
-    patches = _apps_and_profiles.patches(root, None)
-    wanted = PatchSet(
-        name="trials", profile="", patches=patches, digest=Sha256("0" * 64), directory=PurePosixPath(), seen=None
-    )
-    git(folder, "clone", "-q", "--bare", "source", "upstream.git")
-    shutil.rmtree(source)
-    return World(folder=folder, wanted=wanted, commits=commits)
-
-
-def prepare(world: World) -> World:
-    """Clone, bring the branch to `main`, and patch."""
-    for name in ("next", "forced", "older"):  # kept from git's clean-up, whatever the branch is
-        git(world.upstream, "update-ref", f"refs/kept/{name}", world.commits[name])
-    git(world.upstream, "update-ref", "refs/heads/main", world.commits["main"])
-    git(world.folder, "clone", "-q", "--recurse-submodules", "upstream.git", "clone")
-    for key, value in (("remote.origin.url", "../upstream.git"), ("user.name", "x"), ("user.email", "x@localhost")):
-        git(world.clone, "config", key, value)
-    apply(world)
-    return world
-
-
-def _commit(folder: Path) -> str:
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "change")
-    return git(folder, "rev-parse", "HEAD")
-
-
-def push(world: World, name: str) -> None:
-    """Let upstream's branch stand elsewhere."""
-    git(world.upstream, "update-ref", "refs/heads/main", world.commits[name])
-
-
-def apply(world: World) -> clone_patches.Applied | None:
-    """Renew the patches."""
-    return clone_patches.apply(clone_patches.open_tree(world.clone), world.wanted, world.cache)
-
-
-def update(world: World) -> clone_patches.Applied | None:
-    """Bring the clone to upstream's newest commit."""
-    return clone_patches.update(clone_patches.open_tree(world.clone), world.wanted, world.cache)
-
-
-# --- what the user does -----------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Work:
-    """What the user has done."""
-
-    world: World
-    random: random.Random
-    touched: set[str] = field(default_factory=set)
-    words: list[str] = field(default_factory=list)
-    staged: set[str] = field(default_factory=set)
-    removed: set[str] = field(default_factory=set)
-    """With git: they stay away."""
-
-    @property
-    def clone(self) -> Path:
-        """Where he works."""
-        return self.world.clone
-
-    def word(self) -> str:
-        """Invent a word that nobody else writes."""
-        self.words.append(f"mine_{len(self.words)}_{self.random.randrange(10**9):09d}_e")
-        return self.words[-1]
-
-    def write(self, name: str, where: str = "top") -> None:
-        """Change a file, somewhere."""
-        file = self.clone / name
-        self.touched |= {name, str(file.readlink())} if file.is_symlink() else {name}
-        lines = _text(file).splitlines(keepends=True)
-        patched = [number for number, line in enumerate(lines) if "choose()" in line]
-        at = {
-            "top": min(1, len(lines)),
-            "patched": patched[0] if patched else len(lines) // 2,
-            "beside": min(17, len(lines)),
-        }[where]
-        newline = "\r\n" if "\r\n" in "".join(lines) else "\n"
-        if where == "patched" and lines:
-            lines[at] = lines[at].rstrip("\r\n") + f"  # {self.word()}{newline}"
-        else:
-            lines[at:at] = [f"{self.word()} = 1{newline}"]
-        _set(file, "".join(lines))
-
-    def add(self, name: str) -> None:
-        """Stage a file."""
-        git(self.clone, "add", "--", name)
-        self.staged.add(name)
-
-
-def _text(file: Path) -> str:
-    return file.read_bytes().decode(errors="surrogateescape")
-
-
-def _set(file: Path, text: str) -> None:
-    file.write_bytes(text.encode(errors="surrogateescape"))
-
-
-def _unstaged(work: Work, name: str) -> None:
-    work.write(name)
-
-
-def _staged(work: Work, name: str) -> None:
-    work.write(name)
-    work.add(name)
-
-
-def _staged_and_edited(work: Work, name: str) -> None:
-    work.write(name)
-    work.add(name)
-    first = work.words[-1]
-    _set(work.clone / name, _text(work.clone / name).replace(first, work.word()))
-
-
-def _rm(work: Work, name: str) -> None:
-    (work.clone / name).unlink()
-    work.touched.add(name)
-
-
-def _git_rm(work: Work, name: str) -> None:
-    git(work.clone, "rm", "-q", "-f", "--", name)
-    work.touched.add(name)
-    work.staged.add(name)
-    work.removed.add(name)
-
-
-def _git_mv(work: Work, name: str) -> None:
-    git(work.clone, "mv", "--", name, f"{name}.moved")
-    work.touched |= {name, f"{name}.moved"}
-    work.staged |= {name, f"{name}.moved"}
-    work.removed.add(name)
-    work.write(f"{name}.moved")
-
-
-def _new(work: Work, name: str, where: str = "mine.py") -> None:
-    file = work.clone / where
-    file.parent.mkdir(exist_ok=True)
-    work.touched.add(where)
-    _set(file, f"{work.word()} = 1\n")
-
-
-def _new_where_upstream_brings_one(work: Work, name: str) -> None:
-    _new(work, name, "new.py")
-
-
-def _new_staged(work: Work, name: str) -> None:
-    _new(work, name)
-    work.add("mine.py")
-
-
-def _intent(work: Work, name: str) -> None:
-    _new(work, name)
-    git(work.clone, "add", "-N", "mine.py")
-    work.staged.add("mine.py")
-
-
-def _chmod(work: Work, name: str) -> None:
-    file = work.clone / name
-    file.chmod(file.stat().st_mode ^ 0o111)
-    work.touched |= {name, str(file.readlink())} if file.is_symlink() else {name}
-
-
-def _crlf(work: Work, name: str) -> None:
-    work.write(name)
-    _set(work.clone / name, _text(work.clone / name).replace("\r\n", "\n").replace("\n", "\r\n"))
-
-
-def _linked(work: Work, name: str) -> None:
-    (work.clone / name).unlink()
-    (work.clone / name).symlink_to(work.word())
-    work.touched.add(name)
-
-
-def _patched_line(work: Work, name: str) -> None:
-    work.write(name, "patched")
-
-
-def _beside_upstreams(work: Work, name: str) -> None:
-    work.write(name, "beside")
-
-
-def _ignored(work: Work, name: str) -> None:
-    _new(work, name, "mine.log")
-
-
-def _in_submodule(work: Work, name: str) -> None:
-    if (work.clone / "module").is_dir():
-        _new(work, name, "module/inner.py")
-
-
-def _in_folder(work: Work, name: str) -> None:
-    """A file of the user's in a folder that upstream makes a file of."""
-    _new(work, name, "folder/mine.py")
-
-
-def _over_folder(work: Work, name: str) -> None:
-    """An edit of a file that upstream makes a folder of."""
-    if (work.clone / "shape").is_file():
-        work.write("shape")
-
-
-def _binary(work: Work, name: str) -> None:
-    file = work.clone / name
-    work.touched |= {name, str(file.readlink())} if file.is_symlink() else {name}
-    file.write_bytes(b"\0\1\2" + work.word().encode() + b"\0")
-
-
-EDITS: dict[str, Callable[[Work, str], None]] = {
-    "none": lambda _work, _name: None,
-    "unstaged": _unstaged,
-    "staged": _staged,
-    "staged and edited again": _staged_and_edited,
-    "rm": _rm,
-    "git rm": _git_rm,
-    "git mv": _git_mv,
-    "new": _new,
-    "new where upstream brings one": _new_where_upstream_brings_one,
-    "new staged": _new_staged,
-    "intent to add": _intent,
-    "chmod": _chmod,
-    "CRLF": _crlf,
-    "link": _linked,
-    "patched line": _patched_line,
-    "beside upstream's line": _beside_upstreams,
-    "ignored": _ignored,
-    "in a submodule": _in_submodule,
-    "in a folder that becomes a file": _in_folder,
-    "of a file that becomes a folder": _over_folder,
-    "binary": _binary,
-}
-NAMES = ("app.py", "plain.txt", "lib.py", "notes.txt", "gone.py", "with space.py", LATIN, LINES, "tool.sh")
-STAGING = {"staged", "staged and edited again", "git rm", "git mv", "new staged", "intent to add"}
-
-
-# --- moves ------------------------------------------------------------------------------------------------------------
-
-Act = Callable[[World], object]
-
-
-def _nothing(world: World) -> None:
-    pass
-
-
-def _pull_autostash(world: World) -> None:
-    push(world, "next")
-    any_git(world.clone, "pull", "-q", "--rebase", "--autostash")
-
-
-def _stash_pull_pop(world: World) -> None:
-    push(world, "next")
-    any_git(world.clone, "stash", "-q")
-    any_git(world.clone, "pull", "-q")
-    any_git(world.clone, "stash", "pop", "-q")
-
-
-def _own_commit(world: World) -> None:
-    """Commit something beside the patches, as a user with a fork does."""
-    _set(world.clone / "own.txt", "own\n")
-    any_git(world.clone, "add", "own.txt")
-    any_git(world.clone, "commit", "-q", "-m", "own", "--", "own.txt")
-
-
-def _merge(world: World) -> None:
-    _own_commit(world)
-    push(world, "next")
-    any_git(world.clone, "pull", "-q", "--no-rebase", "--autostash", "--no-edit")
-
-
-def _rebase(world: World) -> None:
-    _own_commit(world)
-    push(world, "next")
-    any_git(world.clone, "pull", "-q", "--rebase", "--autostash")
-
-
-def _switch(world: World) -> None:
-    any_git(world.clone, "stash", "-q")
-    any_git(world.clone, "switch", "-q", "dev")
-    any_git(world.clone, "stash", "pop", "-q")
-
-
-def _hooks(world: World) -> None:
-    tree = clone_patches.open_tree(world.clone)
-    hooks.install(tree, [sys.executable, str(Path(__file__).resolve()), "--renew", str(world.folder)])
-    push(world, "next")
-    any_git(world.clone, "pull", "-q", "--autostash")
-
-
-def _undo(world: World) -> move.Moved:
-    return clone_patches.undo(clone_patches.open_tree(world.clone))
-
-
-def _roll_back(world: World) -> move.Moved | None:
-    """Go to an older patched commit, as a rollback does."""
-    fresh = world.folder / "earlier"
-    git(world.folder, "clone", "-q", "--shared", "upstream.git", fresh.name)
-    git(fresh, "checkout", "-q", "--detach", world.commits["older"])
-    done = clone_patches.apply(clone_patches.open_tree(fresh), world.wanted, world.cache)
-    target = done.applied if done else CommitId(git(fresh, "rev-parse", "refs/patchlock/applied"))
-    git(world.clone, "fetch", "-q", str(fresh), "refs/patchlock/applied:refs/patchlock/incoming")
-    return move.move(clone_patches.open_tree(world.clone), target)
-
-
-@dataclass(frozen=True)
-class Move:
-    """What happens to the tree."""
-
-    before: Act
-    """By git."""
-    act: Act
-    """By patchlock."""
-    branch: str = ""
-    """Where the branch is brought by patchlock; "" where it stays."""
-    is_patched: bool = True
-    """What there is afterwards."""
-    again: Act = apply
-    head: str = ""
-
-
-def _pushed(name: str) -> Act:
-    return lambda world: push(world, name)
-
-
-MOVES = {
-    "update": Move(_pushed("next"), update, branch="next", again=update),
-    "pull --rebase --autostash": Move(_pull_autostash, apply),
-    "stash, pull, pop": Move(_stash_pull_pop, apply),
-    "merge": Move(_merge, apply),
-    "rebase": Move(_rebase, apply),
-    "force-push": Move(_pushed("forced"), update, branch="forced", again=update),
-    "switch": Move(_switch, apply),
-    "undo": Move(_nothing, _undo, is_patched=False, again=_nothing),
-    "undo, apply": Move(lambda world: contextlib.suppress(PatchlockError) and _undo_quietly(world), apply),
-    "roll back": Move(_nothing, _roll_back, branch="older", again=_nothing),
-    "hooks": Move(_hooks, apply),
-    "apply": Move(_nothing, apply),
-}
-
-
-def _undo_quietly(world: World) -> None:
-    with contextlib.suppress(PatchlockError):
-        if _undo(world).conflicts:
-            clone_patches.abort(clone_patches.open_tree(world.clone))
 
 
 # --- what must hold ---------------------------------------------------------------------------------------------------
@@ -625,7 +141,7 @@ class Fresh:
             self._known[key] = None
             with contextlib.suppress(PatchError):
                 if is_patched:
-                    clone_patches.apply(clone_patches.open_tree(place), world.wanted, world.cache)
+                    clone_patches.apply(trees.open_tree(place), world.wanted, world.cache)
                 self._known[key] = files_of(place)
             shutil.rmtree(place)
         return self._known[key]
@@ -728,7 +244,7 @@ class Trial:
     def _abort_and_resolve(self, before: State, conflicts: set[str]) -> None:
         """Take the move back and compare; then do it again, resolve it and go on."""
         clone = self.world.clone
-        clone_patches.abort(clone_patches.open_tree(clone))
+        clone_patches.abort(trees.open_tree(clone))
         after = State.of(clone)
         ours = [row for row in before.refs if "refs/patchlock/" not in row or "/applied" in row]
         refs = [row for row in after.refs if "refs/patchlock/" not in row or "/applied" in row]
@@ -737,7 +253,7 @@ class Trial:
         for name in conflicts:
             file = clone / name
             if file.is_file() and not file.is_symlink():
-                _set(file, re.sub(r"(?m)^(<{7} .*|={7}|\|{7} .*|>{7} .*)\r?\n", "", _text(file)))
+                set_text(file, re.sub(r"(?m)^(<{7} .*|={7}|\|{7} .*|>{7} .*)\r?\n", "", text_of(file)))
                 file.touch()
             if self.work.random.random() < 0.5:
                 any_git(clone, "add", "-A", "--", name)
@@ -761,7 +277,7 @@ class Trial:
         clone = self.world.clone
         if any(word.encode() in data for _, data in files_of(clone).values()):
             return True
-        return any(word in _text(file) for file in (clone / "module").rglob("*.py")) or _is_kept(clone, word)
+        return any(word in text_of(file) for file in (clone / "module").rglob("*.py")) or _is_kept(clone, word)
 
 
 def _unmerged(state: State) -> set[str]:
@@ -814,14 +330,8 @@ def product(only: str) -> Iterator[tuple[list[tuple[str, str]], str, int]]:
         for column, which in enumerate(MOVES):
             for number in range(3):
                 name = NAMES[(row + column + 3 * number) % len(NAMES)]
-                if re.search(only, f"{kind} | {which} | {name!r}") and (number == 0 or kind not in _NAMELESS):
+                if re.search(only, f"{kind} | {which} | {name!r}") and (number == 0 or kind not in NAMELESS):
                     yield [(kind, name)], which, row * 100 + column
-
-
-_NAMELESS = {
-    *("none", "new", "new where upstream brings one", "new staged", "intent to add", "ignored", "in a submodule"),
-    *("in a folder that becomes a file", "of a file that becomes a folder"),
-}
 
 
 def by_seed(trials: int, first: int, each: int) -> Iterator[tuple[list[tuple[str, str]], str, int]]:
@@ -842,7 +352,7 @@ def unpacked(world: World, kind: str, name: str, fresh: Fresh) -> None:
     work = Work(world=world, random=random.Random(0))
     EDITS[kind](work, name)
     mine = files_of(clone)
-    for act in (apply, _undo, apply):
+    for act in (apply, undo, apply):
         with contextlib.suppress(PatchlockError):
             act(world)
             there = files_of(clone)
@@ -850,53 +360,12 @@ def unpacked(world: World, kind: str, name: str, fresh: Fresh) -> None:
             whole += b"".join(file.read_bytes() for file in (clone / "module").rglob("*.py"))
             if gone := [word for word in work.words if word.encode() not in whole]:
                 raise ViolationError(f"{gone} is gone from a folder")
-    is_open = bool(move.conflicted(clone_patches.open_tree(clone)))
+    is_open = bool(move.conflicted(trees.open_tree(clone)))
     for one in () if is_open else {*mine, *there} - work.touched:
         if mine.get(one) != there.get(one):
             raise ViolationError(f"{one!r} of a folder is {there.get(one)!r}, was {mine.get(one)!r}")
     if left := {path.name for path in (clone / ".patchlock" / "patchlock").iterdir() if path.is_dir()} - {"conflicts"}:
         raise ViolationError(f"left: {left}")
-
-
-# --- real upstreams ---------------------------------------------------------------------------------------------------
-
-
-def real(place: Path, app: str, folder: Path, chance: random.Random) -> World:
-    """Make a world of two random commits of an upstream, one of them before the other."""
-    listed = git(place, "rev-list", "--first-parent", "HEAD").split()
-    newer, older, other = sorted(chance.sample(range(len(listed)), 3))
-    names = {"next": newer, "main": older, "older": other}
-    folder.mkdir(parents=True)
-    git(folder, "clone", "-q", "--bare", "--shared", str(place), "scratch.git")
-    git(folder, "init", "-q", "--bare", "-b", "main", "upstream.git")
-    commits: dict[str, str] = {}
-    for name in ("older", "main", "next"):
-        commits[name] = _without_missing(folder / "scratch.git", listed[names[name]], list(commits.values())[-1:])
-    commits["forced"] = commits["dev"] = commits["older"]
-    git(folder / "scratch.git", "push", "-q", "../upstream.git", *(f"{commits[n]}:refs/kept/{n}" for n in names))
-    git(folder / "upstream.git", "update-ref", "refs/heads/dev", commits["dev"])
-    shutil.rmtree(folder / "scratch.git")
-    catalogue = Catalogue(root=ROOT)
-    return World(folder=folder, wanted=patch_sets.of_app(catalogue, app, "cpu"), commits=commits)
-
-
-def _without_missing(repository: Path, commit: str, parents: list[str]) -> str:
-    """Make a commit of the files that a clone without large ones has."""
-    asked = ("rev-list", "--objects", "--missing=print", "--no-object-names", "--no-walk", commit)
-    missing = {row[1:] for row in git(repository, *asked).splitlines() if row.startswith("?")}
-    rows = [row for row in git(repository, "ls-tree", "-r", "-z", commit).split("\0") if row]
-    kept = "".join(f"{row}\0" for row in rows if row.split()[2] not in missing and " commit " not in row[:14])
-    index = {"GIT_INDEX_FILE": str(repository / "index.trial")}
-    words = [*_USER, "-C", str(repository)]
-    for arguments, stdin in (
-        (("read-tree", "--empty"), b""),
-        (("update-index", "-z", "--index-info"), os.fsencode(kept)),
-    ):
-        subprocess.run(["git", *words, *arguments], env=os.environ | _ENV | index, input=stdin, check=True)
-    done = subprocess.run(
-        ["git", *words, "write-tree"], env=os.environ | _ENV | index, check=True, capture_output=True, text=True
-    )
-    return git(repository, "commit-tree", done.stdout.strip(), "-m", "files", *(w for p in parents for w in ("-p", p)))
 
 
 def histories(upstreams: Path, trials: int, first: int) -> Iterator[tuple[str, Callable[[], collections.Counter[str]]]]:
@@ -927,7 +396,7 @@ def histories(upstreams: Path, trials: int, first: int) -> Iterator[tuple[str, C
                     one for one in listed if (world.clone / one).is_file() and not (world.clone / one).is_symlink()
                 ]
                 names = [*chance.sample(files, min(4, len(files))), *filter(None, patched[:3])]
-                kinds = [kind for kind in EDITS if kind not in _NAMELESS]
+                kinds = [kind for kind in EDITS if kind not in NAMELESS]
                 work = Work(world=world, random=chance)
                 for one in names:
                     with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, RuntimeError):

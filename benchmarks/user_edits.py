@@ -19,52 +19,20 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path, PurePosixPath
 
-from patchlock.catalogue import _apps_and_profiles
-from patchlock.catalogue.table_reader import Report, Table
+from trials.worlds import git, patch_set
+
 from patchlock.model.errors import SourceConflictError
-from patchlock.model.identities import CommitId, Sha256
+from patchlock.model.identities import CommitId
 from patchlock.worktree import _journal, clone_patches, move, trees
 from patchlock.worktree.upstream_files import PatchSet
 
-PATCHES = """
-[[patch]]
-id = "choose"
-why = "w"
-source = "s"
-op = "replace-expression"
-paths = ["**/*.py"]
-literal = ["cuda"]
-pattern = '"cuda"'
-replacement = "choose()"
-[[patch.ensure]]
-check = "no-string"
-value = "cuda"
-"""
 MODES = ("update", "update", "update", "pull", "cut off")
-_USER = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "core.autocrlf=false", "-c", "gc.auto=0")
 
 
 class LostError(AssertionError):
     """Something of the user's is gone, or a merge is not git's."""
-
-
-def patch_set() -> PatchSet:
-    """Give the one patch of the trials."""
-    root = Table(tomllib.loads(PATCHES), Report(file="trials", text=""))
-    chosen = _apps_and_profiles.patches(root, None)
-    folder = PurePosixPath()
-    return PatchSet(name="trials", profile="", patches=chosen, digest=Sha256("0" * 64), directory=folder, seen=None)
-
-
-def git(folder: Path, *words: str, allowed: tuple[int, ...] = (0,)) -> str:
-    """Run git as the user does."""
-    done = subprocess.run(["git", "-C", str(folder), *_USER, *words], capture_output=True, check=False)
-    if done.returncode not in allowed:
-        raise RuntimeError(f"git {words}: {done.stderr.decode()}")
-    return done.stdout.decode().strip()
 
 
 @dataclasses.dataclass(slots=True)
@@ -106,7 +74,7 @@ class Round:
             (self.upstream / trial.path).write_bytes(self._file())
         self._commit()
         git(self.folder, "clone", "-q", str(self.upstream), "clone")
-        tree = clone_patches.open_tree(self.clone)
+        tree = trees.open_tree(self.clone)
         first = clone_patches.apply(tree, wanted, self.folder / "cache")
         if first is None:
             raise LostError("nothing was applied")
@@ -247,7 +215,7 @@ class Round:
         self, old: CommitId, new: CommitId, mine: dict[PurePosixPath, bytes], conflicts: set[PurePosixPath]
     ) -> None:
         """Let git itself merge the same three trees, and compare file by file."""
-        tree = clone_patches.open_tree(self.clone)
+        tree = trees.open_tree(self.clone)
         ours = trees.commit_files(tree.repository, dict(mine), parent=old, message="user\n", ref="refs/trial/user")
         theirs = git(self.clone, "commit-tree", f"{new}^{{tree}}", "-p", old, "-m", "new")
         answer = git(self.clone, "merge-tree", "--write-tree", "-z", "--name-only", ours, theirs, allowed=(0, 1))

@@ -12,7 +12,7 @@ from test_engine import patches
 from patchlock.model.errors import NotPatchedError, PatchError, UpstreamError
 from patchlock.model.identities import Sha256
 from patchlock.model.patch import OutcomeKind
-from patchlock.worktree import clone_patches, manifest
+from patchlock.worktree import clone_patches, manifest, trees
 from patchlock.worktree.upstream_files import PatchSet
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def clone(upstream: Path, tmp_path: Path) -> Path:
 
 
 def apply(folder: Path) -> clone_patches.Applied | None:
-    return clone_patches.apply(clone_patches.open_tree(folder), WANTED, folder.parent / "cache")
+    return clone_patches.apply(trees.open_tree(folder), WANTED, folder.parent / "cache")
 
 
 def read(folder: Path, name: str = "app") -> str:
@@ -105,12 +105,12 @@ def test_second_time_there_is_nothing_to_do(clone: Path) -> None:
 def test_undo_gives_upstream_and_the_users_edits_back(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == FILE + "mine = 1\n"
     assert git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock") == "refs/patchlock/before"
-    assert manifest.read(clone_patches.open_tree(clone)) is None
+    assert manifest.read(trees.open_tree(clone)) is None
     with pytest.raises(NotPatchedError):
-        clone_patches.undo(clone_patches.open_tree(clone))
+        clone_patches.undo(trees.open_tree(clone))
 
 
 @pytest.mark.parametrize("how", ["stash", "reset"])
@@ -159,7 +159,7 @@ def test_update_follows_upstream_and_keeps_edits(clone: Path, upstream: Path) ->
     newest = commit(upstream, app=FILE + 'end = "cuda"\n', new='n = "cuda"\n')
     git(upstream, "rm", "-q", "other.py")
     newest = commit(upstream)
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     assert done.upstream == newest == git(clone, "rev-parse", "HEAD")
     assert read(clone) == "first = 0\n" + PATCHED + "end = choose()\n"
@@ -173,7 +173,7 @@ def test_update_leaves_a_branch_with_commits_of_its_own_alone(clone: Path, upstr
     git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
     commit(upstream, new="n = 1\n")
     with pytest.raises(UpstreamError, match="main has commits of its own"):
-        clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+        clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
 
 
 def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) -> None:
@@ -181,7 +181,7 @@ def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) ->
     (clone / "other.py").write_text("x = 'mine'\n")
     git(upstream, "rm", "-q", "other.py")
     commit(upstream)
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     assert done.moved.kept == (PurePosixPath("other.py"),)
     assert read(clone, "other") == "x = 'mine'\n"
@@ -190,7 +190,7 @@ def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) ->
 def test_edit_that_takes_a_patch_back_is_told(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(PATCHED.replace("choose()", '"cuda"  # mine').replace("line1", "first"))
-    _, _, outcomes = clone_patches.status(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    _, _, outcomes = clone_patches.status(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert [(o.kind, o.detail) for o in outcomes] == [
         (OutcomeKind.DRIFTED, "in your file: line 5: it has the string 'cuda'")
     ]
@@ -209,7 +209,7 @@ def test_folder_that_is_no_clone(tmp_path: Path) -> None:
     (folder / "app.py").write_text("new = 1\n" + FILE)  # the next version of the archive, unpacked over it
     apply(folder)
     assert read(folder) == "new = 1\n" + PATCHED
-    clone_patches.undo(clone_patches.open_tree(folder))
+    clone_patches.undo(trees.open_tree(folder))
     assert read(folder) == "new = 1\n" + FILE
 
 
@@ -228,7 +228,7 @@ def test_staged_work_stays_staged_over_an_update(clone: Path, upstream: Path) ->
     git(clone, "add", "mine.py", "other.py")
     (clone / "other.py").write_text("x = 'later'\n")
     commit(upstream, new="n = 1\n")
-    clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert git(clone, "show", ":other.py") == "x = 'staged'"
     assert git(clone, "status", "--short") == "M app.py\nA  mine.py\nMM other.py"
     assert read(clone, "new") == "n = 1\n"
@@ -246,7 +246,7 @@ def test_line_endings_that_git_converts_are_no_edit(upstream: Path, tmp_path: Pa
     assert [outcome.kind for outcome in done.outcomes] == [OutcomeKind.NEEDED]
     assert (tmp_path / "crlf" / "app.py").read_bytes() == PATCHED.replace("\n", "\r\n").encode()
     assert git(tmp_path / "crlf", "status", "--short") == "M app.py"
-    clone_patches.undo(clone_patches.open_tree(tmp_path / "crlf"))
+    clone_patches.undo(trees.open_tree(tmp_path / "crlf"))
     assert git(tmp_path / "crlf", "status", "--short") == ""
 
 
@@ -258,7 +258,7 @@ content = "#!/bin/sh\\necho started\\n"
 executable = true
 ensure = [{ check = "contains", text = "started" }]
 """
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     changed = dataclasses.replace(WANTED, patches=patches(start=text))
     done = clone_patches.apply(tree, changed, clone.parent / "cache")
     assert done is not None

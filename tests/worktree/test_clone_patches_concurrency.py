@@ -31,7 +31,7 @@ def archive(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("kind", ["clone", "archive"])
 def test_one_run_waits_for_the_other(kind: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(kind)
-    tree = clone_patches.open_tree(folder)
+    tree = trees.open_tree(folder)
     told = threading.Event()
     second = threading.Thread(
         target=lambda: clone_patches.apply(tree, WANTED, folder.parent / "cache", waiting=told.set)
@@ -45,7 +45,7 @@ def test_one_run_waits_for_the_other(kind: str, request: pytest.FixtureRequest) 
 
 
 def test_run_that_waits_in_vain_says_where(clone: Path) -> None:
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     with trees.hold(tree), pytest.raises(BusyError) as caught, trees.hold(tree, wait=0):
         pass
     assert re.fullmatch(
@@ -58,7 +58,7 @@ def test_run_that_waits_in_vain_says_where(clone: Path) -> None:
 @pytest.mark.parametrize("name", ["undo", "abort", "update"])
 def test_everything_that_writes_waits(clone: Path, name: str, tmp_path: Path) -> None:
     apply(clone)
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     told = threading.Event()
     run = {
         "undo": lambda: clone_patches.undo(tree, waiting=told.set),
@@ -77,16 +77,16 @@ def test_worktrees_of_a_clone_are_patched_each_for_itself(clone: Path, upstream:
     git(clone, "worktree", "add", "-q", str(other), "-b", "second")
     apply(clone)
     with pytest.raises(NotPatchedError):
-        clone_patches.undo(clone_patches.open_tree(other))
+        clone_patches.undo(trees.open_tree(other))
     commit(upstream, app=FILE + "more = 1\n")
     apply(other)
     (other / "app.py").write_text(PATCHED + "mine = 1\n")
-    clone_patches.update(clone_patches.open_tree(clone), WANTED, tmp_path / "cache")
+    clone_patches.update(trees.open_tree(clone), WANTED, tmp_path / "cache")
     assert read(clone) == PATCHED + "more = 1\n"
-    clone_patches.undo(clone_patches.open_tree(other))
+    clone_patches.undo(trees.open_tree(other))
     assert read(other) == FILE + "mine = 1\n"
     assert read(clone) == PATCHED + "more = 1\n"
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == FILE + "more = 1\n"
 
 
@@ -95,7 +95,7 @@ def test_clean_up_in_one_worktree_keeps_what_another_needs(clone: Path, tmp_path
     git(clone, "worktree", "add", "-q", str(other), "-b", "second")
     apply(other)
     git(clone, "gc", "-q", "--prune=now")
-    clone_patches.undo(clone_patches.open_tree(other))
+    clone_patches.undo(trees.open_tree(other))
     assert read(other) == FILE
 
 
@@ -103,7 +103,7 @@ def test_hooks_of_one_worktree_leave_the_others_alone(clone: Path, tmp_path: Pat
     apply(clone)
     ran = tmp_path / "ran"
     starter = Starter(program="touch", arguments=(), variables={}, anchor=str(clone))
-    hooks.install(clone_patches.open_tree(clone), starter, [str(ran)])
+    hooks.install(trees.open_tree(clone), starter, [str(ran)])
     other = tmp_path / "other"
     environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}
     for folder, words in (

@@ -9,7 +9,7 @@ import pytest
 from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
 
 from patchlock.model.errors import SourceConflictError
-from patchlock.worktree import clone_patches, move
+from patchlock.worktree import clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +131,7 @@ def _conflict(clone: Path, upstream: Path) -> clone_patches.Applied:
     apply(clone)
     (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"), new="n = 1\n")
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     return done
 
@@ -155,7 +155,7 @@ def test_one_command_goes_back(clone: Path, upstream: Path) -> None:
     _conflict(clone, upstream)
     begun = read(clone) + "# begun\n"
     (clone / "app.py").write_text(begun)
-    assert set(move.abort(clone_patches.open_tree(clone))) == {PurePosixPath("app.py"), PurePosixPath("new.py")}
+    assert set(move.abort(trees.open_tree(clone))) == {PurePosixPath("app.py"), PurePosixPath("new.py")}
     assert read(clone) == PATCHED.replace("line4 = 4", "line4 = 'mine'")
     assert not (clone / "new.py").exists()
     assert git(clone, "rev-parse", "HEAD", "refs/patchlock/applied") == f"{head}\n{applied}"
@@ -171,7 +171,7 @@ def test_resolved_conflict_is_the_users_edit_from_then_on(clone: Path, upstream:
     assert read(clone) == resolved
     assert git(clone, "status", "--short") == "M app.py"
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'") + "end = 1\n")
-    clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert read(clone) == resolved + "end = 1\n"
 
 
@@ -193,9 +193,9 @@ def test_staged_change_of_a_conflicting_file_comes_back(clone: Path, upstream: P
     git(clone, "add", "app.py")
     (clone / "app.py").write_text(read(clone).replace("line4 = 'staged'", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     assert done.moved.conflicts
-    move.abort(clone_patches.open_tree(clone))
+    move.abort(trees.open_tree(clone))
     assert "line4 = 'staged'" in git(clone, "show", ":app.py")
     assert "line4 = 'mine'" in read(clone)

@@ -15,7 +15,7 @@ from test_moves_as_git import files_of, refused, state
 
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
-from patchlock.worktree import _journal, clone_patches, move
+from patchlock.worktree import _journal, clone_patches, move, trees
 
 __all__ = ["clone", "upstream"]
 
@@ -31,7 +31,7 @@ def commands_of(error: GitFirstError) -> list[list[str]]:
 
 
 def abort(clone: Path) -> tuple[PurePosixPath, ...]:
-    return clone_patches.abort(clone_patches.open_tree(clone))
+    return clone_patches.abort(trees.open_tree(clone))
 
 
 def _stash(clone: Path) -> None:
@@ -155,10 +155,10 @@ def test_conflict_of_gits_stops_what_may_leave_no_conflicts(clone: Path, upstrea
     (clone / "app.py").write_text(read(clone).replace("line4 = 4", "line4 = 'mine'"))
     commit(upstream, app=FILE.replace("line4 = 4", "line4 = 'theirs'"))
     _autostash(clone)
-    error = refused(clone, lambda folder: clone_patches.undo(clone_patches.open_tree(folder)))
+    error = refused(clone, lambda folder: clone_patches.undo(trees.open_tree(folder)))
     assert error.what == "git's own conflict stands in app.py, so nothing was changed"
     left = read(clone)
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     assert done.moved.left_by_git == (PurePosixPath("app.py"),)
     assert read(clone) == left
@@ -170,9 +170,7 @@ def test_update_does_not_bring_what_a_conflict_of_gits_lacks(clone: Path, upstre
     commit(upstream, other="x = 'theirs'\n")
     _autostash(clone)
     commit(upstream, other="x = 'theirs'\ny = 2\n")
-    error = refused(
-        clone, lambda folder: clone_patches.update(clone_patches.open_tree(folder), WANTED, clone.parent / "cache")
-    )
+    error = refused(clone, lambda folder: clone_patches.update(trees.open_tree(folder), WANTED, clone.parent / "cache"))
     assert error.what == "git's own conflict stands in other.py, so nothing was changed"
 
 
@@ -183,7 +181,7 @@ def test_patches_can_be_undone_beside_a_conflict_of_gits(clone: Path, upstream: 
     _autostash(clone)
     left, rows = read(clone, "other"), git(clone, "ls-files", "--unmerged")
     apply(clone)
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert (read(clone), read(clone, "new"), read(clone, "other")) == (FILE, 'n = "cuda"\n', left)
     assert git(clone, "ls-files", "--unmerged") == rows
 
@@ -192,20 +190,20 @@ def test_undo_over_an_edit_of_a_patched_line_is_a_conflict_with_a_way_back(clone
     apply(clone)
     (clone / "app.py").write_text(read(clone).replace("choose()", "mine()"))
     before = files_of(clone)
-    done = clone_patches.undo(clone_patches.open_tree(clone))
+    done = clone_patches.undo(trees.open_tree(clone))
     assert done.conflicts == (PurePosixPath("app.py"),)
     assert git(clone, "status", "--short") == "UU app.py"
     assert abort(clone) == (PurePosixPath("app.py"),)
     assert files_of(clone) == before
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     (clone / "app.py").write_text(FILE.replace('"cuda"', "mine()"))
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert git(clone, "rev-parse", "-q", "--verify", "refs/patchlock/applied", allowed=(1,)) == ""
     assert git(clone, "status", "--short") == "M app.py"
 
 
 def test_edit_of_what_a_move_has_brought_is_not_taken_for_a_choice(clone: Path, upstream: Path) -> None:
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     one = CommitId(git(clone, "rev-parse", "HEAD"))
     move.move(tree, one)
     git(clone, "commit", "-q", "--allow-empty", "-m", "mine")
@@ -227,7 +225,7 @@ def test_other_conflicts_have_to_be_ended_before_git_goes_on(clone: Path, upstre
     git(clone, "pull", "-q", "--no-rebase", "--no-edit", allowed=(1,))
     done = apply(clone)
     assert done is not None
-    error = move.git_first(clone_patches.open_tree(clone), done.moved.left_by_git)
+    error = move.git_first(trees.open_tree(clone), done.moved.left_by_git)
     assert commands_of(error) == [["add", "other.py"], ["merge", "--abort"]]
     (clone / "other.py").write_text("x = 'both'\n")
     git(clone, *commands_of(error)[0])
@@ -244,7 +242,7 @@ def both(clone: Path, upstream: Path) -> Path:
     """Give a clone with a conflict of git's that is none for us, and an edit that meets what the next patches do."""
     commit(upstream, other='x = "cuda"\n')
     git(clone, "pull", "-q")
-    clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
+    clone_patches.apply(trees.open_tree(clone), ONE, clone.parent / "cache")
     (clone / "app.py").write_text(read(clone).replace("line1 = 1", "line1 = 'mine'"))
     (clone / "other.py").write_text('x = ("cuda", "mine"\n')
     commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
@@ -285,7 +283,7 @@ def test_killed_move_that_was_to_end_a_conflict_of_gits_is_done_again(
 
 def _ours(clone: Path, upstream: Path) -> None:
     """Leave a conflict of ours in a file, and resolve it with git alone."""
-    clone_patches.apply(clone_patches.open_tree(clone), ONE, clone.parent / "cache")
+    clone_patches.apply(trees.open_tree(clone), ONE, clone.parent / "cache")
     (clone / "other.py").write_text('x = ("cuda", "mine"\n')
     done = apply(clone)
     assert done is not None

@@ -8,7 +8,7 @@ import pytest
 from test_clone_patches import FILE, PATCHED, WANTED, apply, clone, commit, git, read, upstream
 
 from patchlock.model.patch import OutcomeKind
-from patchlock.worktree import clone_patches
+from patchlock.worktree import clone_patches, trees
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ APP = PurePosixPath("app.py")
 
 
 def update(clone: Path) -> clone_patches.Applied:
-    done = clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
     assert done is not None
     return done
 
@@ -68,7 +68,7 @@ def test_committed_removal_stays(clone: Path, upstream: Path) -> None:
 def test_undo_leaves_a_removed_file_away(clone: Path) -> None:
     apply(clone)
     git(clone, "rm", "-q", "-f", "app.py")
-    assert clone_patches.undo(clone_patches.open_tree(clone)).removed == (APP,)
+    assert clone_patches.undo(trees.open_tree(clone)).removed == (APP,)
     assert not (clone / "app.py").exists()
 
 
@@ -85,6 +85,6 @@ def test_undo_after_a_pull_keeps_what_was_pulled(clone: Path, upstream: Path) ->
     apply(clone)
     commit(upstream, other="x = 2\n")
     git(clone, "pull", "-q")
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert (read(clone), read(clone, "other")) == (FILE, "x = 2\n")
     assert git(clone, "status", "--short") == ""

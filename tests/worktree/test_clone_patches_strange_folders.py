@@ -62,7 +62,7 @@ def test_clone_whose_configuration_runs_programs_runs_none(clone: Path, tmp_path
     (clone / ".git" / "info" / "attributes").write_text("* diff=evil\n")
     apply(clone)
     (clone / "app.py").write_text(read(clone) + "mine = 1\n")
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     clone_patches.status(tree, WANTED, tmp_path / "cache")
     clone_patches.update(tree, WANTED, tmp_path / "cache")
     clone_patches.undo(tree)
@@ -74,14 +74,14 @@ def test_address_that_names_a_program_is_not_run(clone: Path, tmp_path: Path) ->
     git(clone, "remote", "set-url", "origin", f"ext::sh -c 'touch {tmp_path / 'ran'}'")
     apply(clone)
     with pytest.raises(UpstreamError, match="branch main cannot be fetched"):
-        clone_patches.update(clone_patches.open_tree(clone), WANTED, tmp_path / "cache")
+        clone_patches.update(trees.open_tree(clone), WANTED, tmp_path / "cache")
     assert not (tmp_path / "ran").exists()
 
 
 def test_bare_repository_is_refused(upstream: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(upstream), "bare")
     with pytest.raises(UpstreamError, match="without a working tree"):
-        clone_patches.open_tree(tmp_path / "bare")
+        trees.open_tree(tmp_path / "bare")
 
 
 def test_links_and_submodules_are_not_followed(clone: Path, upstream: Path) -> None:
@@ -121,13 +121,13 @@ def test_folder_inside_a_clone_is_refused(clone: Path) -> None:
     (clone / "sub" / "x.py").write_text("x = 1\n")
     git(clone, "add", "-A")
     with pytest.raises(UpstreamError, match="it is a folder inside a clone"):
-        clone_patches.open_tree(clone / "sub")
+        trees.open_tree(clone / "sub")
 
 
 def test_clone_without_a_commit_is_refused(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "empty")
     with pytest.raises(UpstreamError, match="no commit yet"):
-        clone_patches.open_tree(tmp_path / "empty")
+        trees.open_tree(tmp_path / "empty")
 
 
 def test_linked_worktree_is_a_clone_too(clone: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from test_clone_patches import FILE, WANTED, apply, clone, commit, git, read, up
 from test_moves_as_git import files_of
 
 from patchlock.model.errors import SourceConflictError
-from patchlock.worktree import _journal, clone_patches, move
+from patchlock.worktree import _journal, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -26,15 +26,15 @@ LATE = "late = 1\n"
 
 
 def update(folder: Path) -> object:
-    return clone_patches.update(clone_patches.open_tree(folder), WANTED, folder.parent / "cache")
+    return clone_patches.update(trees.open_tree(folder), WANTED, folder.parent / "cache")
 
 
 def undo(folder: Path) -> object:
-    return clone_patches.undo(clone_patches.open_tree(folder))
+    return clone_patches.undo(trees.open_tree(folder))
 
 
 def abort(folder: Path) -> object:
-    return move.abort(clone_patches.open_tree(folder))
+    return move.abort(trees.open_tree(folder))
 
 
 def _edit(clone: Path) -> None:

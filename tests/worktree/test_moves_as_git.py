@@ -63,7 +63,7 @@ def state(clone: Path) -> list[object]:
 
 
 def update(clone: Path) -> clone_patches.Applied | None:
-    return clone_patches.update(clone_patches.open_tree(clone), WANTED, clone.parent / "cache")
+    return clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
 
 
 def refused(clone: Path, act: Callable[[Path], object]) -> GitFirstError:
@@ -232,13 +232,13 @@ def two(clone: Path, upstream: Path) -> tuple[CommitId, CommitId]:
     commit(upstream, app=FILE + "end = 1\n")
     git(clone, "fetch", "-q")
     one, two = _patched(clone, "HEAD"), _patched(clone, "origin/main")
-    move.move(clone_patches.open_tree(clone), one)
+    move.move(trees.open_tree(clone), one)
     return one, two
 
 
 @pytest.mark.parametrize("commits", [False, True], ids=["untouched", "own-commits"])
 def test_installed_clone_goes_forward_and_back(clone: Path, two: tuple[CommitId, CommitId], commits: bool) -> None:
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     if commits:
         (clone / "mine.py").write_text("m = 1\n")
         git(clone, "add", "mine.py")
@@ -254,7 +254,7 @@ def test_installed_clone_goes_forward_and_back(clone: Path, two: tuple[CommitId,
 
 
 def test_way_back_never_stages_what_git_brought(clone: Path, two: tuple[CommitId, CommitId]) -> None:
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     git(clone, "pull", "-q", "--autostash")
     move.move(tree, two[1])
     move.move(tree, two[0])
@@ -278,7 +278,7 @@ def _conflict(clone: Path, upstream: Path) -> tuple[str, str]:
 
 
 def _abort(clone: Path) -> None:
-    move.abort(clone_patches.open_tree(clone))
+    move.abort(trees.open_tree(clone))
 
 
 def test_abort_does_not_take_back_what_the_user_has_pulled_since(clone: Path, upstream: Path) -> None:

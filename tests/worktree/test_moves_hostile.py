@@ -13,7 +13,7 @@ from test_engine import patches
 from test_moves_as_git import files_of, update
 
 from patchlock.model.errors import BusyError, GitFirstError, UnsafePathError
-from patchlock.worktree import _plan, clone_patches, move
+from patchlock.worktree import _plan, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +82,7 @@ def test_files_stand_as_a_fresh_clone_has_them(
     assert git(one, "status", "--short") == git(two, "status", "--short")
     assert git(one, "diff", "--cached", "--name-only") == ""
     assert update(one) is None
-    clone_patches.undo(clone_patches.open_tree(one))
+    clone_patches.undo(trees.open_tree(one))
     assert git(one, "status", "--short") == "?? mine.txt"
 
 
@@ -100,7 +100,7 @@ def test_edit_of_a_filtered_file_is_kept_and_has_no_markers(upstream: Path, clon
     assert git(clone, "diff", "--stat") == "app.py | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)"
     (clone / "app.py").write_text("mine = 1\n" + read(clone))
     update(clone)
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert read(clone).startswith("mine = 1\n")
     assert git(clone, "diff", "--stat").endswith("1 insertion(+)")
 
@@ -143,7 +143,7 @@ def test_detached_head_is_patched_and_keeps_edits(clone: Path) -> None:
     git(clone, "checkout", "-q", "--detach")
     apply(clone)
     (clone / "app.py").write_text("first = 0\n" + read(clone))
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert read(clone) == "first = 0\n" + FILE
     assert git(clone, "symbolic-ref", "-q", "HEAD", allowed=(1,)) == ""
 
@@ -163,11 +163,11 @@ def test_untracked_file_where_upstream_brings_one_is_joined_or_told(clone: Path,
     apply(clone)
     (clone / "new.py").write_text("mine = 1\n")
     commit(upstream, new='n = "cuda"\n')
-    done = clone_patches.update(clone_patches.open_tree(clone), _wanted(), clone.parent / "cache")
+    done = clone_patches.update(trees.open_tree(clone), _wanted(), clone.parent / "cache")
     assert done is not None
     assert done.moved.conflicts == (PurePosixPath("new.py"),)
     assert "mine = 1" in read(clone, "new")
-    move.abort(clone_patches.open_tree(clone))
+    move.abort(trees.open_tree(clone))
     assert read(clone, "new") == "mine = 1\n"
 
 
@@ -257,7 +257,7 @@ def test_repository_is_whole_after_all_of_it(clone: Path, upstream: Path) -> Non
     (clone / "app.py").write_text(read(clone).replace("choose()", "mine()"))
     commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
     update(clone)
-    move.abort(clone_patches.open_tree(clone))
+    move.abort(trees.open_tree(clone))
     done = subprocess.run(["git", "-C", clone, "fsck", "--strict"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     refs = {row.split("/", 2)[2] for row in git(clone, "for-each-ref", "--format=%(refname)", "refs/patchlock").split()}
@@ -272,7 +272,7 @@ def test_edit_on_a_patched_line_is_patched_by_meaning(clone: Path) -> None:
     assert (done.moved.conflicts, done.moved.merged) == ((), (PurePosixPath("app.py"),))
     assert read(clone) == edited.replace('"cuda"', "choose()")
     assert git(clone, "status", "--short") == "M app.py"
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
 
 
 def test_upstreams_change_beside_an_edit_of_a_patched_line_is_joined_by_meaning(clone: Path, upstream: Path) -> None:
@@ -292,7 +292,7 @@ def test_edit_in_which_a_postcondition_does_not_hold_is_a_conflict(clone: Path) 
 
 def test_every_version_that_was_written_over_is_kept_and_listed(clone: Path, upstream: Path) -> None:
     apply(clone)
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     texts = []
     for number in range(3):
         (clone / "app.py").write_text(f"mine{number} = 0\n" + read(clone))
@@ -320,7 +320,7 @@ ensure = [{ check = "contains", text = "m = 1" }]
     git(clone, "pull", "-q")
     git(clone, "sparse-checkout", "set", kind, *(["kept"] if kind == "--cone" else ["/*", "!/left/"]))
     wanted = dataclasses.replace(_wanted(), patches=(*_wanted().patches, *patches(made=made)))
-    tree, cache = clone_patches.open_tree(clone), clone.parent / "cache"
+    tree, cache = trees.open_tree(clone), clone.parent / "cache"
     clone_patches.apply(tree, wanted, cache)
     (upstream / "left" / "one.txt").write_text("2\n")
     newest = commit(upstream, app=NEW, new="n = 1\n")
@@ -335,7 +335,7 @@ def test_undo_takes_staged_patches_out_of_the_index_too(clone: Path) -> None:
     apply(clone)
     (clone / "other.py").write_text("x = 'mine'\n")
     git(clone, "add", "-A")
-    clone_patches.undo(clone_patches.open_tree(clone))
+    clone_patches.undo(trees.open_tree(clone))
     assert git(clone, "status", "--porcelain").splitlines() == ["M  other.py"]
 
 

@@ -14,7 +14,7 @@ from test_moves_as_git import files_of, refused, state, update
 
 from patchlock.core import atomic_files
 from patchlock.model.errors import BusyError, CommandFailedError, SourceConflictError
-from patchlock.worktree import _journal, _legacy_moves, clone_patches, move
+from patchlock.worktree import _journal, _legacy_moves, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def _to_file(upstream: Path) -> None:
 
 
 def _abort(clone: Path) -> None:
-    clone_patches.abort(clone_patches.open_tree(clone))
+    clone_patches.abort(trees.open_tree(clone))
 
 
 def _pull(clone: Path) -> None:
@@ -103,7 +103,7 @@ def test_staged_version_that_meets_upstreams_is_kept(clone: Path, upstream: Path
     assert done.moved.unstaged == (PurePosixPath("other.py"),)
     assert git(clone, "diff", "--cached", "--name-only") == ""
     assert git(clone, "show", "refs/patchlock/before:other.py") == "x = 'staged'"
-    (backup,) = move.backups(clone_patches.open_tree(clone))
+    (backup,) = move.backups(trees.open_tree(clone))
     assert backup.count == 1
 
 
@@ -169,7 +169,7 @@ def test_folder_of_the_users_in_the_way_of_a_killed_move_stays(
     update(clone)
     assert (clone / "new.py" / "mine").read_text() == "mine\n"
     assert read(clone) == PATCHED + "end = 1\n"
-    assert not move.is_unfinished(clone_patches.open_tree(clone))
+    assert not move.is_unfinished(trees.open_tree(clone))
 
 
 def test_kill_while_a_journal_is_removed_leaves_none_behind(
@@ -306,7 +306,7 @@ def test_filter_that_is_required_and_missing_is_a_refusal(clone: Path, upstream:
         update(clone)
     assert "no-such-git-lfs" in "\n".join(caught.value.evidence)
     assert (files_of(clone), git(clone, "rev-parse", "HEAD")) == before
-    assert not move.is_unfinished(clone_patches.open_tree(clone))
+    assert not move.is_unfinished(trees.open_tree(clone))
 
 
 def test_partial_clone_is_moved_without_the_network(upstream: Path, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_partial_clone_is_moved_without_the_network(upstream: Path, tmp_path: Pa
     update(partial)
     assert read(partial) == "first = 0\n" + PATCHED + "end = choose()\n"
     assert git(partial, "rev-parse", "HEAD") == newest
-    clone_patches.undo(clone_patches.open_tree(partial))
+    clone_patches.undo(trees.open_tree(partial))
     assert read(partial) == "first = 0\n" + FILE + 'end = "cuda"\n'
 
 
@@ -341,7 +341,7 @@ def test_clone_that_is_a_submodule_is_moved(upstream: Path, tmp_path: Path) -> N
 
 def test_conflicts_of_patchlock_0_1_0_end_with_what_was_staged(clone: Path, upstream: Path) -> None:
     apply(clone)
-    tree = clone_patches.open_tree(clone)
+    tree = trees.open_tree(clone)
     applied = git(clone, "rev-parse", "refs/patchlock/applied")
     (clone / "other.py").write_text("x = 'staged'\n")
     git(clone, "add", "other.py")

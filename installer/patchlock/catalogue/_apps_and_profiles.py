@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeVar
@@ -123,12 +123,6 @@ def _commit(text: str) -> CommitId:
     if not _COMMIT.fullmatch(text):
         raise ValueError(f'"{text}" must be a commit id of 40 hexadecimal digits')
     return CommitId(text)
-
-
-def _check_profiles(table: Table, key: str, names: Iterable[str], profiles: tuple[str, ...] | None) -> None:
-    for name in names:
-        if name and profiles is not None and name not in profiles:
-            table.problem(key, f'there is no profile "{name}"', nearest(name, profiles))
 
 
 # --- patches ----------------------------------------------------------------------------------------------------------

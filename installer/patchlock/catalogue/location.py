@@ -1,8 +1,11 @@
-"""Where the catalogue is: the folder that the user names, the checkout's, or the one in the wheel."""
+"""Where the catalogue is, and whether an app's patches there are those of before; nothing of it is parsed."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from patchlock import __version__
+from patchlock.core import code_digest
 
 
 def catalogue_root(folder: Path | None) -> Path:
@@ -12,3 +15,11 @@ def catalogue_root(folder: Path | None) -> Path:
     package = Path(__file__).parent.parent
     bundled = package / "_catalogue"
     return bundled if bundled.is_dir() else package.parent.parent
+
+
+def patches_digest(root: Path, app: str, profile: str) -> str:
+    """Digest the files of a catalogue that say which patches an app has on a profile; 64 hexadecimal digits."""
+    folders = (root / "patches" / app, root / "patches" / "shared")
+    files = sorted(file for folder in folders for end in ("toml", "py") for file in folder.glob(f"*.{end}"))
+    parts = [("", word.encode()) for word in (__version__, app, profile)]
+    return code_digest.digest_of([*parts, *((str(file.relative_to(root)), file.read_bytes()) for file in files)])

@@ -134,10 +134,10 @@ def _look(
     """Patch in memory what the options name: a tree of the user's where `--source` is one, else upstream's commit."""
     from patchlock.locks.lock_request import read_upstream
     from patchlock.model.errors import UsageError
-    from patchlock.worktree import clone_patches, move
+    from patchlock.worktree import clone_patches, move, trees
 
     if app is None or file is not None or _patch_clones.is_tree(source, revision):
-        tree = clone_patches.open_tree(Path(source or "."))
+        tree = trees.open_tree(Path(source or "."))
         wanted = _patch_clones.patch_set(tree, catalogue, app, profile, file, added, left_out)
         commit, patched, outcomes = clone_patches.status(tree, wanted, _options.cache())
         name, profile, folder = wanted.name, wanted.profile, str(tree.root)

@@ -96,7 +96,7 @@ def apply_command(
         _require_conflicts(tree)
     if file is None and not added and not left_out and _is_current(tree, catalogue, app, profile):
         return _nothing_to_do(tree, app or "", "patch apply", as_json)
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, trees
 
     wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
@@ -127,9 +127,9 @@ def update_command(
     Example:
       patchlock patch update --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, trees
 
-    tree = clone_patches.open_tree(source)
+    tree = trees.open_tree(source)
     wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     return _told(
         tree, wanted, clone_patches.update(tree, wanted, _options.cache(), waiting=_waiting), "patch update", as_json
@@ -146,9 +146,9 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     Example:
       patchlock patch undo --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches
+    from patchlock.worktree import clone_patches, trees
 
-    tree = clone_patches.open_tree(source)
+    tree = trees.open_tree(source)
     moved = clone_patches.undo(tree, waiting=_waiting)
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
@@ -179,9 +179,9 @@ def hooks_command(
     Example:
       patchlock patch hooks --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches, hooks
+    from patchlock.worktree import hooks, trees
 
-    tree = clone_patches.open_tree(source)
+    tree = trees.open_tree(source)
     if remove:
         files = hooks.remove(tree)
     else:
@@ -274,12 +274,13 @@ def _require_conflicts(tree: Tree) -> None:
 
 def _is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
     """Tell whether a tree has what is asked for, without reading the patches."""
+    from patchlock.catalogue import location
     from patchlock.worktree import manifest
 
     known = manifest.read(tree)
     if known is None or not known.catalogue or app not in {None, known.name} or profile not in {None, known.profile}:
         return False
-    digest = manifest.catalogue_digest(_folders.root(folder), known.name, known.profile)
+    digest = location.patches_digest(_folders.root(folder), known.name, known.profile)
     return digest == known.catalogue and manifest.is_current(tree, known)
 
 

@@ -58,6 +58,16 @@ def _replacing(path: Path, mode: int, suffix: str | None, sync: bool) -> Iterato
         beside.unlink(missing_ok=True)
 
 
+def sync(path: Path) -> None:
+    """Wait until what another program has written to a file outlasts a power cut."""
+    # Windows writes back through a writable handle alone.
+    handle = os.open(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def sha256(path: Path) -> Sha256:
     """Hash the bytes of a file."""
     with path.open("rb") as file:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from patchlock.core.atomic_files import atomic_write, remove_tree
+from patchlock.core.atomic_files import atomic_write, remove_tree, sync
 from patchlock.model.errors import BusyError, CommandFailedError, UnsafePathError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
@@ -126,6 +126,9 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
     real = trees.git_dir(tree) / "index"
     if tree.is_clone and real.exists():
         shutil.copy2(real, place / _INDEX)
+    for file in (place / _NEW).rglob("*"):
+        if file.is_file() and not file.is_symlink():
+            sync(file)
     step("write the journal")
     atomic_write(place / _FILE, json.dumps(asdict(journal), indent=1))
 

@@ -177,7 +177,7 @@ def stored(tree: Tree, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, 
     stdin = b"".join(os.fsencode(str(path)) + b"\n" for path in named)
     ids = run(tree, "hash-object", "-w", "--stdin-paths", stdin=stdin).text.split() if named else []
     data = blobs(tree.repository, ids)
-    found |= {path: trees.read(tree, path) for path in there}
+    found |= {path: trees.read(tree, path) for path in there if "\n" in str(path)}
     return found | {path: data[blob] for path, blob in zip(named, ids, strict=True)}
 
 

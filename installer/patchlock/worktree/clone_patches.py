@@ -36,7 +36,6 @@ from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
-open_tree = trees.open_tree
 _MADE = "made"
 """A ref, as those of `move`: the newest patched commit."""
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock import __version__
-from patchlock.core import atomic_files, code_digest
+from patchlock.core import atomic_files
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Outcome
 from patchlock.worktree import _journal, trees
@@ -137,14 +136,6 @@ def record(
 def head_of(tree: Tree) -> str:
     """Name the commit that the user's branch points to; "" in a folder that is no clone."""
     return (commit_of(tree.repository, "HEAD") or "") if tree.is_clone else ""
-
-
-def catalogue_digest(root: Path, app: str, profile: str) -> str:
-    """Digest all files of a catalogue that say which patches an app has on a profile, without reading any of them."""
-    folders = (root / "patches" / app, root / "patches" / "shared")
-    files = sorted(file for folder in folders for end in ("toml", "py") for file in folder.glob(f"*.{end}"))
-    parts = [("", word.encode()) for word in (__version__, app, profile)]
-    return code_digest.digest_of([*parts, *((str(file.relative_to(root)), file.read_bytes()) for file in files)])
 
 
 def is_current(tree: Tree, manifest: Manifest) -> bool:

@@ -46,7 +46,7 @@ def evaluator(cache: Path) -> Iterator[Evaluator]:
     with _ONE_AT_A_TIME:
         cached = _Cached(cache / FOLDER / made_by)
         try:
-            yield Memoized(cached)
+            yield cached
         finally:
             cached.save()
 
@@ -60,10 +60,13 @@ def outdated_folders(cache: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Answers:
-    """All that is known about one content of one path, by the digest of the op or postcondition."""
+    """All that is known about one content of one path, by the digest of the op or postcondition.
+
+    What is no longer than this process is kept in no file: refusals, and what a postcondition found to be wrong.
+    """
 
     located: dict[str, Located] = field(default_factory=dict)
-    holds: set[str] = field(default_factory=set)
+    problems: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class _Cached:
@@ -78,26 +81,26 @@ class _Cached:
     def locate(self, op: Op, source: SourceText) -> Located:
         """Let an op look at a file."""
         file, rule = self._file(source.path, encode(source)), self._rule(op)
-        answers = self._read(file)
-        if rule in answers.located:
-            return answers.located[rule]
-        found = DIRECT.locate(op, source)
-        if rule and not found.refusals:
-            answers.located[rule] = found
-            self._changed.add(file)
-        return found
+        if rule is None:
+            return DIRECT.locate(op, source)
+        located = self._read(file).located
+        if rule not in located:
+            located[rule] = DIRECT.locate(op, source)
+            if not located[rule].refusals:
+                self._changed.add(file)
+        return located[rule]
 
     def problems(self, ensure: Ensure, path: PurePosixPath, data: bytes) -> tuple[str, ...]:
         """Let a postcondition look at a file."""
         file, rule = self._file(path, data), self._rule(ensure)
-        answers = self._read(file)
-        if rule in answers.holds:
-            return ()
-        found = DIRECT.problems(ensure, path, data)
-        if rule and not found:
-            answers.holds.add(rule)
-            self._changed.add(file)
-        return found
+        if rule is None:
+            return DIRECT.problems(ensure, path, data)
+        problems = self._read(file).problems
+        if rule not in problems:
+            problems[rule] = DIRECT.problems(ensure, path, data)
+            if not problems[rule]:
+                self._changed.add(file)
+        return problems[rule]
 
     def save(self) -> None:
         """Write what is new; a file that cannot be written keeps none of the others from it."""
@@ -137,8 +140,11 @@ def _rendered(answers: _Answers) -> str:
             *([(site.line, site.text) for site in sites] for sites in (found.sites, found.settled)),
         ]
         for rule, found in answers.located.items()
+        if not found.refusals
     }
-    return json.dumps({"located": located, "holds": sorted(answers.holds)})
+    return json.dumps(
+        {"located": located, "holds": sorted(rule for rule, said in answers.problems.items() if not said)}
+    )
 
 
 def _parsed(text: bytes) -> _Answers:
@@ -157,7 +163,7 @@ def _parsed(text: bytes) -> _Answers:
             )
             for rule, (edits, sites, settled) in data["located"].items()
         }
-        return _Answers(located=located, holds=set(map(str, data["holds"])))
+        return _Answers(located=located, problems={str(rule): () for rule in data["holds"]})
     except (AttributeError, KeyError, RecursionError, TypeError) as error:
         raise ValueError("these are no answers") from error
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__
-from patchlock.catalogue import codemods
+from patchlock.catalogue import codemods, location
 from patchlock.catalogue import reader as catalogue_files
 from patchlock.catalogue.optional_patches import Choice
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.digests import inputs_digest
 from patchlock.model.errors import UsageError, similar
 from patchlock.patches import engine
-from patchlock.worktree import manifest
 from patchlock.worktree.upstream_files import PatchSet
 
 
@@ -35,7 +34,7 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
         digest=inputs_digest({**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}),
         directory=found.directory,
         seen=found.upstream.commit,
-        catalogue=manifest.catalogue_digest(catalogue.root, app, profile),
+        catalogue=location.patches_digest(catalogue.root, app, profile),
     )
 
 

@@ -128,8 +128,3 @@ def _sites(patch: Patch, tree: Tree) -> Iterator[Finding]:
 
 def _finding(path: PurePosixPath, line: int, text: str) -> Finding:
     return Finding(path=path, line=line, text=" ".join(text.split())[:100])
-
-
-def is_about_requirements(patch: Patch) -> bool:
-    """Tell whether a patch edits requirement files."""
-    return isinstance(patch.op, _REQUIREMENT_OPS)

@@ -98,11 +98,6 @@ def is_verb(text: str) -> bool:
     return bool(words) and words[0] in _VERBS["pip"]
 
 
-def has_parameter(text: str) -> bool:
-    """Tell whether a text depends on a parameter of a function of the file."""
-    return _PARAMETER.search(text) is not None
-
-
 def parameters(text: str) -> set[str]:
     """Name the characters of the parameters that a text depends on."""
     return set(_PARAMETER.findall(text))

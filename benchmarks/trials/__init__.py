@@ -1,0 +1,1 @@
+"""What trials of moved trees are made of."""
