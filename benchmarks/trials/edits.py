@@ -11,6 +11,7 @@ from pathlib import Path
 
 from patchlock.model.errors import PatchlockError
 from patchlock.model.identities import CommitId
+from patchlock.model.launchers import Starter
 from patchlock.worktree import clone_patches, hooks, move, trees
 from trials.worlds import LATIN, LINES, ROOT, World, any_git, apply, git, push, update
 
@@ -263,7 +264,9 @@ def _switch(world: World) -> None:
 
 def _hooks(world: World) -> None:
     tree = trees.open_tree(world.clone)
-    hooks.install(tree, [sys.executable, str(ROOT / "benchmarks" / "tree_moves.py"), "--renew", str(world.folder)])
+    script = str(ROOT / "benchmarks" / "tree_moves.py")
+    by = Starter(program=sys.executable, arguments=(script,), variables={}, anchor=script)
+    hooks.install(tree, by, ["--renew", str(world.folder)])
     push(world, "next")
     any_git(world.clone, "pull", "-q", "--autostash")
 

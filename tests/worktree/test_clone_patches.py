@@ -187,6 +187,31 @@ def test_edited_file_that_upstream_removed_stays(clone: Path, upstream: Path) ->
     assert read(clone, "other") == "x = 'mine'\n"
 
 
+def test_status_of_an_unchanged_tree_is_what_looking_at_it_again_gives(clone: Path) -> None:
+    apply(clone)
+    tree = trees.open_tree(clone)
+    known = manifest.read(tree)
+    _, _, outcomes = clone_patches.status(tree, WANTED, clone.parent / "cache")
+    assert known is not None
+    assert known.outcomes == outcomes != ()
+
+
+def test_fork_that_commits_its_edit_of_a_file_that_a_patch_makes(clone: Path, upstream: Path) -> None:
+    helper = 'op = "add-file"\npaths = ["helper.py"]\ncontent = "def f(): ...\\n"\n'
+    helper += 'ensure = [{ check = "no-string", value = "cuda" }]\n'
+    wanted = dataclasses.replace(WANTED, patches=patches(choose=CHOOSE, helper=helper))
+    tree, cache = trees.open_tree(clone), clone.parent / "cache"
+    clone_patches.apply(tree, wanted, cache)
+    commit(clone, helper="def f(): return 1\n")
+    assert clone_patches.apply(tree, wanted, cache) is not None
+    assert read(clone, "helper") == "def f(): return 1\n"
+    commit(upstream, other="x = 2\n")
+    git(clone, "pull", "-q", "--rebase", "--autostash")
+    assert clone_patches.apply(tree, wanted, cache) is not None
+    assert (read(clone), read(clone, "helper"), read(clone, "other")) == (PATCHED, "def f(): return 1\n", "x = 2\n")
+    assert git(clone, "status", "--short") == ""
+
+
 def test_edit_that_takes_a_patch_back_is_told(clone: Path) -> None:
     apply(clone)
     (clone / "app.py").write_text(PATCHED.replace("choose()", '"cuda"  # mine').replace("line1", "first"))

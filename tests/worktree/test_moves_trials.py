@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from test_clone_patches import FILE, PATCHED, apply, clone, commit, git, read, upstream
-from test_moves_as_git import files_of, refused, state, update
+from test_moves_as_git import files_of, state, update
 
 from patchlock.core import atomic_files
-from patchlock.model.errors import BusyError, CommandFailedError, SourceConflictError
+from patchlock.model.errors import BusyError, CommandFailedError, GitFirstError, SourceConflictError
 from patchlock.worktree import _journal, _legacy_moves, clone_patches, move, trees
 
 pytestmark = pytest.mark.slow
@@ -361,7 +361,10 @@ def test_conflicts_of_patchlock_0_1_0_end_with_what_was_staged(clone: Path, upst
     subprocess.run(["git", "-C", clone, "update-index", "--index-info"], input=(zero + stages).encode(), check=True)
     (clone / "other.py").write_text("<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n")
     assert _legacy_moves.conflicted(tree) == (PurePosixPath("other.py"),)
-    refused(clone, _abort)
+    with pytest.raises(GitFirstError, match=rf"show {applied[:12]}:other\.py") as refusal:
+        _abort(clone)
+    assert "patchlock 0.1.0 left the conflicts in other.py" in str(refusal.value)
+    assert [(one.count, bool(one.last)) for one in move.backups(tree)] == [(1, True)]
     (clone / "other.py").write_text("x = 'both'\n")
     commit(upstream, app=FILE + "end = 1\n")
     update(clone)

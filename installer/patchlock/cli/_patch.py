@@ -72,7 +72,11 @@ def status_command(
     from patchlock.patches import engine
     from patchlock.patches.outcomes import warnings
 
-    looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
+    looked = None
+    if file is None and revision is None and not added and not left_out:
+        looked = _remembered(app, profile, source, catalogue)
+    if looked is None:
+        looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
     found = dataclasses.replace(looked.patched, outcomes=looked.outcomes)
     place = f" in {looked.folder}" if looked.folder else ""
     error = engine.incomplete_error(found, f"{looked.name}{place}", looked.command)
@@ -119,6 +123,30 @@ class _Looked:
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files in which both sides of a move still stand between markers."""
     backups: tuple[Backup, ...] = ()
+
+
+def _remembered(app: str | None, profile: str | None, source: str | None, catalogue: Path | None) -> _Looked | None:
+    """Give what was found when a tree of the user's was last patched, where nothing of it has changed since."""
+    from patchlock.model.patch import Patched
+    from patchlock.worktree import manifest, move, trees
+
+    if app is not None and not _patch_clones.is_tree(source, None):
+        return None
+    tree = trees.open_tree(Path(source or "."))
+    known = manifest.read(tree)
+    if known is None or not known.outcomes or not _patch_clones.is_current(tree, catalogue, app, profile):
+        return None
+    left, advisory = known.failures, frozenset(known.advisory)
+    return _Looked(
+        name=known.name,
+        profile=known.profile,
+        folder=str(tree.root),
+        command="",
+        commit=known.upstream,
+        patched=Patched(changes=(), outcomes=known.outcomes, failures=left, advisory=advisory),
+        outcomes=known.outcomes,
+        backups=move.backups(tree),
+    )
 
 
 def _look(

@@ -94,7 +94,7 @@ def apply_command(
         return _abort(tree, "patch apply", as_json)
     if goes_on:
         _require_conflicts(tree)
-    if file is None and not added and not left_out and _is_current(tree, catalogue, app, profile):
+    if file is None and not added and not left_out and is_current(tree, catalogue, app, profile):
         return _nothing_to_do(tree, app or "", "patch apply", as_json)
     from patchlock.worktree import clone_patches, trees
 
@@ -272,7 +272,7 @@ def _require_conflicts(tree: Tree) -> None:
         raise UsageError("no conflicts of patchlock's wait there", remedy="leave --continue out to renew the patches")
 
 
-def _is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
+def is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | None) -> bool:
     """Tell whether a tree has what is asked for, without reading the patches."""
     from patchlock.catalogue import location
     from patchlock.worktree import manifest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -91,20 +92,22 @@ def end_conflicts(tree: Tree) -> None:
     _drop(tree)
 
 
-def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
-    """Say how to go back: the files as they were are a commit.
+def refuse_abort(tree: Tree) -> None:
+    """Say how to go back where conflicts were left: the files as they were are a commit.
 
     Raises:
         GitFirstError: always, where conflicts were left; with the commands.
     """
     record = _read(tree)
     if record is None:
-        return ()
-    clone = f"git -C {tree.repository}"
-    names = " ".join(map(str, _paths(record, "conflicts")))
+        return
+    clone = f"git -C {shlex.quote(str(tree.repository))}"
+    before = str(record.get("before"))[:12]
+    names = [str(path) for path in _paths(record, "conflicts")]
+    first = shlex.quote(":".join([before, *names[:1]]))
     raise GitFirstError(
-        "an older patchlock left these conflicts, so nothing was changed",
+        f"patchlock 0.1.0 left the conflicts in {', '.join(names)}, so nothing was changed",
         where=str(tree.root),
-        remedy=f"your files as they were are `{clone} show {str(record.get('before'))[:12]}:FILE`; choose in {names}, "
-        "then run this again without --abort",
+        remedy="choose between the two sides in each, then run this again without --abort; your file as it was: "
+        f"`{clone} show {first}`",
     )

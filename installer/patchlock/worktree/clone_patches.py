@@ -103,11 +103,11 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
+    outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
-        _remember(tree, wanted, upstream, applied, patched)
-    outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+        _remember(tree, wanted, upstream, applied, dataclasses.replace(patched, outcomes=outcomes))
     return Applied(
         upstream=upstream,
         applied=applied,
@@ -296,7 +296,7 @@ def _make_private(tree: Tree) -> None:
     )
 
 
-def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, patched: Patched) -> None:
+def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitId, found: Patched) -> None:
     manifest.write(
         tree,
         Manifest(
@@ -307,8 +307,11 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             catalogue=wanted.catalogue,
             upstream=upstream,
             applied=applied,
-            files=manifest.record(tree, applied, upstream, patched.outcomes, wanted.directory),
+            files=manifest.record(tree, applied, upstream, found.outcomes, wanted.directory),
             skipped=wanted.skipped,
+            outcomes=found.outcomes,
+            failures=found.failures,
+            advisory=tuple(sorted(found.advisory)),
         ),
     )
 

@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from patchlock.core import atomic_files
 from patchlock.model.identities import CommitId, Sha256
-from patchlock.model.patch import Outcome
+from patchlock.model.patch import Outcome, OutcomeKind, Site
 from patchlock.worktree import _journal, trees
 from patchlock.worktree.trees import Tree
 from patchlock.worktree.upstream_cache import commit_of
@@ -54,12 +55,19 @@ class Manifest:
     """Digest of the catalogue's files from which the patches were read; with the same, `digest` is the same."""
     skipped: tuple[str, ...] = ()
     """Ids of the patches that the user does not want."""
+    outcomes: tuple[Outcome, ...] = ()
+    """Of each patch in the working tree, as it was left; none where an older patchlock wrote this."""
+    failures: tuple[str, ...] = ()
+    """As in `Patched`."""
+    advisory: tuple[str, ...] = ()
+    """As in `Patched`."""
 
 
 def write(tree: Tree, manifest: Manifest) -> None:
     """Keep the manifest; the old one is replaced in one step."""
     file = trees.repository_file(tree.repository, _NAME)
-    atomic_files.atomic_write(file, json.dumps({"format": _FORMAT, **dataclasses.asdict(manifest)}, indent=1))
+    data = {"format": _FORMAT, **dataclasses.asdict(manifest)}
+    atomic_files.atomic_write(file, json.dumps(data, indent=1, default=_plain))
 
 
 def read(tree: Tree) -> Manifest | None:
@@ -71,11 +79,23 @@ def read(tree: Tree) -> Manifest | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data.pop("format") != _FORMAT:
             return None
-        records, skipped = data.pop("files"), tuple(data.pop("skipped", ()))
-        files = tuple(FileRecord(**{**record, "patches": tuple(record["patches"])}) for record in records)
-        return Manifest(**data, files=files, skipped=skipped)
+        for key in ("skipped", "failures", "advisory"):
+            data[key] = tuple(data.get(key, ()))
+        data["files"] = tuple(FileRecord(**{**row, "patches": tuple(row["patches"])}) for row in data["files"])
+        data["outcomes"] = tuple(map(_outcome, data.get("outcomes", ())))
+        return Manifest(**data)
     except (FileNotFoundError, ValueError, KeyError, TypeError):  # none, or not one of ours: work it out again
         return None
+
+
+def _plain(value: object) -> str:
+    return value.value if isinstance(value, OutcomeKind) else str(value)
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    path = PurePosixPath(row["path"]) if row["path"] is not None else None
+    sites = tuple(Site(**site) for site in row["sites"])
+    return Outcome(**{**row, "kind": OutcomeKind(row["kind"]), "path": path, "sites": sites})
 
 
 def keep(tree: Tree) -> None:

@@ -73,7 +73,9 @@ def backups(tree: Tree) -> tuple[Backup, ...]:
         if tree.has_repository and commit_of(tree.repository, ref) is not None:
             asked = ("log", "--format=%cI", f"--author={trees.OURS}", "--fixed-strings", f"--grep={what}", ref)
             times = git(*asked, repository=tree.repository).text.splitlines()
-            found.append(Backup(ref=ref, what=what, count=len(times), last=times[0] if times else ""))
+            # A backup of patchlock 0.1.0 says something else, and there is one.
+            times = times or [git("log", "-1", "--format=%cI", ref, repository=tree.repository).text]
+            found.append(Backup(ref=ref, what=what, count=len(times), last=times[0]))
     return tuple(found)
 
 
@@ -377,10 +379,12 @@ def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
     """
     recover(tree)
     journal = _journal.read(tree, _journal.CONFLICTS)
+    if journal is None:
+        _legacy_moves.refuse_abort(tree)
     if others := _journal.others(tree, journal):
         raise git_first(tree, sorted(map(PurePosixPath, others)))
     if journal is None:
-        return _legacy_moves.abort(tree)
+        return ()
     head = commit_of(tree.repository, "HEAD") if tree.is_clone else None
     if journal.head and head not in journal.head:
         raise branch_has_moved(tree, journal.head[0])

@@ -94,8 +94,9 @@ def _has_committed(tree: Tree, applied: CommitId, head: CommitId) -> bool:
     listed = [state[path] for state in (before, after, now) for path in ours if path in state]
     data = trees.contents(repository, listed)
     for path in ours:
-        mine, new = data[now[path].blob], data[after[path].blob]
-        old = data[before[path].blob] if path in before else b""
+        if path not in before:  # only we have made such a file
+            return True
+        mine, old, new = (data[state[path].blob] for state in (now, before, after))
         joined = _merge.merge(repository, path, mine, old, new)
         if mine == new or (mine != old and joined.is_clean and joined.data == mine):
             return True
