@@ -371,3 +371,17 @@ def test_conflicts_of_patchlock_0_1_0_end_with_what_was_staged(clone: Path, upst
     assert git(clone, "ls-files", "-s", "other.py").split("\t")[0] == row
     assert read(clone, "other") == "x = 'both'\n"
     assert _legacy_moves.conflicted(tree) is None
+
+
+def test_staged_version_that_makes_room_for_a_conflict_is_kept(clone: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(PATCHED.replace("choose()", "choose('staged')"))
+    git(clone, "add", "app.py")
+    (clone / "app.py").write_text(PATCHED.replace("choose()", "choose('edited again')"))
+    moved = clone_patches.undo(trees.open_tree(clone))
+    assert (moved.conflicts, moved.unstaged) == ((PurePosixPath("app.py"),), ())
+    (clone / "app.py").write_text(FILE)
+    git(clone, "add", "app.py")
+    clone_patches.undo(trees.open_tree(clone))
+    assert "choose('staged')" in git(clone, "log", "-p", "refs/patchlock/before")
+    assert git(clone, "status", "--short") == ""

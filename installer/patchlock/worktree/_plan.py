@@ -64,7 +64,7 @@ class Plan:
     edited: set[PurePosixPath] = dataclasses.field(default_factory=set)
     """Files that the user has changed."""
     unstaged: dict[PurePosixPath, Entry] = dataclasses.field(default_factory=dict)
-    """Files whose staged version meets what upstream has changed, and that version."""
+    """Files whose staged version meets what upstream has changed, or makes room for a conflict, and that version."""
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
 
@@ -598,8 +598,10 @@ def index_changes(
             plan.unstaged = {path: snapshot.index[path] for path in staged if path in conflicts}
     head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
     after = trees.everything(tree.repository, new) if new else head
+    patches = []
     for commit in patched:
         ours = trees.everything(tree.repository, commit)
+        patches.append(ours)
         upstreams = trees.everything(tree.repository, trees.upstream_of(tree.repository, commit))
         for path, made in ours.items():
             if made != upstreams.get(path) and snapshot.index.get(path) == made != after.get(path):
@@ -610,6 +612,8 @@ def index_changes(
     for path, versions in plan.conflicts.items():
         have = snapshot.index.get(path)
         normal[path] = next(iter(rows.get(path, _row(have))), "")
+        if have is not None and have not in (*versions, head.get(path), *(ours.get(path) for ours in patches)):
+            plan.unstaged[path] = have  # the stages take its place, and the user's `git add` takes theirs
         rows[path] = tuple(f"{e.mode} {e.blob} {stage}" for stage, e in enumerate(versions, start=1) if e)
     return rows, normal
 

@@ -173,7 +173,7 @@ def move(
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
-        unstaged=tuple(sorted(plan.unstaged)),
+        unstaged=tuple(sorted(plan.unstaged.keys() - plan.conflicts.keys())),
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
     )
