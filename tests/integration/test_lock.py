@@ -8,12 +8,17 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Patchlock
-from miniature import World, index, wheel
+from conftest import ROOT, Patchlock, Said
+from miniature import World, index, lock_here, wheel
+
+from patchlock.core import uv
+
+Face = Callable[..., Said]
 
 
 def _pair(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -333,3 +338,26 @@ def test_version_whose_wheels_were_deleted_is_named_where_nothing_fits(
         "av 11.0.0 has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"
         in pair["detail"]
     )
+
+
+def test_another_uv_that_gives_the_same_lines_leaves_a_lock_as_it_is(
+    locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = locks(locked)
+    monkeypatch.setattr(uv, "version", lambda: "0.13.99")
+    done = face("lock", "mini")
+    assert {line.split()[5] for line in done.stdout.splitlines()} == {"unchanged"}
+    assert locks(locked) == first
+
+
+def test_another_uv_that_gives_other_lines_is_named(locked: World, face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = uv.version()
+    monkeypatch.setattr(uv, "version", lambda: "0.13.99")
+    requirements = locked.upstream / "requirements.txt"
+    requirements.write_bytes(requirements.read_bytes() + b"gamma>=1\r\n")
+    locked.name_commit(locked.catalogue.parent)
+    (pair,) = json.loads(face(*lock_here("--json")).stdout)["data"]["pairs"]
+    resolvers = f"uv 0.13.99 resolved it, and uv {pinned} the lock before"
+    assert pair["warnings"] == [
+        f"{resolvers}: what is different may be uv's; ./install.sh runs the uv that patchlock pins"
+    ]
