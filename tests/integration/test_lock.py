@@ -288,6 +288,22 @@ def test_two_wheels_that_write_one_file_are_refused_unless_the_app_says_why(
     assert "excuses nothing; remove it" in pair["detail"]
 
 
+def test_wheel_whose_metadata_is_of_another_version_is_refused(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = wheel(tmp_path / "made", "delta", "1.0")
+    forged = made.rename(world.wheels / "delta-2.0-py3-none-any.whl")
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), [forged])
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\ndelta\n")
+    world.name_commit(tmp_path)
+    pair = _pair(patchlock("lock", "mini", "--json"))
+    assert (pair["state"], pair["code"]) == ("failed", "policy")
+    assert pair["detail"] == (
+        "delta-2.0-py3-none-any.whl is malformed: its METADATA says that it is delta 1.0; tell those who published it, "
+        "and pin another version of delta with a patch (mini × tiny × linux-x86_64)"
+    )
+
+
 def test_yanked_version_that_upstream_pins_is_locked_and_named(world: World, patchlock: Patchlock) -> None:
     root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     page = root / "alpha" / "index.html"

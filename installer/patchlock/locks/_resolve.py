@@ -176,7 +176,9 @@ def _via(dependents: tuple[NormalizedName, ...]) -> list[str]:
 
 def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> LockedPackage:
     if package.archive is not None:
-        return _direct_files.locked(package, package.archive, order.pins, (order.platform, order.profile), reasons)
+        return _direct_files.locked(
+            package, package.archive, order.pins, (order.platform, order.profile), reasons, order.cache
+        )
     wheels = {_direct_files.filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
     best = wheel_choice.best_wheel(wheels, order.platform, order.profile)
     if best is not None:

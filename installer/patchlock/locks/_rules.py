@@ -55,7 +55,7 @@ def enforce_policy(
 
     facts = wheel_facts.collect(
         packages,
-        _artifacts(answer, packages),
+        _artifacts(answer, packages, order.cache),
         cache=order.cache,
         online=uv.is_online(),
         pinned=_pinned(order),
@@ -123,9 +123,9 @@ def policy_violations(
     return tuple(map(str, found))
 
 
-def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha256, wheel_facts.Place]:
-    """Say where each file of a lock lies; those of recorded indexes are not asked for."""
-    from patchlock.distributions import wheel_facts
+def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...], cache: Path) -> dict[Sha256, wheel_facts.Place]:
+    """Say where each file of a lock lies; recorded indexes are not asked, what is named by address is here."""
+    from patchlock.distributions import wheel_facts, wheelhouse
 
     recorded = {package.sha256 for package in packages if package.url}
     found = {}
@@ -135,6 +135,10 @@ def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha2
             found[sha256] = wheel_facts.Place(
                 filename=unquote(url.rpartition("/")[2]), url=url, is_asked=sha256 not in recorded
             )
+        if package.archive is not None:
+            sha256 = Sha256(package.archive.hashes.get("sha256", ""))
+            if (path := wheelhouse.find(cache, sha256)) is not None:
+                found[sha256] = wheel_facts.Place(filename=path.name, url=path.absolute().as_uri())
     return found
 
 
