@@ -65,7 +65,7 @@ def enforce_policy(
         ("constraint", own.constraints),
         ("override", own.overrides),
     )
-    asked = {canonicalize_name(requirement.name) for requirement in _requirements(order)}
+    asked = {canonicalize_name(requirement.name) for requirement in requirements_of(order)}
     found = policy.violations(
         packages,
         facts,
@@ -146,12 +146,13 @@ def _pinned(order: ResolutionInputs) -> set[NormalizedName]:
     """Name what upstream pins to one version: only such a version can be a yanked one (PEP 592)."""
     return {
         canonicalize_name(requirement.name)
-        for requirement in _requirements(order)
+        for requirement in requirements_of(order)
         if any(specifier.operator in {"==", "==="} for specifier in requirement.specifier)
     }
 
 
-def _requirements(order: ResolutionInputs) -> list[Requirement]:
+def requirements_of(order: ResolutionInputs) -> list[Requirement]:
+    """List what the app asks for, patched."""
     return [
         line.requirement
         for path, data in order.requirements.items()
@@ -205,6 +206,6 @@ def _doubtful(
         return [], {}
     recorded = {wheel.name for index in order.indexes for wheel in index.wheels}  # their wheels lie elsewhere
     builds = recorded.union(order.rules.source_builds)
-    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in builds]
+    wanted = [r for r in requirements_of(order) if canonicalize_name(r.name) not in builds]
     missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
     return wanted, index_client.read_all((_pinned(order) | missed) - builds)
