@@ -205,6 +205,23 @@ def test_newer_version_that_a_record_may_lack_is_told(
     assert (pair["state"], pair["warnings"]) == ("written", notices)
 
 
+def test_what_moves_only_with_another_one_of_the_record_is_not_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    """torchaudio 2.7.0 requires torch==2.7.0, so that a newer one could only come with a newer torch."""
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
+    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
+    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
+    look = "look at https://vendor.invalid/whl/cpu, and add what is there to profiles/indexes/vendor.toml"
+    for torch, notices in (("torch==2.7.0", []), ("torch>=2", [f"{MAY}torch 2.7.0+cpu: {look}"])):
+        (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta>=1\ntorchaudio\n{torch}\n".encode())
+        world.name_commit(tmp_path)
+        done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+        (pair,) = json.loads(done.stdout)["data"]["pairs"]
+        assert (pair["state"], pair["warnings"]) == ("written", notices)
+
+
 def test_recorded_name_that_is_taken_from_pypi_is_told(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     pair = _ask_a_record(world, tmp_path, patchlock, "delta", "delta", "", ())
     assert (pair["state"], pair["warnings"]) == ("written", [f"{MAY}delta, which PyPI gave: {RECORD_IT}"])

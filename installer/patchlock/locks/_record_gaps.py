@@ -12,7 +12,7 @@ from packaging.version import Version
 from patchlock.locks import wheel_choice
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.lockfile import LockedPackage
-from patchlock.model.recorded_index import RecordedIndex, RecordingFilter
+from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
 
 
 def notices(
@@ -30,22 +30,43 @@ def notices(
         environment: markers of the machine that is locked for.
     """
     locked = {package.name: package for package in packages}
-    bounds = _bounds(order, locked, asked, environment)
+    stated = [*asked, *(one for rule in order.rules.metadata if rule.name in locked for one in rule.requires)]
     found = []
     for index in order.indexes:
-        has = _fitting(index, order)
-        doubtful: dict[str, tuple[Version, ...]] = {}
-        for name in sorted((has.keys() | _kept(index, order)) & locked.keys()):
-            wanted, chosen = bounds.get(name, SpecifierSet()), locked[name].version if name in has else None
-            label = f"{name} {chosen}" if chosen else f"{name}, which PyPI gave"
-            if unknown := _unanswered(index, order, name, wanted, chosen):
-                doubtful[label] = tuple(version for version in unknown if _is_kept(index, name, version))
-        if doubtful:
+        unknown = _doubtful(index, order, locked, stated, environment)
+        if unknown:
+            told = (
+                f"{name} {locked[name].version}" if locked[name].url else f"{name}, which PyPI gave" for name in unknown
+            )
+            is_kept = any(_is_kept(index, name, version) for name in unknown for version in unknown[name])
             found.append(
                 f"the record {index.name} is not known to be whole, and the index may have another "
-                f"{'; '.join(doubtful)}: {_how_to_ask(index, is_kept=any(doubtful.values()))}"
+                f"{'; '.join(sorted(told))}: {_how_to_ask(index, is_kept=is_kept)}"
             )
     return tuple(found)
+
+
+def _doubtful(
+    index: RecordedIndex,
+    order: ResolutionInputs,
+    locked: Mapping[NormalizedName, LockedPackage],
+    stated: Iterable[Requirement],
+    environment: Mapping[str, str],
+) -> dict[NormalizedName, tuple[Version, ...]]:
+    """Give the locked names of a record for which there may be something else, and versions that it does not know."""
+    chosen = [wheel for wheel in index.wheels if wheel.name in locked and locked[wheel.name].sha256 == wheel.sha256]
+    loose, required = {wheel.name for wheel in chosen}, list(stated)
+
+    def unanswered(name: NormalizedName, version: Version | None) -> tuple[Version, ...]:
+        return _unanswered(index, order, name, _bound(order, name, required, environment), version)
+
+    while fixed := {name for name in loose if not unanswered(name, locked[name].version)}:
+        loose -= fixed
+        required += [one for wheel in chosen if wheel.name in fixed for one in wheel.requires]
+    absent = (_kept(index, order) & locked.keys()) - _fitting(index, order).keys()
+    found = {name: unanswered(name, locked[name].version) for name in loose - _tied(chosen)}
+    found |= {name: unanswered(name, None) for name in absent}
+    return {name: versions for name, versions in sorted(found.items()) if versions}
 
 
 def missing(
@@ -59,7 +80,7 @@ def missing(
         asked: the patched requirements of the app.
         environment: markers of the machine that is locked for.
     """
-    wanted = _bounds(order, {}, asked, environment).get(name, SpecifierSet())
+    wanted = _bound(order, name, asked, environment)
     for index in order.indexes:  # the first that has a name hides the others
         versions = _fitting(index, order).get(name)
         if not versions:
@@ -87,35 +108,38 @@ def _fitting(index: RecordedIndex, order: ResolutionInputs) -> dict[NormalizedNa
 
 
 def _kept(index: RecordedIndex, order: ResolutionInputs) -> set[NormalizedName]:
-    """Name what a record is meant to have."""
-    kept = index.keep.distributions if index.keep is not None else ()
-    return {canonicalize_name(requirement.name) for requirement in kept} - set(order.profile.from_pypi)
+    """Name what a record is meant to have for the machine that is locked for."""
+    keep = index.keep
+    if keep is None or order.platform not in keep.platforms or order.profile.python not in keep.pythons:
+        return set()
+    return {canonicalize_name(requirement.name) for requirement in keep.distributions} - set(order.profile.from_pypi)
 
 
-def _bounds(
-    order: ResolutionInputs,
-    locked: Mapping[NormalizedName, LockedPackage],
-    asked: Iterable[Requirement],
-    environment: Mapping[str, str],
-) -> dict[NormalizedName, SpecifierSet]:
-    """Join what the app, the rules and the locked wheels of the records ask for; others seldom bound such a name."""
-    chosen = {package.sha256 for package in locked.values()}
-    recorded = [
-        requirement
-        for index in order.indexes
-        for wheel in index.wheels
-        if wheel.sha256 in chosen
+def _tied(chosen: Iterable[RecordedWheel]) -> set[NormalizedName]:
+    """Name what moves only with another one of the record, as torchvision with torch: that one speaks for both."""
+    wheels = tuple(chosen)
+    there = {wheel.name for wheel in wheels}
+    return {
+        wheel.name
+        for wheel in wheels
         for requirement in wheel.requires
-    ]
-    overridden = {canonicalize_name(rule.requirement.name) for rule in order.rules.overrides}
-    stated = [one for one in (*asked, *recorded) if canonicalize_name(one.name) not in overridden]
-    ruled = [rule.requirement for rule in (*order.rules.constraints, *order.rules.overrides)]
-    found: dict[NormalizedName, SpecifierSet] = {}
-    for requirement in (*stated, *ruled):
-        if requirement.marker is None or requirement.marker.evaluate({"extra": "", **environment}):
-            name = canonicalize_name(requirement.name)
-            found[name] = found.get(name, SpecifierSet()) & requirement.specifier
-    return found
+        if canonicalize_name(requirement.name) in there - {wheel.name}
+        and any(one.operator == "==" and not one.version.endswith(".*") for one in requirement.specifier)
+    }
+
+
+def _bound(
+    order: ResolutionInputs, name: NormalizedName, stated: Iterable[Requirement], environment: Mapping[str, str]
+) -> SpecifierSet:
+    """Join what requirements and the rules say of one distribution; an override stands in the place of requirements."""
+    overrides = [rule.requirement for rule in order.rules.overrides if canonicalize_name(rule.requirement.name) == name]
+    bound = SpecifierSet()
+    for requirement in (*(overrides or stated), *(rule.requirement for rule in order.rules.constraints)):
+        if canonicalize_name(requirement.name) == name and (
+            requirement.marker is None or requirement.marker.evaluate({"extra": "", **environment})
+        ):
+            bound &= requirement.specifier
+    return bound
 
 
 def _unanswered(
