@@ -214,7 +214,11 @@ def test_what_moves_only_with_another_one_of_the_record_is_not_told(
     profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
     world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
     look = "look at https://vendor.invalid/whl/cpu, and add what is there to profiles/indexes/vendor.toml"
-    for torch, notices in (("torch==2.7.0", []), ("torch>=2", [f"{MAY}torch 2.7.0+cpu: {look}"])):
+    for torch, notices in (
+        ("torch==2.7.0", []),
+        ("torch>=2", [f"{MAY}torch 2.7.0+cpu: {look}"]),
+        ("torch>=2\ntorchaudio==2.7.0", []),
+    ):
         (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta>=1\ntorchaudio\n{torch}\n".encode())
         world.name_commit(tmp_path)
         done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")

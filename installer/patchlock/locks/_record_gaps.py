@@ -131,12 +131,18 @@ def _tied(chosen: Iterable[RecordedWheel]) -> set[NormalizedName]:
 def _bound(
     order: ResolutionInputs, name: NormalizedName, stated: Iterable[Requirement], environment: Mapping[str, str]
 ) -> SpecifierSet:
-    """Join what requirements and the rules say of one distribution; an override stands in the place of requirements."""
+    """Join what requirements and the rules say of one distribution; an override stands in the place of requirements.
+
+    Markers see every extra that a requirement names, whosever it is.
+    """
+    stated = tuple(stated)
+    extras = {"", *(extra for one in stated for extra in one.extras)}
     overrides = [rule.requirement for rule in order.rules.overrides if canonicalize_name(rule.requirement.name) == name]
     bound = SpecifierSet()
     for requirement in (*(overrides or stated), *(rule.requirement for rule in order.rules.constraints)):
+        marker = requirement.marker
         if canonicalize_name(requirement.name) == name and (
-            requirement.marker is None or requirement.marker.evaluate({"extra": "", **environment})
+            marker is None or any(marker.evaluate({"extra": extra, **environment}) for extra in extras)
         ):
             bound &= requirement.specifier
     return bound
