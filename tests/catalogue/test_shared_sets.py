@@ -11,7 +11,7 @@ from miniature import APP, PROFILE
 from packaging.requirements import Requirement
 from test_catalogue_reader import PATCH
 
-from patchlock.catalogue import pairs, patch_cases
+from patchlock.catalogue import patch_cases
 from patchlock.catalogue.reader import Catalogue
 from patchlock.environments import freshness
 from patchlock.locks import reasons
@@ -152,9 +152,6 @@ def test_a_lock_depends_on_the_sets_of_its_app(opened: Catalogue, tmp_path: Path
     _write(opened, FILE, SET + TWO + "\n# corrected\n")
     after = lock_inputs(_request(opened, tmp_path), None)
     assert {name for name in before if before[name] != after[name]} == {FILE}
-    pair = pairs.Pair(app=request.app, profile=request.profile, platform=request.platform)
-    assert pairs.is_affected_by(pair, FILE, "lockfiles/mini/tiny.txt")
-    assert not pairs.is_affected_by(pair, "patches/shared/other.toml", "lockfiles/mini/tiny.txt")
 
 
 def test_a_clone_and_a_generation_depend_on_the_sets_too(opened: Catalogue) -> None:

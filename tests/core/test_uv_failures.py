@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import socket
+import sys
 from pathlib import Path
 
 import pytest
+from miniature import wheel
 
 from patchlock.core import uv
-from patchlock.model.errors import CommandFailedError, FileAccessError
+from patchlock.model.errors import CommandFailedError, FileAccessError, NetworkError, WheelError
 
 
 def test_command_is_named_by_its_first_words(tmp_path: Path) -> None:
@@ -64,3 +68,82 @@ def test_cache_that_may_not_be_written_is_named(
     assert isinstance(named, FileAccessError)
     assert named.what == f"uv cannot use {what}: permission denied"
     assert named.where == "/home/ann/closed"
+
+
+def test_malformed_wheel_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
+    made = wheel(tmp_path / "made", "delta", "1.0")
+    forged = made.rename(tmp_path / "delta-2.0-py3-none-any.whl")
+    (tmp_path / "lock.txt").write_text(f"delta==2.0 --hash=sha256:{hashlib.sha256(forged.read_bytes()).hexdigest()}\n")
+    uv.run("venv", "-q", "--no-project", "--python", sys.executable, "empty", cwd=tmp_path, installing=True)
+    asked = ("pip", "sync", "--no-config", "--no-index", "--find-links", ".", "--require-hashes", "--python", "empty")
+    with pytest.raises(WheelError) as caught:
+        uv.run(*asked, "lock.txt", cwd=tmp_path, installing=True)
+    assert str(caught.value) == (
+        "delta-2.0-py3-none-any.whl is malformed, and was not installed: wheel version does not match filename "
+        "(1.0 != 2.0) (uv pip sync); nothing here can repair it: tell those who published it, and lock another version"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "ended", "what"),
+    [
+        pytest.param(
+            ("No solution found for the fork, and it was given up",),
+            (
+                "error: Request failed after 1 retry in 4.0s",
+                "  cause: Failed to fetch: http://127.0.0.1:9/simple/a/",
+                "  cause: error sending request for url (http://127.0.0.1:9/simple/a/)",
+                "  cause: operation timed out",
+            ),
+            "the package index does not answer",
+            id="at-last",
+        ),
+        pytest.param(
+            (),
+            (
+                "error: Failed to download `a==1.0`",
+                "  cause: Failed to download distribution due to network timeout. Try increasing UV_HTTP_TIMEOUT",
+                "  hint: the requirements may be unsatisfiable without it",
+            ),
+            "the package index does not answer",
+            id="of-a-file",
+        ),
+        pytest.param(
+            (
+                "  Caused by: error sending request for url (http://127.0.0.1:9/simple/a/)",
+                "  Caused by: operation timed out",
+            ),
+            (
+                "error: No solution found when resolving dependencies",
+                "  cause: Because zz was not found, we can conclude that your requirements are unsatisfiable.",
+            ),
+            "no set of packages satisfies the requirements",
+            id="before-it-went-well",
+        ),
+    ],
+)
+def test_network_and_conflict_are_told_apart_by_what_uv_ended_with(
+    before: tuple[str, ...], ended: tuple[str, ...], what: str
+) -> None:
+    """As uv 0.13.8 says it with `-v`."""
+    said = CommandFailedError("uv failed with exit code 2", where="uv pip compile", evidence=(*before, *ended))
+    assert uv.classify_error(said).what == what
+
+
+def test_index_that_does_not_answer_in_time_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in.txt").write_text("a==1.0\n")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for name, value in {
+            "UV_DEFAULT_INDEX": f"{address}/simple",
+            "UV_HTTP_TIMEOUT": "1",
+            "UV_HTTP_RETRIES": "0",
+        }.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("UV_OFFLINE", "0")
+        with pytest.raises(NetworkError) as caught:
+            uv.run("pip", "compile", "in.txt", "--no-config", "-v", cwd=tmp_path, installing=False)
+    assert str(caught.value) == (
+        f"the package index does not answer ({address}); check the connection or the proxy, then run the same command "
+        "again: finished downloads are kept"
+    )

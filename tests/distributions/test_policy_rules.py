@@ -17,7 +17,7 @@ from patchlock.model.gpu_archs import ordered, runs
 from patchlock.model.lock_rules import PolicyException
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
-from patchlock.model.policy import BrokenPair, Facts, IndexFile, RecordedWheelFacts, Rules
+from patchlock.model.policy import BrokenPair, Facts, IndexFile, MetadataHead, RecordedWheelFacts, Rules
 
 CHANNEL = "https://download.pytorch.org/whl/"
 ORIGIN = Origin(file="patches/x/app.toml", line=7)
@@ -210,6 +210,31 @@ def test_sdist_has_no_tags() -> None:
 def _offered(*files: tuple[str, str, str | None]) -> Facts:
     rows = tuple(IndexFile(filename=name, sha256=sha256, yanked=why) for name, sha256, why in files)
     return Facts(filenames={digest("x-1.0"): "x-1.0-py3-none-any.whl"}, offered={NormalizedName("x"): rows})
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "says"),
+    [
+        pytest.param("X", "1.0", "", id="the-same"),
+        pytest.param("x", "1", "", id="the-same-version-in-other-words"),
+        pytest.param("x", "1.0+cpu", "", id="local-version-only-inside"),
+        pytest.param("x", "1.1", "x 1.1", id="other-version"),
+        pytest.param("y", "1.0", "y 1.0", id="other-name"),
+        pytest.param("x", "", "x", id="no-version"),
+        pytest.param("", "", "nothing", id="no-metadata"),
+    ],
+)
+def test_metadata_of_a_wheel_says_the_same_as_its_file_name(name: str, version: str, says: str) -> None:
+    facts = Facts(
+        filenames={digest("x-1.0"): "x-1.0-py3-none-any.whl"},
+        metadata={digest("x-1.0"): MetadataHead(name=name, version=version)},
+    )
+    found = judge(package("x", "1.0"), facts=facts)
+    sentence = (
+        f"x-1.0-py3-none-any.whl is malformed: its METADATA says that it is {says}; tell those who published it, and pin "
+        "another version of x with a patch"
+    )
+    assert [(one.rule, str(one)) for one in found] == ([("metadata", sentence)] if says else [])
 
 
 @pytest.mark.parametrize(

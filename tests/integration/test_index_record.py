@@ -25,6 +25,12 @@ distributions = ["alpha<2"]
 pythons = ["3.11"]
 platforms = ["linux-x86_64"]
 """
+WHOLE = """
+[index.whole]
+distributions = ["alpha{bound}"]
+pythons = ["3.11"]
+platforms = ["linux-x86_64"]
+"""
 WHEEL = """
 [[wheel]]
 filename = "{file}"
@@ -69,14 +75,15 @@ def record(index: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def _written(index: LoopbackIndex, *files: tuple[str, str]) -> str:
     wheels = "".join(WHEEL.format(file=file, sha256=sha256, url=index.url) for file, sha256 in files)
-    return HEAD.format(url=index.url) + wheels
+    return HEAD.format(url=index.url) + WHOLE.format(bound="<2") + wheels
 
 
 def test_record_is_written_and_stays(index: LoopbackIndex, record: Path, patchlock: Patchlock) -> None:
     done = patchlock("index", "record", "vendor")
-    assert (done.returncode, done.stdout) == (
-        0,
-        f"added  {FILE}\n         2025-01-01T00:00:00Z\nprofiles/indexes/vendor.toml: written, 1 wheels, 1 added\n",
+    assert done.returncode == 0
+    assert done.stdout == (
+        f"added  {FILE}\n         2025-01-01T00:00:00Z\nwhole  for alpha<2\n"
+        "profiles/indexes/vendor.toml: written, 1 wheels, 1 added\n"
     )
     assert record.read_text() == _written(index, (FILE, SHA256))
     again = patchlock("index", "record", "vendor", "--check")
@@ -93,6 +100,7 @@ def test_check_writes_nothing(index: LoopbackIndex, record: Path, patchlock: Pat
         "file": "profiles/indexes/vendor.toml",
         "state": "would change",
         "wheels": 1,
+        "whole": ["alpha!=1.0,<2"],
         "changes": [
             {
                 "kind": "refused",
@@ -102,6 +110,17 @@ def test_check_writes_nothing(index: LoopbackIndex, record: Path, patchlock: Pat
             {"kind": "added", "filename": NEWER, "detail": "2025-01-01T00:00:00Z"},
         ],
     }
+
+
+def test_version_that_must_be_left_out_is_one_that_the_record_is_not_whole_for(
+    index: LoopbackIndex, record: Path, patchlock: Patchlock
+) -> None:
+    _offer(index, (NEWER, SHA256), (FILE, None))
+    assert patchlock("index", "record", "vendor").returncode == 0
+    assert WHOLE.format(bound="!=1.0,<2") in record.read_text()
+    _offer(index, (NEWER, SHA256), (FILE, OTHER))
+    assert patchlock("index", "record", "vendor").returncode == 0
+    assert WHOLE.format(bound="<2") in record.read_text()
 
 
 def test_changed_hash_is_loud_and_leaves_the_record(index: LoopbackIndex, record: Path, patchlock: Patchlock) -> None:

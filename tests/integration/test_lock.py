@@ -8,12 +8,17 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Patchlock
-from miniature import World, index, wheel
+from conftest import ROOT, Patchlock, Said
+from miniature import World, index, lock_here, wheel
+
+from patchlock.core import uv
+
+Face = Callable[..., Said]
 
 
 def _pair(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -283,6 +288,22 @@ def test_two_wheels_that_write_one_file_are_refused_unless_the_app_says_why(
     assert "excuses nothing; remove it" in pair["detail"]
 
 
+def test_wheel_whose_metadata_is_of_another_version_is_refused(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    made = wheel(tmp_path / "made", "delta", "1.0")
+    forged = made.rename(world.wheels / "delta-2.0-py3-none-any.whl")
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), [forged])
+    (world.upstream / "requirements.txt").write_bytes(b"alpha==9.0\nbeta\ndelta\n")
+    world.name_commit(tmp_path)
+    pair = _pair(patchlock("lock", "mini", "--json"))
+    assert (pair["state"], pair["code"]) == ("failed", "policy")
+    assert pair["detail"] == (
+        "delta-2.0-py3-none-any.whl is malformed: its METADATA says that it is delta 1.0; tell those who published it, "
+        "and pin another version of delta with a patch (mini × tiny × linux-x86_64)"
+    )
+
+
 def test_yanked_version_that_upstream_pins_is_locked_and_named(world: World, patchlock: Patchlock) -> None:
     root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
     page = root / "alpha" / "index.html"
@@ -333,3 +354,26 @@ def test_version_whose_wheels_were_deleted_is_named_where_nothing_fits(
         "av 11.0.0 has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"
         in pair["detail"]
     )
+
+
+def test_another_uv_that_gives_the_same_lines_leaves_a_lock_as_it_is(
+    locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = locks(locked)
+    monkeypatch.setattr(uv, "version", lambda: "0.13.99")
+    done = face("lock", "mini")
+    assert {line.split()[5] for line in done.stdout.splitlines()} == {"unchanged"}
+    assert locks(locked) == first
+
+
+def test_another_uv_that_gives_other_lines_is_named(locked: World, face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned = uv.version()
+    monkeypatch.setattr(uv, "version", lambda: "0.13.99")
+    requirements = locked.upstream / "requirements.txt"
+    requirements.write_bytes(requirements.read_bytes() + b"gamma>=1\r\n")
+    locked.name_commit(locked.catalogue.parent)
+    (pair,) = json.loads(face(*lock_here("--json")).stdout)["data"]["pairs"]
+    resolvers = f"uv 0.13.99 resolved it, and uv {pinned} the lock before"
+    assert pair["warnings"] == [
+        f"{resolvers}: what is different may be uv's; ./install.sh runs the uv that patchlock pins"
+    ]

@@ -38,7 +38,8 @@ def _offer(world: World, name: str, version: str, *, uploaded: str) -> None:
     path = wheel(world.wheels, name, version)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     row = f'<br>\n<a href="{path.as_uri()}#sha256={digest}" data-upload-time="{uploaded}">{path.name}</a>'
-    page.write_text(page.read_text() + row)
+    page.parent.mkdir(exist_ok=True)
+    page.write_text((page.read_text() if page.is_file() else "<!DOCTYPE html>") + row)
 
 
 def _bytes(world: World) -> dict[str, bytes]:
@@ -142,6 +143,30 @@ def test_others_agree_on_a_lock_also_where_newer_files_came_after_its_cut_off(lo
         ("pip-compile", []),
     ]
     assert all(pair["not_asked"].startswith("pip answers for the machine it runs on") for pair in pairs.values())
+
+
+@pytest.mark.parametrize("until", ["", '\nuntil = "2026-07-01T00:00:00Z"'], ids=["any time", "until"])
+def test_others_agree_on_what_an_exception_from_the_cut_off_lets_in(locked: World, face: Face, until: str) -> None:
+    """Of delta there is nothing before the cut-off; of beta there is, and pip may take the newer one."""
+    _offer(locked, "delta", "1.0", uploaded="2026-06-01T00:00:00Z")
+    _offer(locked, "beta", "2.0", uploaded="2026-06-01T00:00:00Z")
+    _offer(locked, "beta", "3.0", uploaded="2026-08-01T00:00:00Z")
+    requirements = locked.upstream / "requirements.txt"
+    requirements.write_bytes(requirements.read_bytes() + b"delta\r\n")
+    locked.name_commit(locked.catalogue.parent)
+    rule = '\n[[newer]]\nname = "{}"{}\nwhy = "x"\nsource = "tests"\n'
+    beta = "" if not until else rule.format("beta", until)
+    locked.app.write_text(locked.app.read_text() + rule.format("delta", until) + beta)
+    assert face("lock", "mini", "--platform", HERE.name).returncode == 0
+    done = face("lock", "mini", "--cross-check", "--platform", HERE.name, "--json")
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    assert [(one["tool"], one["disagreements"]) for one in pair["opinions"]] == [
+        ("pip", []),
+        ("uv", []),
+        ("pip-sync", []),
+        ("pip-compile", []),
+    ]
+    assert done.returncode == 0
 
 
 def test_file_that_is_not_the_locks_is_found_by_pip(locked: World, face: Face) -> None:

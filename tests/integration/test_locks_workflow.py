@@ -1,7 +1,8 @@
-"""The workflow that regenerates locks: its actions are pinned, its shell is sound, and its proposal says the difference."""
+"""The workflows: a linter takes them, their actions are pinned, and their shell is sound and does what it says."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from miniature import World
 from ruamel.yaml import YAML
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -24,50 +24,85 @@ def test_actions_are_pinned_by_commit(workflow: Path) -> None:
     assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[0-9.]+", one)] == []
 
 
-def _steps() -> list[str]:
-    jobs = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "locks.yml").read_text(encoding="utf-8"))["jobs"]
-    return [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-
-
-def test_shell_of_the_workflow_passes_shellcheck(tmp_path: Path) -> None:
-    program = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+def _program(name: str) -> str:
+    program = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
-        pytest.skip("no shellcheck: PyPI has none for this machine")
-    for number, step in enumerate(_steps()):
+        pytest.skip(f"no {name}: PyPI has none for this machine")
+    return program
+
+
+def test_linter_of_workflows_is_content() -> None:
+    command = [
+        _program("zizmor"),
+        "--offline",
+        "--strict-collection",
+        "--quiet",
+        "--no-progress",
+        str(WORKFLOWS[0].parent),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_linter_sees_what_github_would_refuse(tmp_path: Path) -> None:
+    (tmp_path / "bad.yml").write_text("on: push\njobs:\n  one:\n    runs_on: ubuntu-24.04\n    steps: []\n")
+    command = [_program("zizmor"), "--offline", "--strict-collection", "--quiet", "--no-progress", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def _steps(workflow: Path) -> list[str]:
+    jobs = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))["jobs"]
+    steps = [step for job in jobs.values() for step in job["steps"] if "run" in step]
+    return [step["run"] for step in steps if step.get("shell", "bash") == "bash"]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_shell_of_a_workflow_passes_shellcheck(workflow: Path, tmp_path: Path) -> None:
+    program = _program("shellcheck")
+    for number, step in enumerate(_steps(workflow)):
         assert "${{" not in step, "what others wrote reaches a shell through the environment only"
         (tmp_path / f"{number}.sh").write_text(f"#!/bin/bash\n{step}", encoding="utf-8")
     done = subprocess.run([program, *tmp_path.glob("*.sh")], capture_output=True, text=True, check=False)
     assert done.stdout == ""
 
 
+def test_kinds_of_scheduled_runs_are_told_apart_by_a_schedule_that_there_is() -> None:
+    workflow = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "locks.yml").read_text(encoding="utf-8"))
+    crons = [one["cron"] for one in workflow["on"]["schedule"]]
+    named = re.findall(r"github.event.schedule == '([^']+)'", workflow["env"]["KIND"])
+    assert len(crons) == 2
+    assert named == crons[:1]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")
-def test_proposal_takes_the_locks_in_and_says_what_is_different(locked: World, tmp_path: Path) -> None:
-    root = locked.catalogue
-    (root / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "propose-locks", root / ".ci")
-    (root / "install.sh").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m patchlock "$@"\n')
-    (root / "install.sh").chmod(0o755)
-    git = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b.test"]
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
-        subprocess.run([*git, *words], check=True)
-    lock = Path("lockfiles/mini/tiny.linux-x86_64.txt")
-    made = tmp_path / "made" / f"lock-{'--'.join(lock.parts)}" / lock.name
-    made.parent.mkdir(parents=True)
-    beside = root / lock.with_suffix(".build.txt")
-    env = {**os.environ, "PROPOSE_ONLY_SAY": "1", "PYTHONPATH": str(ROOT / "installer")}
-    for version, says in (("1.5", "no lock is different\n"), ("2.0", "| beta | 1.5 → 2.0 | requirements.txt:3 |")):
-        made.write_text((root / lock).read_text().replace("beta==1.5", f"beta=={version}"))
-        command = [str(root / ".ci" / "propose-locks"), str(tmp_path / "made")]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert says in done.stdout
-    assert "beta==2.0" in (root / lock).read_text()
-    made.with_name(beside.name).write_text("what builds the sdists\n")
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    assert beside.read_text() == "what builds the sdists\n"
-    made.with_name(beside.name).unlink()
-    subprocess.run(command, env=env, check=True, capture_output=True)
-    assert not beside.exists()
+@pytest.mark.parametrize("kind", ["changed", "reproduced", "upgraded"])
+def test_pairs_of_a_run(kind: str, tmp_path: Path) -> None:
+    steps = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "locks.yml").read_text("utf-8"))["jobs"]["pairs"][
+        "steps"
+    ]
+    shell = next(step["run"] for step in steps if step.get("id") == "list")
+    rows = [("cpu", "linux-x86_64"), ("cpu", "windows-amd64"), ("rocm-linux", "linux-x86_64")]
+    include = [{"app": "a", "profile": profile, "platform": platform, "lock": "l"} for profile, platform in rows]
+    (tmp_path / "install.sh").write_text(f"#!/bin/sh\necho \"$@\" >asked\necho '{json.dumps({'include': include})}'\n")
+    (tmp_path / "install.sh").chmod(0o755)
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b.test", "commit", "-q", "--allow-empty", "-m", "x"],
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    if shutil.which("jq") is None:
+        pytest.skip("no jq")
+    env = {**os.environ, "KIND": kind, "BEFORE": "0" * 40, "GITHUB_OUTPUT": str(tmp_path / "out")}
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", shell], cwd=tmp_path, env=env, check=True, stderr=subprocess.DEVNULL
+    )
+    out = dict(line.split("=", 1) for line in (tmp_path / "out").read_text().splitlines())
+    asked = "matrix --changed-since HEAD" if kind == "changed" else "matrix"
+    assert (tmp_path / "asked").read_text() == f"{asked}\n"
+    assert json.loads(out["matrix"]) == {"include": include}
+    tried = [include[0] | {"runner": "ubuntu-24.04"}] if kind == "upgraded" else []
+    assert json.loads(out["tried"]) == {"include": tried}
+    assert bool(re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", out["as-of"])) == (kind == "upgraded")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")

@@ -6,10 +6,11 @@ import dataclasses
 import json
 import re
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from conftest import Patchlock
-from miniature import World
+from miniature import PYTHON, World, index, wheel
 from sdists import ask
 from test_lock import locks, sha256_of
 
@@ -130,3 +131,117 @@ def test_file_that_upstream_does_not_allow_is_refused(world: World, patchlock: P
     (pair,) = json.loads(done.stdout)["data"]["pairs"]
     assert (done.returncode, pair["state"], pair["code"]) == (1, "failed", "requirements")
     assert "which is none of the 1 that upstream allows (requirements.txt:2)" in pair["detail"]
+
+
+# --- what the index itself might answer -------------------------------------------------------------------------------
+
+KEEP = """
+[index.{key}]
+distributions = ["{distributions}"]
+pythons = ["{python}"]
+platforms = ["linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64"]
+"""
+RECORD_IT = "on a machine that reaches it, run `patchlock index record vendor`"
+MAY = "the record vendor is not known to be whole, and the index may have another "
+LOOK = "look at https://vendor.invalid/whl, and add what is there to profiles/indexes/vendor.toml"
+LINE = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
+
+
+def _ask_a_record(
+    world: World, tmp_path: Path, patchlock: Patchlock, asked: str, keep: str, whole: str, versions: tuple[str, ...]
+) -> dict[str, Any]:
+    folder = world.catalogue / "profiles" / "indexes"
+    folder.mkdir()
+    filters = (("keep", keep), ("whole", whole))
+    head = "".join(KEEP.format(key=key, distributions=text, python=PYTHON) for key, text in filters if text)
+    wheels = "".join(
+        f'\n[[wheel]]\nfilename = "delta-{version}-py3-none-any.whl"\nsha256 = "{number:064}"\nsource = "tests"\n'
+        for number, version in enumerate(versions)
+    )
+    (folder / "vendor.toml").write_text(f'[index]\nurl = "https://vendor.invalid/whl"\n{head}{wheels}')
+    world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
+    (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta>=1\n{asked}\n".encode())
+    index(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")), [wheel(world.wheels, "delta", "1.0")])
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--explain", "0", "--json")
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    return cast("dict[str, Any]", pair)
+
+
+@pytest.mark.parametrize(
+    ("asked", "keep", "whole", "notices"),
+    [
+        pytest.param("delta==2.1.*", "delta>=2", "", [f"{MAY}delta 2.1.1: {RECORD_IT}"], id="of-a-series"),
+        pytest.param("delta>=2", "delta>=2", "", [f"{MAY}delta 2.2.0+cpu: {RECORD_IT}"], id="or-newer"),
+        pytest.param(
+            "delta>=2",
+            "",
+            "",
+            [f"{MAY}delta 2.2.0+cpu: {LOOK}"],
+            id="of-a-folder",
+        ),
+        pytest.param(
+            "delta>=2",
+            "delta<2.2",
+            "",
+            [f"{MAY}delta 2.2.0+cpu: widen [index.keep] in profiles/indexes/vendor.toml; then, {RECORD_IT}"],
+            id="beyond-what-is-kept",
+        ),
+        pytest.param("delta==2.1.1", "delta>=2", "", [], id="the-one"),
+        pytest.param("delta<=2.1.1", "delta>=2", "", [], id="none-newer-is-asked-for"),
+        pytest.param("delta==2.1.*", "delta>=2", "delta>=2", [], id="whole"),
+        pytest.param(
+            "delta==2.1.*", "delta>=2", "delta>=2.2", [f"{MAY}delta 2.1.1: {RECORD_IT}"], id="whole-elsewhere"
+        ),
+        pytest.param(
+            "delta==2.1.*", "delta>=2", "delta!=2.1.2,>=2", [f"{MAY}delta 2.1.1: {RECORD_IT}"], id="one-was-left-out"
+        ),
+    ],
+)
+def test_newer_version_that_a_record_may_lack_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path, asked: str, keep: str, whole: str, notices: list[str]
+) -> None:
+    pair = _ask_a_record(world, tmp_path, patchlock, asked, keep, whole, ("2.1.1", "2.2.0+cpu"))
+    assert (pair["state"], pair["warnings"]) == ("written", notices)
+
+
+def test_what_moves_only_with_another_one_of_the_record_is_not_told(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    """torchaudio 2.7.0 requires torch==2.7.0, so that a newer one could only come with a newer torch."""
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
+    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
+    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
+    look = "look at https://vendor.invalid/whl/cpu, and add what is there to profiles/indexes/vendor.toml"
+    for torch, notices in (
+        ("torch==2.7.0", []),
+        ("torch>=2", [f"{MAY}torch 2.7.0+cpu: {look}"]),
+        ("torch>=2\ntorchaudio==2.7.0", []),
+    ):
+        (world.upstream / "requirements.txt").write_bytes(f"alpha==9.0\nbeta>=1\ntorchaudio\n{torch}\n".encode())
+        world.name_commit(tmp_path)
+        done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+        (pair,) = json.loads(done.stdout)["data"]["pairs"]
+        assert (pair["state"], pair["warnings"]) == ("written", notices)
+
+
+def test_recorded_name_that_is_taken_from_pypi_is_told(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    pair = _ask_a_record(world, tmp_path, patchlock, "delta", "delta", "", ())
+    assert (pair["state"], pair["warnings"]) == ("written", [f"{MAY}delta, which PyPI gave: {RECORD_IT}"])
+
+
+@pytest.mark.parametrize(
+    ("whole", "unknown", "remedy"),
+    [
+        pytest.param("", ", and is not known to be whole", f"{RECORD_IT}; or {LINE}", id="unknown"),
+        pytest.param("delta>=2", "", LINE, id="whole"),
+    ],
+)
+def test_version_that_a_record_does_not_have_is_told(
+    world: World, patchlock: Patchlock, tmp_path: Path, whole: str, unknown: str, remedy: str
+) -> None:
+    pair = _ask_a_record(world, tmp_path, patchlock, "delta==99", "delta>=2", whole, ("2.1.1", "2.2.0+cpu"))
+    what = f"the record vendor has no delta==99 for linux-x86_64 and Python {PYTHON}, only 2.1.1, 2.2.0+cpu{unknown}"
+    assert (pair["state"], pair["code"]) == ("failed", "unsatisfiable")
+    assert pair["detail"].splitlines()[0] == f"{what} (requirements.txt:3); {remedy}"

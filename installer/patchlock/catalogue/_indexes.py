@@ -25,7 +25,8 @@ def index(root: Table, name: str) -> RecordedIndex:
     table = root.table("index")
     url = table.text("url")
     origin = table.origin()
-    keep = _keep(table.table("keep")) if table.has("keep") else None
+    keep = _filter(table.table("keep")) if table.has("keep") else None
+    whole = _filter(table.table("whole")) if table.has("whole") else None
     table.finish()
     wheels = []
     seen: set[str] = set()
@@ -50,7 +51,7 @@ def index(root: Table, name: str) -> RecordedIndex:
         seen.add(filename)
         row.finish()
     sdists = tuple(_sdist(row, url) for row in root.tables("sdist"))
-    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep, sdists=sdists)
+    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep, whole=whole, sdists=sdists)
 
 
 def _sdist(row: Table, url: str) -> RecordedSdist:
@@ -66,7 +67,7 @@ def _sdist(row: Table, url: str) -> RecordedSdist:
     return sdist
 
 
-def _keep(table: Table) -> RecordingFilter:
+def _filter(table: Table) -> RecordingFilter:
     platforms = table.texts("platforms", ())
     for platform in platforms:
         if platform not in PLATFORMS:

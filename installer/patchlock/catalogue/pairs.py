@@ -1,11 +1,10 @@
-"""Which pairs of app and machine there are, and which of them a change of files concerns; pure, no I/O."""
+"""Which pairs of app and machine there are, and which the catalogue refuses; pure, no I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from patchlock.model import build_constraints
 from patchlock.model.app import App
 from patchlock.model.errors import RefusedError
 from patchlock.model.fits import Platform
@@ -23,10 +22,6 @@ class Pair:
     """Why it cannot be; "" where it can."""
 
 
-_OURS = ("installer/patchlock/", "lockfiles/patchlock.txt")
-"""What writes locks: patchlock's own source, and the lock that names the version of uv."""
-
-
 def pairs(apps: Iterable[App], profiles: Iterable[Profile]) -> tuple[Pair, ...]:
     """List all pairs in order, those that the catalogue refuses with its reason."""
     profiles = tuple(profiles)
@@ -41,22 +36,6 @@ def _pair(app: App, profile: Profile, platform: Platform) -> Pair:
     except RefusedError as error:
         return Pair(app=app, profile=profile, platform=platform, refused=error.what)
     return Pair(app=app, profile=profile, platform=platform)
-
-
-def is_affected_by(pair: Pair, file: str, lock: str) -> bool:
-    """Say whether a changed file may change the lock of a pair, or is that lock or the file beside it.
-
-    Args:
-        pair: the pair.
-        file: a POSIX path from the catalogue's root.
-        lock: the pair's lockfile, likewise.
-    """
-    app, profile = pair.app, pair.profile
-    files = {lock, build_constraints.filename_for(lock), profile.origin.file}
-    files |= {f"profiles/indexes/{name}.toml" for name in profile.indexes}
-    files |= {one.origin.file for one in app.shared}
-    is_apps = file.startswith(f"patches/{app.name}/") and not file.startswith(f"patches/{app.name}/cases/")
-    return file in files or is_apps or file.startswith(_OURS)
 
 
 def require_possible(app: App, profile: Profile, platform: Platform) -> None:

@@ -67,14 +67,21 @@ def record_command(
     with progress.stage("record"):
         refreshed = index_recorder.refresh(index, accept=accept, by_download=by_download, tell=progress.say)
     before = path.read_text(encoding="utf-8")
-    after = recorded_index.render(index, refreshed.wheels, recorded_index.comment_of(before))
+    asked = dataclasses.replace(index, whole=refreshed.whole)
+    after = recorded_index.render(asked, refreshed.wheels, recorded_index.comment_of(before))
     is_new = after != before
     if is_new and not check:
         atomic_files.atomic_write(path, after)
     state = ("would change" if check else "written") if is_new else "unchanged"
     if as_json:
         changes = [{**dataclasses.asdict(change), "kind": change.kind.value} for change in refreshed.changes]
-        data = {"file": index.origin.file, "state": state, "wheels": len(refreshed.wheels), "changes": changes}
+        data = {
+            "file": index.origin.file,
+            "state": state,
+            "wheels": len(refreshed.wheels),
+            "whole": list(map(str, refreshed.whole.distributions)),
+            "changes": changes,
+        }
         error = None
         if check and is_new:
             error = DriftError(
@@ -84,12 +91,14 @@ def record_command(
                 evidence=(f"{change.kind.value}: {change.filename}" for change in refreshed.changes),
             )
         return _output.succeed("index record", data, error)
-    click.echo(_text(index.origin.file, state, refreshed))
+    whole = "" if refreshed.whole == index.whole else ", ".join(map(str, refreshed.whole.distributions))
+    click.echo(_text(index.origin.file, state, refreshed, whole))
     return 1 if check and is_new else 0
 
 
-def _text(file: str, state: str, refreshed: Refreshed) -> str:
+def _text(file: str, state: str, refreshed: Refreshed, whole: str) -> str:
     lines = [(change.kind.value, f"{change.filename}\n  {change.detail}") for change in refreshed.changes]
+    lines += [("whole", f"for {whole}")] if whole else []
     counts = collections.Counter(change.kind.value for change in refreshed.changes)
     counted = "".join(f", {count} {kind}" for kind, count in sorted(counts.items()))
     return "\n".join(

@@ -12,10 +12,11 @@ from patchlock.cli import _options, _output
 
 if TYPE_CHECKING:
     from patchlock.catalogue.pairs import Pair
+    from patchlock.catalogue.reader import Catalogue
 
 
 @click.command("matrix")
-@click.option("--changed-since", metavar="REV", help="Only pairs whose lock may differ by what has changed since then.")
+@click.option("--changed-since", metavar="REV", help="Only pairs whose lock is not fresh, or has changed since then.")
 @_options.common
 def matrix_command(changed_since: str | None, catalogue: Path | None, as_json: bool) -> None:
     """List the pairs of app, profile and platform as JSON, for the matrix of a CI job.
@@ -33,20 +34,42 @@ def matrix_command(changed_since: str | None, catalogue: Path | None, as_json: b
 
     opened = _options.open_catalogue(catalogue)
     apps, profiles = opened.read_all()
-
-    def lock(pair: Pair) -> str:
-        return opened.lock_path(pair.app, pair.profile, pair.platform).relative_to(opened.root).as_posix()
-
-    found = list(pairs.pairs(apps, profiles))
+    found = pairs.pairs(apps, profiles)
+    wanted = [pair for pair in found if not pair.refused]
     if changed_since is not None:
-        changed = catalogue_at_commit.changed(opened.root, catalogue_at_commit.commit_of(opened.root, changed_since))
-        found = [pair for pair in found if any(pairs.is_affected_by(pair, file, lock(pair)) for file in changed)]
-    include = [{**_names(pair), "lock": lock(pair)} for pair in found if not pair.refused]
+        commit = catalogue_at_commit.commit_of(opened.root, changed_since)
+        changed = frozenset(catalogue_at_commit.changed(opened.root, commit))
+        wanted = [pair for pair in wanted if _is_to_be_made(opened, pair, changed)]
+    include = [{**_names(pair), "lock": _lock(opened, pair)} for pair in wanted]
     if as_json:
         refused = [{**_names(pair), "why": pair.refused} for pair in found if pair.refused]
         _output.succeed("matrix", {"include": include, "refused": refused})
     else:
         click.echo(json.dumps({"include": include}))
+
+
+def _is_to_be_made(catalogue: Catalogue, pair: Pair, changed: frozenset[str]) -> bool:
+    """Say whether a lock is not fresh, as `lock --check` finds it, or it or the file beside it was changed."""
+    from patchlock.locks import relock
+    from patchlock.locks.lock_request import Request
+    from patchlock.model import build_constraints
+
+    lock = _lock(catalogue, pair)
+    if not changed.isdisjoint({lock, build_constraints.filename_for(lock)}):
+        return True
+    request = Request(
+        app=pair.app,
+        profile=pair.profile,
+        platform=pair.platform,
+        catalogue=catalogue,
+        home=_options.home(),
+        cache=_options.cache(),
+    )
+    return relock.lock_status(request, catalogue.rules()).state != "fresh"
+
+
+def _lock(catalogue: Catalogue, pair: Pair) -> str:
+    return catalogue.lock_path(pair.app, pair.profile, pair.platform).relative_to(catalogue.root).as_posix()
 
 
 def _names(pair: Pair) -> dict[str, str]:

@@ -24,6 +24,7 @@ from patchlock.model.errors import (
     PolicyError,
     ProgramMissingError,
     UnsatisfiableError,
+    WheelError,
 )
 from patchlock.model.lockfile import LockedPackage
 
@@ -51,6 +52,8 @@ _UNREACHABLE = (
     "dns error",
     "Could not connect",
     "Request failed after",
+    "operation timed out",
+    "network timeout",
 )
 _OFFLINE = ("the network was disabled", "etwork connectivity is disabled", "--offline")
 _BUILD = "No module named 'encodings'"
@@ -176,6 +179,12 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             f"run `{cache_clean_command(found[1] if found else '')}` and the same command again; "
             "if it stays so, tell us",
         )
+    if forged := re.search(r"Failed to install: (\S+\.whl) .*cause: (Wheel \w+ does not match [^,]*)", words):
+        return WheelError(
+            f"{forged[1]} is malformed, and was not installed: {forged[2][0].lower()}{forged[2][1:]}",
+            where=_verb(error.where),
+            remedy="nothing here can repair it: tell those who published it, and lock another version",
+        )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
         return CommandFailedError(
             f"what uv's cache has of {broken[1]} is damaged, and it was not installed",
@@ -215,17 +224,24 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         )
     if strange := re.search(r"(?:Unsupported `Content-Type` .*?|unexpected JSON from )`(https?://[^`]+)`", words):
         return no_page(_host(strange[1]))
-    if any(text in words for text in _UNSOLVED):
-        return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
-    if any(text in words for text in _UNREACHABLE):
-        address = re.search(r"https?://[^/\s`)]+", words)
+    ended = _last_error(error.evidence)
+    if any(text in ended for text in _UNREACHABLE):
+        address = re.search(r"https?://[^/\s`)]+", ended)
         return NetworkError(
             "the package index does not answer",
             where=_host(address[0]) if address else "the package index",
             remedy="check the connection or the proxy, then run the same command again: finished downloads are kept",
         )
+    if any(text in ended for text in _UNSOLVED):
+        return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
     error.where = _verb(error.where)
     return error
+
+
+def _last_error(lines: Sequence[str]) -> str:
+    """Give what uv ended with, on one line: before it there may be what failed once and went well later."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    return " ".join(" ".join(lines[starts[-1] if starts else 0 :]).split())
 
 
 def _closed(what: str, folder: str, reason: str | None) -> FileAccessError:

@@ -41,6 +41,8 @@ class Refreshed:
     """What an index has now."""
 
     wheels: tuple[RecordedWheel, ...]
+    whole: RecordingFilter
+    """Of what the record is whole now."""
     changes: tuple[Change, ...]
     """Against the record, the refused files among them."""
 
@@ -104,8 +106,11 @@ def refresh(
         if one.wheel is None
     ]
     gone = _why_gone(listed, keep)
-    changed = (*recorded_index.changes(index, wheels, gone | {r.filename: r.detail for r in refused}), *refused)
-    return Refreshed(wheels=wheels, changes=tuple(sorted(changed, key=lambda c: (c.filename, c.kind.value))))
+    changed = [*recorded_index.changes(index, wheels, gone | {r.filename: r.detail for r in refused}), *refused]
+    whole = recorded_index.whole(keep, (change.filename for change in refused))
+    return Refreshed(
+        wheels=wheels, whole=whole, changes=tuple(sorted(changed, key=lambda c: (c.filename, c.kind.value)))
+    )
 
 
 def _listed(

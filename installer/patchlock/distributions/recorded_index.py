@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, parse_tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
@@ -58,6 +60,19 @@ def is_kept(file: Listed, keep: RecordingFilter) -> bool:
         for requirement in keep.distributions
     )
     return wanted and any(tags & wheel_rank(p, python).keys() for p in keep.platforms for python in keep.pythons)
+
+
+def whole(keep: RecordingFilter, refused: Iterable[str]) -> RecordingFilter:
+    """Say of what a record is whole once all that it keeps was asked for: all but the versions of refused files."""
+    missing: dict[NormalizedName, set[str]] = {}
+    for filename in refused:
+        name, version, _, _ = parse_wheel_filename(filename)
+        missing.setdefault(name, set()).add(f"!={version.public}")
+    distributions = []
+    for requirement in keep.distributions:
+        left = ",".join(sorted(missing.get(canonicalize_name(requirement.name), ())))
+        distributions.append(Requirement(f"{requirement.name}{requirement.specifier & SpecifierSet(left)}"))
+    return dataclasses.replace(keep, distributions=tuple(distributions))
 
 
 def merged(known: RecordedWheel | None, new: RecordedWheel) -> RecordedWheel:
@@ -189,12 +204,13 @@ def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) 
     import tomlkit  # which is only for who writes
 
     head: dict[str, object] = {"url": index.url}
-    if index.keep is not None:
-        head["keep"] = {
-            "distributions": [str(requirement) for requirement in index.keep.distributions],
-            "pythons": [str(python) for python in index.keep.pythons],
-            "platforms": [platform.name for platform in index.keep.platforms],
-        }
+    for key, wanted in (("keep", index.keep), ("whole", index.whole)):
+        if wanted is not None:
+            head[key] = {
+                "distributions": [str(requirement) for requirement in wanted.distributions],
+                "pythons": [str(python) for python in wanted.pythons],
+                "platforms": [platform.name for platform in wanted.platforms],
+            }
     tables: dict[str, object] = {"index": head}
     if listed := sorted(wheels, key=lambda wheel: (wheel.name, wheel.version, wheel.filename)):
         tables["wheel"] = [_row(index, wheel) for wheel in listed]

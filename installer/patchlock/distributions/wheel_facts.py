@@ -27,17 +27,18 @@ from patchlock.distributions.policy.fitting import of_version
 from patchlock.model.errors import NetworkError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
-from patchlock.model.policy import Facts, IndexFile, WheelFile
+from patchlock.model.policy import Facts, IndexFile, MetadataHead, WheelFile
 
 FOLDER = "wheel-facts"
 """Of the cache."""
-_FORMAT = 1
+_FORMAT = 2
 _AT_ONCE = 16
 """Requests on their way together; each is small."""
 _FRESH = 24 * 3600.0
 """Seconds for which an index's answer about one version is believed."""
 _METADATA = 32 * 1024
 """Bytes that hold most METADATA files, with the archive's own header before them."""
+_NAMED = re.compile(r"^(Name|Version): *(\S*)[ \t\r]*$", re.MULTILINE)
 _REQUIRES = re.compile(r"^Requires-Dist: *([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
 _SCHEMES = {"purelib": "", "platlib": "", "scripts": "../bin/", "data": "../", "headers": "../include/"}
 """Folder in `<wheel>.data` → where its files go, from site-packages (PEP 427)."""
@@ -59,6 +60,7 @@ class _Known:
     filename: str
     roots: frozenset[str]
     required: tuple[NormalizedName, ...]
+    metadata: MetadataHead
 
 
 def collect(
@@ -93,6 +95,7 @@ def collect(
         filenames={sha256: place.filename for sha256, place in places.items()}
         | {sha256: found.filename for sha256, found in known.items()},
         required=frozenset(name for found in known.values() for name in found.required),
+        metadata={sha256: found.metadata for sha256, found in known.items()},
         unknown=unknown,
         offered=_offered(locked, frozenset(pinned), cache / "index-answers", online=online),
     )
@@ -149,6 +152,7 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
     head = {
         "format": _FORMAT,
         "filename": place.filename,
+        "metadata": dict(reversed(_NAMED.findall(text))),  # the first of each counts
         "roots": sorted(roots(files)),
         "requires": sorted({canonicalize_name(name) for name in _REQUIRES.findall(text)}),
     }
@@ -181,7 +185,13 @@ def _head(folder: Path, sha256: Sha256) -> _Known | None:
             head = json.loads(file.readline())
         if head["format"] != _FORMAT:
             return None
-        return _Known(filename=head["filename"], roots=frozenset(head["roots"]), required=tuple(head["requires"]))
+        inside = head["metadata"]
+        return _Known(
+            filename=head["filename"],
+            roots=frozenset(head["roots"]),
+            required=tuple(head["requires"]),
+            metadata=MetadataHead(name=inside.get("Name", ""), version=inside.get("Version", "")),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

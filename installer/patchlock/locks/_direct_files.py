@@ -11,8 +11,10 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.core import download, uv
+from patchlock.distributions import wheelhouse
 from patchlock.locks import wheel_choice
-from patchlock.model.errors import HashMismatchError, MetadataMissingError, PolicyError
+from patchlock.model.errors import HashMismatchError, MetadataMissingError, NetworkError, PolicyError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.lock_rules import LockRules
@@ -86,8 +88,9 @@ def locked(
     pins: tuple[Pin, ...],
     target: tuple[Platform, Profile],
     reasons: list[str],
+    cache: Path,
 ) -> LockedPackage:
-    """Lock the one file that a requirement names; uv takes its sha256 from the bytes, and upstream has promised one.
+    """Lock the one file that a requirement names, once its bytes are seen to have the sha256 that upstream promised.
 
     Raises:
         HashMismatchError: it has other bytes than the requirement says.
@@ -97,17 +100,14 @@ def locked(
     pin = next(one for one in pins if one.name == package.name and one.url == (archive.url or "").partition("#")[0])
     file = filename(pin.url)
     if found != pin.sha256:
-        raise HashMismatchError(
-            f"{file} is not the file that the requirements name",
-            where=f"it has sha256 {found[:12]}…, wanted {pin.sha256[:12]}…",
-            remedy="find out why it changed before you correct the sha256",
-        )
+        raise _other_bytes(pin, f"sha256 {found[:12]}…, wanted {pin.sha256[:12]}…")
     if pin.is_wheel and wheel_choice.best_wheel([file], *target) is None:
         raise PolicyError(
             f"{file} does not run on {target[0].name}", remedy="name one file for each platform, with markers"
         )
     if package.version is None:
         raise PolicyError(f"{file} has no version", remedy="write it down with [[metadata]]")
+    _require_bytes(pin, cache)
     kind = f"wheel {'-'.join(file.removesuffix('.whl').split('-')[-3:])}" if pin.is_wheel else "sdist"
     return LockedPackage(
         name=NormalizedName(package.name),
@@ -115,6 +115,35 @@ def locked(
         url=pin.url,
         sha256=pin.sha256,
         why=" · ".join([*reasons, kind]),
+    )
+
+
+def _require_bytes(pin: Pin, cache: Path) -> None:
+    """Bring a file into the wheelhouse, from where an install takes it: uv believes the sha256 in a fragment.
+
+    Raises:
+        HashMismatchError: the file has another sha256.
+        NetworkError: it cannot be had.
+    """
+    if wheelhouse.find(cache, pin.sha256) is not None:
+        return
+    if pin.url.startswith("http") and not uv.is_online():
+        raise NetworkError(
+            f"{filename(pin.url)} is not in the cache and the network is switched off",
+            where="UV_OFFLINE",
+            remedy="allow the network, or run the same command once on a connected machine",
+        )
+    try:
+        download.fetch(pin.url, wheelhouse.place(cache, pin.sha256, filename(pin.url)), sha256=pin.sha256)
+    except HashMismatchError as error:
+        raise _other_bytes(pin, error.where.partition(" has ")[2]) from error
+
+
+def _other_bytes(pin: Pin, found: str) -> HashMismatchError:
+    return HashMismatchError(
+        f"{filename(pin.url)} is not the file that the requirements name",
+        where=f"it has {found}",
+        remedy="find out why it changed before you correct the sha256",
     )
 
 

@@ -16,8 +16,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
-from patchlock.locks import _build_requirements, _direct_files, _resolver, _resolver_input, wheel_choice
-from patchlock.locks._rules import enforce_policy, missing_wheels
+from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
+from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
 from patchlock.model.errors import PolicyError, UnsatisfiableError
@@ -58,6 +58,7 @@ def resolve(order: ResolutionInputs) -> Lock:
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _dependents(found.log, answer))
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
+    gaps = _record_gaps.notices(order, packages, requirements_of(order), markers(order))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
         packages, order.rules, order.in_tree, target(order), command, prefetched
@@ -79,7 +80,7 @@ def resolve(order: ResolutionInputs) -> Lock:
         ),
         packages=packages,
         build=build,
-        notices=notices,
+        notices=(*notices, *gaps),
     )
 
 
@@ -89,6 +90,9 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
     evidence = (*missing_wheels(order, words), *error.evidence)
     for name, places in _places(order).items():
         if re.search(rf"(?:\b{name} was not found in|there is no version of {name}[=<>~!])", words):
+            of_record = _record_gaps.missing(order, name, requirements_of(order), markers(order))
+            if of_record is not None:
+                return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
             return UnsatisfiableError(
                 f"the package index has no {name}, or not that version",
                 where=", ".join(places),
@@ -176,7 +180,9 @@ def _via(dependents: tuple[NormalizedName, ...]) -> list[str]:
 
 def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> LockedPackage:
     if package.archive is not None:
-        return _direct_files.locked(package, package.archive, order.pins, (order.platform, order.profile), reasons)
+        return _direct_files.locked(
+            package, package.archive, order.pins, (order.platform, order.profile), reasons, order.cache
+        )
     wheels = {_direct_files.filename(wheel.url or ""): wheel for wheel in package.wheels or ()}
     best = wheel_choice.best_wheel(wheels, order.platform, order.profile)
     if best is not None:

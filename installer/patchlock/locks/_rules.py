@@ -55,7 +55,7 @@ def enforce_policy(
 
     facts = wheel_facts.collect(
         packages,
-        _artifacts(answer, packages),
+        _artifacts(answer, packages, order.cache),
         cache=order.cache,
         online=uv.is_online(),
         pinned=_pinned(order),
@@ -65,7 +65,7 @@ def enforce_policy(
         ("constraint", own.constraints),
         ("override", own.overrides),
     )
-    asked = {canonicalize_name(requirement.name) for requirement in _requirements(order)}
+    asked = {canonicalize_name(requirement.name) for requirement in requirements_of(order)}
     found = policy.violations(
         packages,
         facts,
@@ -123,9 +123,9 @@ def policy_violations(
     return tuple(map(str, found))
 
 
-def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha256, wheel_facts.Place]:
-    """Say where each file of a lock lies; those of recorded indexes are not asked for."""
-    from patchlock.distributions import wheel_facts
+def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...], cache: Path) -> dict[Sha256, wheel_facts.Place]:
+    """Say where each file of a lock lies; recorded indexes are not asked, what is named by address is here."""
+    from patchlock.distributions import wheel_facts, wheelhouse
 
     recorded = {package.sha256 for package in packages if package.url}
     found = {}
@@ -135,6 +135,10 @@ def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...]) -> dict[Sha2
             found[sha256] = wheel_facts.Place(
                 filename=unquote(url.rpartition("/")[2]), url=url, is_asked=sha256 not in recorded
             )
+        if package.archive is not None:
+            sha256 = Sha256(package.archive.hashes.get("sha256", ""))
+            if (path := wheelhouse.find(cache, sha256)) is not None:
+                found[sha256] = wheel_facts.Place(filename=path.name, url=path.absolute().as_uri())
     return found
 
 
@@ -142,12 +146,13 @@ def _pinned(order: ResolutionInputs) -> set[NormalizedName]:
     """Name what upstream pins to one version: only such a version can be a yanked one (PEP 592)."""
     return {
         canonicalize_name(requirement.name)
-        for requirement in _requirements(order)
+        for requirement in requirements_of(order)
         if any(specifier.operator in {"==", "==="} for specifier in requirement.specifier)
     }
 
 
-def _requirements(order: ResolutionInputs) -> list[Requirement]:
+def requirements_of(order: ResolutionInputs) -> list[Requirement]:
+    """List what the app asks for, patched."""
     return [
         line.requirement
         for path, data in order.requirements.items()
@@ -201,6 +206,6 @@ def _doubtful(
         return [], {}
     recorded = {wheel.name for index in order.indexes for wheel in index.wheels}  # their wheels lie elsewhere
     builds = recorded.union(order.rules.source_builds)
-    wanted = [r for r in _requirements(order) if canonicalize_name(r.name) not in builds]
+    wanted = [r for r in requirements_of(order) if canonicalize_name(r.name) not in builds]
     missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
     return wanted, index_client.read_all((_pinned(order) | missed) - builds)

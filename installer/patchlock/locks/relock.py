@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -92,11 +93,25 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     for rule in wanted.rules.overrides:
         chosen.pop(canonicalize_name(rule.requirement.name), None)
     requirements_for_locks.require_hashes(wanted.requirements, chosen, locks_resolve.markers(wanted))
-    if not wanted.rules.distributions:
-        return lock
-    from patchlock.locks import patched_distributions  # as above
+    if wanted.rules.distributions:
+        from patchlock.locks import patched_distributions  # as above
 
-    return patched_distributions.substitute_wheels(wanted, lock)
+        lock = patched_distributions.substitute_wheels(wanted, lock)
+    return keep_resolver(current(request), lock)
+
+
+def keep_resolver(before: Lock | None, made: Lock) -> Lock:
+    """Name the uv of the lock that there is, where another one gives the same lines; where it gives others, say so."""
+    if before is None or before.provenance.uv == made.provenance.uv:
+        return made
+    provenance = dataclasses.replace(made.provenance, uv=before.provenance.uv)
+    if before.is_intact and (provenance, made.packages) == (before.provenance, before.packages):
+        return dataclasses.replace(made, provenance=provenance)
+    notice = (
+        f"uv {made.provenance.uv} resolved it, and uv {before.provenance.uv} the lock before: "
+        "what is different may be uv's; ./install.sh runs the uv that patchlock pins"
+    )
+    return dataclasses.replace(made, notices=(*made.notices, notice))
 
 
 def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs, Mapping[PurePosixPath, bytes]]:

@@ -18,7 +18,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.table_fields import OneOf
 
-Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "unused"]
+Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "metadata", "unused"]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
 """Rules that an app or a profile may make an exception from, with a reason."""
 Builds = Literal["same", "same-if-tagged", "any"]
@@ -142,6 +142,14 @@ class IndexFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetadataHead:
+    """What the METADATA of a wheel says that it is, as it stands there; "" where it says nothing."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """What is known about the files of a lock; what is missing is unknown, and judged by no rule."""
 
@@ -150,6 +158,8 @@ class Facts:
     filenames: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
     required: Collection[NormalizedName] = ()
     """Every distribution that a wheel of the lock requires, whatever the marker."""
+    metadata: Mapping[Sha256, MetadataHead] = dataclasses.field(default_factory=dict)
+    """Of each wheel that was read."""
     unknown: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
     """Wheels that were to be read and could not be → why, a clause; neither sdists nor what lies with a vendor."""
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]] = dataclasses.field(default_factory=dict)

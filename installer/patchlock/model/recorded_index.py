@@ -56,7 +56,7 @@ class RecordedSdist:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingFilter:
-    """Which wheels of an index are recorded."""
+    """Wheels of an index: those that are to be recorded, or those of which the record has all."""
 
     distributions: tuple[Requirement, ...]
     """One for each distribution; its specifier bounds the versions."""
@@ -75,4 +75,6 @@ class RecordedIndex:
     origin: Origin
     keep: RecordingFilter | None = None
     """None where nobody has said; then the index cannot be refreshed."""
+    whole: RecordingFilter | None = None
+    """Of these, the record had every version that the index had when it was asked; None where it never was."""
     sdists: tuple[RecordedSdist, ...] = ()

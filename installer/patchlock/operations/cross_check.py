@@ -24,6 +24,7 @@ from patchlock.core import process, uv
 from patchlock.environments import venv
 from patchlock.locks import wheel_choice
 from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model import toml_text
 from patchlock.model.errors import CommandFailedError, HashMismatchError, ProgramMissingError, UnsatisfiableError
 from patchlock.model.fits import Platform
 from patchlock.model.hosts import Host
@@ -141,7 +142,7 @@ def _bounds(order: ResolutionInputs, names: Iterable[NormalizedName], lock: Lock
             recorded[wheel.name] = max(wheel.version, recorded.get(wheel.name, wheel.version))
     asked = sorted(set(names) - recorded.keys())
     newest = _newest(order, asked) if order.as_of and asked else {}
-    for package in lock.packages:  # an exception from the cut-off lets newer ones in
+    for package in lock.packages:  # a pre-release that is pinned is newer than what uv takes by itself
         if package.name in newest:
             newest[package.name] = max(package.version, newest[package.name])
     return recorded | newest
@@ -151,11 +152,15 @@ def _newest(order: ResolutionInputs, names: list[NormalizedName]) -> dict[Normal
     with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:
         folder = Path(name)
         (folder / "names.txt").write_text("".join(f"{one}\n" for one in names), encoding="utf-8")
+        cut_offs: dict[str, object] = {one: order.cut_offs[one] or False for one in names if one in order.cut_offs}
+        config = {"exclude-newer": order.as_of, **({"exclude-newer-package": cut_offs} if cut_offs else {})}
+        (folder / "uv.toml").write_text(toml_text.render(config), encoding="utf-8")
         sdists = [option for one in order.rules.source_builds if one in names for option in ("--no-binary", one)]
         uv.run(
-            *("pip", "compile", "names.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *sdists),
+            *("pip", "compile", "names.txt", "--no-deps", "--config-file", "uv.toml"),
+            *("--only-binary", ":all:", *sdists),
             *("--python-version", str(order.profile.python), "--python-platform", order.platform.uv),
-            *("--exclude-newer", order.as_of, "--no-header", "--no-annotate", "-q", "-o", "newest.txt"),
+            *("--no-header", "--no-annotate", "-q", "-o", "newest.txt"),
             cwd=folder,
             installing=False,
         )

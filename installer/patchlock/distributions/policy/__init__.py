@@ -55,6 +55,7 @@ def violations(
         *_owners.overwriting(packages, facts, rules.folders, platform),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),
         *fitting.changed_artifacts(packages, facts),
+        *fitting.mislabelled(packages, facts),
     ]
     return (
         *declared.excused(found, exceptions, judged=judged),

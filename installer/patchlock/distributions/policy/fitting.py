@@ -14,13 +14,13 @@ from packaging.utils import (
     parse_sdist_filename,
     parse_wheel_filename,
 )
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from patchlock.model import lockfile
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.policy import BrokenPair, Facts, IndexFile, Violation, package_label, wheel_tags
+from patchlock.model.policy import BrokenPair, Facts, IndexFile, MetadataHead, Violation, package_label, wheel_tags
 
 
 def foreign_wheels(packages: Iterable[LockedPackage], platform: Platform, python: Version) -> list[Violation]:
@@ -97,6 +97,32 @@ def changed_artifacts(packages: Iterable[LockedPackage], facts: Facts) -> list[V
                 )
             )
     return found
+
+
+def mislabelled(packages: Iterable[LockedPackage], facts: Facts) -> list[Violation]:
+    """Name every wheel whose METADATA says that it is something else than its file name: no installer takes it."""
+    return [
+        Violation(
+            rule="metadata",
+            distributions=(package.name,),
+            what=f"{facts.filenames.get(package.sha256, package_label(package))} is malformed: "
+            f"its METADATA says that it is {inside.name or 'nothing'} {inside.version}".rstrip(),
+            remedy=f"tell those who published it, and pin another version of {package.name} with a patch",
+        )
+        for package in packages
+        if (inside := facts.metadata.get(package.sha256)) is not None and not _is_of(inside, package)
+    ]
+
+
+def _is_of(inside: MetadataHead, package: LockedPackage) -> bool:
+    """Compare as uv does: one of the two may leave the local version out."""
+    try:
+        version = Version(inside.version)
+    except InvalidVersion:
+        return False
+    versions = (version, package.version)
+    without_local = any(one.local is None for one in versions) and version.public == package.version.public
+    return canonicalize_name(inside.name) == package.name and (version == package.version or without_local)
 
 
 def of_version(file: IndexFile, version: Version) -> bool:
