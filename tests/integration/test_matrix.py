@@ -83,6 +83,7 @@ def test_change_of_an_input_names_exactly_the_locks_made_from_it(catalogue: Path
 @pytest.mark.parametrize(
     "file",
     [
+        "profiles/indexes/pytorch-rocm6.0.toml",
         "profiles/devices/amd.toml",
         "profiles/policy/torch-family.toml",
         "patches/shared/cases/README",
