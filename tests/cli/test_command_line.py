@@ -67,7 +67,7 @@ def test_locks_that_were_checked_need_no_catalogue_the_second_time() -> None:
 
 def test_help_reads_nothing_but_click() -> None:
     heavy = {name for name in _imported("--help") if name.startswith(("packaging", "patchlock."))}
-    light = ("cli", "cli._commands", "cli._output", "model", "model.errors")
+    light = ("cli", "cli._commands", "cli._output", "model", "model.addresses", "model.errors")
     assert heavy == {f"patchlock.{name}" for name in light}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="This wheel may have other bytes than the lock or the record; give it once for each.",
 )
+@_options.local_addresses
 @_lock_modes.add
 @_options.upstream
 @_options.common
@@ -63,6 +65,7 @@ def lock_command(
     mode: _lock_modes.Mode,
     explain: float,
     accept: tuple[str, ...],
+    local_addresses: bool,
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -90,6 +93,7 @@ def lock_command(
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
     opened, requests = _opened(catalogue, apps, profile, platform, source)
+    requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]
     code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
         return code

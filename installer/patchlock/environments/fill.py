@@ -58,6 +58,7 @@ class _Filling:
         venv.sync(
             self.folder,
             self.locked,
+            self.lock,
             local,
             rules_of(self.request).source_builds,
             self.build,

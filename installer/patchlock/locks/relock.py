@@ -77,6 +77,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         UsageError: a distribution that is to be upgraded is not in the lock.
         UnsatisfiableError: no set of packages satisfies it.
         PolicyError: the answer breaks a rule of ours.
+        LockFormatError: an address is not https, or may hold a secret.
         MetadataMissingError: what an sdist requires is not written down; carries what to write.
         NetworkError: an index, or upstream, does not answer.
     """
@@ -92,11 +93,14 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     for rule in wanted.rules.overrides:
         chosen.pop(canonicalize_name(rule.requirement.name), None)
     requirements_for_locks.require_hashes(wanted.requirements, chosen, locks_resolve.markers(wanted))
-    if not wanted.rules.distributions:
-        return lock
-    from patchlock.locks import patched_distributions  # as above
+    if wanted.rules.distributions:
+        from patchlock.locks import patched_distributions  # as above
 
-    return patched_distributions.substitute_wheels(wanted, lock)
+        lock = patched_distributions.substitute_wheels(wanted, lock)
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    where = path.relative_to(request.catalogue.root).as_posix()
+    lockfile.require_addresses(lock, where, local=request.local_addresses)
+    return lock
 
 
 def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs, Mapping[PurePosixPath, bytes]]:

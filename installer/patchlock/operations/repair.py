@@ -67,7 +67,8 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     path = verification.lock_file(folder, before, _locked(request))
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
     command = f"patchlock install {request.app.name} --profile {request.profile.name} --reinstall"
-    lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
+    if not before.edited_lock:
+        lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
     with _session.hold_installation(request.installation, progress) as held:
         with progress.stage("look"):
             seen = _look(request, before, lock, before.id, tell)

@@ -151,7 +151,9 @@ def _seen(
         passed=not found,
         detail="; ".join(map(str, found[:_SHOWN])) + more if found else whole,
     )
-    notes = () if book is not None else ("this generation has no ledger: it was made by an older patchlock",)
+    notes = [] if book is not None else ["this generation has no ledger: it was made by an older patchlock"]
+    if receipt.edited_lock:
+        notes.insert(0, f"the lock that it was installed from {lockfile.EDITED}")
     return VerificationResult(
         results=(
             _environment(folder, receipt),
@@ -159,7 +161,7 @@ def _seen(
             files,
         ),
         findings=found,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
