@@ -59,7 +59,7 @@ class Told:
         self.notes.append(text)
 
 
-Fill = Callable[[], Told]
+Fill = Callable[..., Told]
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,9 @@ def fill(locked: World, empty: Path, tmp_path: Path) -> Fill:
         cache=tmp_path / "cache",
     )
 
-    def run() -> Told:
+    def run(meanwhile: Callable[[], None] = lambda: None) -> Told:
         lock, _ = read_lock(request)
+        meanwhile()
         folder = request.installation.environments / str(len(list(request.home.glob("*/*/*"))))
         told = Told()
         shutil.copytree(empty, folder, symlinks=True)
@@ -138,10 +139,13 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
 
 
 def test_a_lock_that_is_changed_after_it_was_read_is_not_installed(locked: World, fill: Fill, tmp_path: Path) -> None:
-    for path in (locked.catalogue / "lockfiles" / "mini").glob("*.txt"):
-        path.write_text(path.read_text().replace("gamma==2.0", "gamma==3.0"))
-    with pytest.raises(LockFormatError, match="its lines were changed after it was made"):
-        fill()
+    def edit() -> None:
+        for path in (locked.catalogue / "lockfiles" / "mini").glob("*.txt"):
+            path.write_text(path.read_text().replace("gamma==2.0", "gamma==3.0"))
+            miniature.seal(path)
+
+    with pytest.raises(LockFormatError, match="it was changed while it was being installed"):
+        fill(edit)
     assert not list((tmp_path / "installed").glob("**/*.dist-info"))
 
 

@@ -24,6 +24,7 @@ from patchlock.model.errors import (
     PolicyError,
     ProgramMissingError,
     UnsatisfiableError,
+    WheelError,
 )
 from patchlock.model.lockfile import LockedPackage
 
@@ -53,6 +54,10 @@ _UNREACHABLE = (
     "Request failed after",
 )
 _OFFLINE = ("the network was disabled", "etwork connectivity is disabled", "--offline")
+_INVALID = re.compile(
+    r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ ).* cause: (?:The wheel is invalid: )?"
+    r"(Script path must resolve .*|Scripts must not use the reserved name .*)"
+)
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
@@ -175,6 +180,13 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             remedy="the index or a cache has other bytes: "
             f"run `{cache_clean_command(found[1] if found else '')}` and the same command again; "
             "if it stays so, tell us",
+        )
+    if invalid := _INVALID.search(words):
+        return WheelError(
+            f"the wheel of {invalid[1]} has a script that does not belong into an environment: {invalid[2]}",
+            where=_verb(error.where),
+            remedy="do not install it; tell those who made it",
+            evidence=error.evidence,
         )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
         return CommandFailedError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import zipfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.core import file_lock
-from patchlock.model.errors import BusyError
+from patchlock.core import archive_names, file_lock
+from patchlock.model.errors import BusyError, WheelError
 from patchlock.model.identities import Sha256
 
 FOLDER = "wheels"
@@ -45,6 +46,24 @@ def find(cache: Path, sha256: Sha256) -> Path | None:
     if not folder.is_dir():
         return None
     return next((path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz", ".zip"))), None)
+
+
+def require_inside(wheels: LocalWheels) -> None:
+    """Look at the names of all files in wheels before an installer gets them; one that is damaged is left to it.
+
+    Raises:
+        WheelError: a file would leave the environment: installers drop it without a word, or worse.
+    """
+    for wheel in wheels.values():
+        with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(wheel.path) as archive:
+            names = [name for name in archive.namelist() if archive_names.escape_reason(name)]
+            if names:
+                raise WheelError(
+                    f"{wheel.path.name} has a file that {archive_names.escape_reason(names[0])}: {names[0]!r}",
+                    where=str(wheel.path.parent),
+                    remedy="do not install it; tell those who made it",
+                    evidence=map(repr, names[1:20]),
+                )
 
 
 def listing(wheels: LocalWheels) -> str:

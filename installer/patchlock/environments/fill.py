@@ -15,7 +15,7 @@ from patchlock.core import atomic_files, disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
-from patchlock.environments import _initial_check, inspection, venv
+from patchlock.environments import _initial_check, file_owners, inspection, venv
 from patchlock.environments.builds import _source_builds
 from patchlock.environments.inspection import Contents, Deviation
 from patchlock.locks.lock_request import Request
@@ -55,6 +55,7 @@ class _Filling:
         self.progress.say(f"{self.packages}: {text}")
 
     def sync(self, local: LocalWheels, *, offline: bool) -> None:
+        wheelhouse.require_inside(local)
         venv.sync(
             self.folder,
             self.locked,
@@ -96,7 +97,7 @@ def fill(
         afresh: distributions that uv's cache is not trusted with; see `environments.venv.sync`.
 
     Raises:
-        WheelError: a wheel has files that do not belong into an environment.
+        WheelError: a wheel has files that do not belong into an environment, or that another one has written.
         DiskFullError: there is not enough room; nothing was fetched or unpacked.
         HashMismatchError: somebody gave other bytes; nothing of them was kept.
         NetworkError: the index or a server does not answer.
@@ -118,6 +119,7 @@ def fill(
     )
     _fill(job)
     contents = inspection.read(folder)
+    file_owners.require_one_owner(folder, contents, lock, rules_of(request).exceptions)
     seen = inspection.stat_files(contents)
     damaged = _damaged(job, contents, seen)
     if not damaged:

@@ -16,6 +16,7 @@ from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.environments.inspection import names
 from patchlock.locks.lock_request import Request
 from patchlock.model import lockfile
+from patchlock.model.app import rules_of
 from patchlock.model.errors import VerifyError
 from patchlock.model.lockfile import Lock
 from patchlock.model.progress import Progress
@@ -89,7 +90,9 @@ def _look(
     request: Request, receipt: Receipt, lock: Lock, generation: str, tell: Callable[[int, int], None]
 ) -> VerificationResult:
     folder = generations.generation(request.installation, generation)
-    origin = verification.Origin(platform=request.platform, cache=request.cache)
+    origin = verification.Origin(
+        platform=request.platform, cache=request.cache, exceptions=rules_of(request).exceptions
+    )
     return verification.deep(folder, receipt, lock, origin, tell)
 
 
