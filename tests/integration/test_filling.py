@@ -135,7 +135,9 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "another-uv"))
     fill()
     assert depot.asked == []
-    assert wheelhouse.unneeded(tmp_path / "cache", cache_pruning.needed(tmp_path / "installed")) == ()
+    assert (
+        wheelhouse.unneeded(tmp_path / "cache", cache_pruning.needed(tmp_path / "cache", tmp_path / "installed")) == ()
+    )
 
 
 def test_a_lock_that_is_changed_after_it_was_read_is_not_installed(locked: World, fill: Fill, tmp_path: Path) -> None:

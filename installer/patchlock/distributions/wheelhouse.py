@@ -79,7 +79,7 @@ def listing(wheels: LocalWheels) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Unneeded:
-    """A file of the wheelhouse that no generation was made from, or what has come of one."""
+    """A file of the wheelhouse that no generation of any home was made from, or what has come of one."""
 
     folder: Path
     filename: str
@@ -93,7 +93,7 @@ def unneeded(cache: Path, kept: Collection[Sha256]) -> tuple[Unneeded, ...]:
 
     Args:
         cache: the cache of patchlock.
-        kept: what `housekeeping.needed` says; homes that share a cache and are not in it fetch their files again.
+        kept: what `environments.cache_pruning.needed` says.
     """
     keys = {sha256[:_KEY] for sha256 in kept}
     folders = [] if not (cache / FOLDER).is_dir() else [path for path in (cache / FOLDER).iterdir() if path.is_dir()]

@@ -84,7 +84,7 @@ def install(
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
-    with _session.hold_installation(request.installation, progress) as held:
+    with _session.hold_installation(request, progress) as held:
         if request.kept is not None:
             stored_choice.write(request.installation.folder, request.kept)
         with progress.stage("source"):

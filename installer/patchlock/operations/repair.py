@@ -70,7 +70,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     command = f"patchlock install {request.app.name} --profile {request.profile.name} --reinstall"
     if not before.edited_lock:
         lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
-    with _session.hold_installation(request.installation, progress) as held:
+    with _session.hold_installation(request, progress) as held:
         with progress.stage("look"):
             seen = _look(request, before, lock, before.id, tell)
             progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
