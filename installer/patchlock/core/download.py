@@ -29,7 +29,7 @@ _CONNECT, _SILENCE = 15, 60
 _BLOCK = 64 * 1024
 _BUSY = frozenset({408, 425, 429})
 _LONGEST_WAIT = 30.0
-_OTHER_HOLDER = 3600.0
+OTHER_HOLDER = 3600.0
 """Seconds to wait for another patchlock that fetches the same file."""
 _AGAIN = "check the connection or the proxy, and run the same command again: what has come is kept"
 
@@ -55,7 +55,7 @@ def fetch(
     tell: ProgressCallback = _silent,
     over: requests.Session | None = None,
     pause: Callable[[float], None] = time.sleep,
-    wait: float = _OTHER_HOLDER,
+    wait: float = OTHER_HOLDER,
 ) -> Path:
     """Bring one file to its place; it is there whole and right, or not at all.
 

@@ -101,6 +101,7 @@ def fill(
         DiskFullError: there is not enough room; nothing was fetched or unpacked.
         HashMismatchError: somebody gave other bytes; nothing of them was kept.
         NetworkError: the index or a server does not answer.
+        WheelsMissingError: the network is switched off, and not all of it is here.
         DownloadError: they do not have the files, or do not give them.
     """
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
@@ -161,9 +162,11 @@ def _fill(job: _Filling) -> None:
     _require_room_for_copies(job, local)
     try:
         _from_here(job, local)
-    except (NetworkError, UnsatisfiableError):
+    except (NetworkError, UnsatisfiableError) as error:
         if not uv.is_online():
-            raise
+            _without_network(job, local, error)
+            _initial_check.require_inside(job.folder)
+            return
         made = {name: wheel for name, wheel in made.items() if wheel.path.is_file()}
         _with_what_is_missing(job, {**_kept(lock.packages, request.cache), **made})
     _initial_check.require_inside(job.folder)
@@ -196,6 +199,26 @@ def _from_here(job: _Filling, local: LocalWheels) -> None:
         names = ", ".join(wheel.path.name for wheel in damaged)
         job.progress.note(f"damaged in the wheelhouse, and removed: {names}")
         job.sync({name: wheel for name, wheel in local.items() if wheel not in damaged}, offline=True)
+
+
+def _without_network(job: _Filling, local: LocalWheels, first: PatchlockError) -> None:
+    """Fill with what folders of this machine have, too.
+
+    Raises:
+        WheelsMissingError: something is on this machine nowhere.
+    """
+    from patchlock.environments import _missing_wheels
+
+    cache = job.request.cache
+    if _missing_wheels.fetch_here(job.lock, local, cache, job.say):
+        local = {**local, **_kept(job.lock.packages, cache)}
+        try:
+            job.sync(local, offline=True)
+        except (NetworkError, UnsatisfiableError) as error:
+            first = error
+        else:
+            return
+    raise _missing_wheels.missing_error(job.folder, job.lock, local, cache) from first
 
 
 def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:

@@ -376,6 +376,12 @@ class GitFirstError(PatchlockError):
     code = "git-first"
 
 
+class WheelsMissingError(PatchlockError):
+    """Files of a lock are not on this machine, and nobody may be asked for them."""
+
+    code = "wheels-missing"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 
