@@ -84,7 +84,7 @@ def test_version(patchlock: Patchlock) -> None:
 
 def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patchlock) -> None:
     code = (
-        "import sys, patchlock.catalogue.reader as c; c.find = lambda folder: 1 / 0\n"
+        "import sys, patchlock.catalogue.reader as c; c.find = lambda *_: 1 / 0\n"
         "from patchlock.cli import main; sys.exit(main(['list']))"
     )
     done = subprocess.run(

@@ -100,7 +100,7 @@ def open_catalogue(folder: Path | None) -> Catalogue:
     """Open the catalogue that the user names, or the one patchlock came with."""
     from patchlock.catalogue import reader
 
-    return reader.find(folder)
+    return reader.find(folder, home())
 
 
 def request(

@@ -382,6 +382,12 @@ class WheelsMissingError(PatchlockError):
     code = "wheels-missing"
 
 
+class UntrustedCatalogueError(PatchlockError):
+    """A catalogue that did not come with patchlock would run code, and nobody has agreed to that."""
+
+    code = "untrusted-catalogue"
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 

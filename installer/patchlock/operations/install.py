@@ -70,12 +70,14 @@ def install(
 
     Raises:
         LockFormatError: the lock was changed after it was made, and nobody says that he edited it; nothing was touched.
+        UntrustedCatalogueError: nobody has agreed that this catalogue runs code; nothing was touched.
         NotReadyError: the machine lacks something; nothing was touched.
         SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
         PatchlockError: one of its other kinds; the generation in use is as it was.
     """
     started = time.monotonic()
     require_possible(request.app, request.profile, request.platform)
+    request.catalogue.require_trusted()
     with progress.stage("preflight"):
         _preflight(request)
         overlays.require_possible(request)
