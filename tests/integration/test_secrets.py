@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import json
 import socket
 import subprocess
 import sys
@@ -13,10 +13,6 @@ from conftest import Patchlock
 from indexes import serving
 from miniature import World, lock_here
 from sdists import ask
-
-from patchlock.locks import relock
-from patchlock.locks.lock_request import Request
-from patchlock.model.errors import LockFormatError
 
 BETA = "beta-1.5-py3-none-any.whl"
 
@@ -45,27 +41,37 @@ def test_source_with_a_password_is_not_shown(
     assert not [path for path in _holds_secret(tmp_path) if "upstreams" not in path.parts]
 
 
-@pytest.mark.parametrize("secret", ["http://anna:s3cret@{}", "http://{}?token=s3cret"], ids=["password", "token"])
-def test_requirement_with_a_secret_is_not_locked(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+@pytest.mark.parametrize(
+    ("address", "shown", "why"),
+    [
+        (
+            "https://anna:s3cret@host/{}",
+            "https://host/{}",
+            "it has a user, a password or a query, which may be secrets",
+        ),
+        (
+            "https://host/{}?token=s3cret",
+            "https://host/{}",
+            "it has a user, a password or a query, which may be secrets",
+        ),
+        ("http://host/{}", "http://host/{}", "it is not https"),
+    ],
+    ids=["password", "token", "http"],
+)
+def test_requirement_with_such_an_address_is_not_locked(
+    world: World, patchlock: Patchlock, tmp_path: Path, address: str, shown: str, why: str
 ) -> None:
-    monkeypatch.setenv("UV_OFFLINE", "0")
-    file = next(world.wheels.glob("beta-1.5-*.whl"))
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    with serving(world.wheels, world.wheels, prefix="") as address:
-        place = address.removeprefix("http://").replace("/simple", f"/files/{file.name}")
-        if "?" in secret:
-            place = place.replace(file.name, "") + file.name
-        request: Request = ask(world, f"alpha==9.0\nbeta @ {secret.format(place)}#sha256={digest}\n".encode(), tmp_path)
-        with pytest.raises(Exception, match=r"secrets|no wheel|not the file|could not|does not") as caught:
-            relock.resolve(request, relock.Kept())
-    assert "s3cret" not in str(caught.value)
-    if "anna" in secret:
-        assert isinstance(caught.value, LockFormatError)
-        assert caught.value.what == (
-            f"the address of beta @ http://{place} may not stand in a lock: "
-            "it has a user, a password or a query, which may be secrets"
-        )
+    line = f"beta @ {address.format(BETA)}#sha256={'0' * 64}"
+    ask(world, f"alpha==9.0\n{line}\n".encode(), tmp_path)
+    done = patchlock("lock", "mini", "--json")
+    assert "s3cret" not in done.stdout + done.stderr
+    [pair] = json.loads(done.stdout)["data"]["pairs"]
+    fragment = "" if "?" in address else f"#sha256={'0' * 64}"
+    assert (pair["state"], pair["code"]) == ("failed", "requirements")
+    assert pair["detail"] == (
+        f'"{shown.format(BETA)}{fragment}" may not stand in a lock: {why} (requirements.txt:2); write `beta @ https://…` '
+        "without secrets with a patch (replace-text); what a server asks for belongs into ~/.netrc"
+    )
     assert not list((world.catalogue / "lockfiles").rglob("*.txt"))
 
 
