@@ -66,6 +66,7 @@ def guards(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path / "installed"))
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
+    monkeypatch.setenv("PATCHLOCK_TRUSTED_CATALOGUES", tmp_path.anchor)  # a test's catalogues are its own
     if request.node.get_closest_marker("online"):
         monkeypatch.setenv("UV_CACHE_DIR", _REAL_UV_CACHE)
         return

@@ -61,13 +61,13 @@ ALL = (
 
 
 def _names(cache: Path, home: Path, *without: Path) -> tuple[str, ...]:
-    needed = cache_pruning.needed(home, without=without)
+    needed = cache_pruning.needed(cache, home, without=without)
     return tuple(one.what for one in cache_pruning.unused_folders(cache, needed))
 
 
 def test_what_no_generation_was_made_from_is_named_and_removed(cache: Path, home: Path) -> None:
     assert _names(cache, home) == ALL
-    cache_pruning.remove(cache_pruning.unused_folders(cache, cache_pruning.needed(home)))
+    cache_pruning.remove(cache_pruning.unused_folders(cache, cache_pruning.needed(cache, home)))
     left = {str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file()} - {"overlays/lock"}
     kept = {f"builds/{'1' * 16}/lock", f"builds/{'1' * 16}/{'e' * 16}/built.toml", f"overlays/{'c' * 16}/zluda.zip"}
     assert left == {*kept, f"builds/{'2' * 16}/lock", f"builds/{'2' * 16}/{'e' * 16}/built.toml"}
@@ -81,7 +81,7 @@ def test_what_a_generation_leaves_when_it_goes_is_named(cache: Path, home: Path)
 
 
 def test_what_another_patchlock_works_in_stays(cache: Path, home: Path) -> None:
-    found = cache_pruning.unused_folders(cache, cache_pruning.needed(home))
+    found = cache_pruning.unused_folders(cache, cache_pruning.needed(cache, home))
     with (
         file_lock.hold(cache / "builds" / ("3" * 16) / "lock", wait=0),
         file_lock.hold(cache / "overlays" / "lock", wait=0),
@@ -104,7 +104,7 @@ def test_what_an_older_patchlock_kept_is_removed_and_answers_of_this_one_stay(tm
         folder.mkdir()
         (folder / "one.json").write_text("{}")
     assert _names(tmp_path, home) == ("what an older patchlock kept",) * 3
-    cache_pruning.remove(cache_pruning.unused_folders(tmp_path, cache_pruning.needed(home)))
+    cache_pruning.remove(cache_pruning.unused_folders(tmp_path, cache_pruning.needed(tmp_path, home)))
     assert list(answers.iterdir()) == [now]
     assert len(list(now.iterdir())) == 1
     assert not (tmp_path / "patched").exists()

@@ -141,7 +141,8 @@ def test_a_lock_that_is_not_as_it_was_sealed_is_not_installed(
     assert (done.returncode, done.stdout) == (1, "")
     sentence = (
         "error[lock-format]: its lines were changed after it was made: they are not those of its seal "
-        f"(lockfiles/mini/{path.name}); make it again with `patchlock lock mini --profile tiny`"
+        f"(lockfiles/mini/{path.name}); make it again with `patchlock lock mini --profile tiny`; if the edit is yours, "
+        "`patchlock install mini --profile tiny --accept-edited-lock` installs it as edited"
     )
     assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [sentence]
     assert _everything(tmp_path) == before
@@ -177,6 +178,73 @@ def test_an_edited_lock_leaves_what_is_installed_as_it_is(
     assert done.returncode == 1
     assert "error[lock-format]: its lines were changed after it was made" in done.stderr
     assert _everything(home) == before
+
+
+EDITED = "was edited by its owner after it was made: its lines are not those of its seal"
+
+
+def test_an_edited_lock_is_installed_where_its_owner_says_so_and_everybody_is_told(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    _edit_lock(locked, "why")
+    planned = patchlock("plan", "mini", "--profile", "tiny", "--accept-edited-lock")
+    assert re.search(rf"^ *lock +{EDITED}$", planned.stdout, re.MULTILINE)
+    assert "install mini --profile tiny --accept-edited-lock" in planned.stdout
+    done = patchlock("install", "mini", "--profile", "tiny", "--accept-edited-lock")
+    assert done.returncode == 0, done.stderr
+    assert f"the lock {EDITED}" in done.stderr
+    assert re.search(rf"^ *lock +{EDITED}$", done.stdout, re.MULTILINE)
+    [receipt] = (tmp_path / "installed").glob("mini@tiny/environments/*/receipt.toml")
+    assert "\nedited_lock = true\n" in receipt.read_text()
+    for words in ((), ("--quick",), ("--deep",)):
+        seen = patchlock("verify", "mini", *words)
+        assert seen.returncode == 0, seen.stderr
+        assert f"note    the lock that it was installed from {EDITED}\n" in seen.stdout
+    assert f"note    the lock {EDITED}\n" in patchlock("install", "mini").stdout
+    assert ", from an edited lock, in use" in patchlock("list").stdout
+    assert json.loads(patchlock("install", "mini", "--json").stdout)["data"]["receipt"]["edited_lock"] is True
+    assert "error[lock-format]" in patchlock("install", "mini", "--reinstall").stderr
+    next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/beta.py")).unlink()
+    mended = patchlock("install", "mini", "--repair")
+    assert mended.returncode == 0, mended.stderr
+    assert f"  note    the lock that it was installed from {EDITED}\n" in mended.stdout
+
+
+def test_the_receipt_of_a_sealed_lock_says_nothing_of_edits(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert patchlock("install", "mini", "--accept-edited-lock").returncode == 0
+    [receipt] = (tmp_path / "installed").glob("mini@tiny/environments/*/receipt.toml")
+    assert "edited" not in receipt.read_text()
+    assert "edited" not in patchlock("verify", "mini", "--quick").stdout
+
+
+ADDRESSES = {
+    "http": ("http://example.com/{}", "it is not https"),
+    "password": ("https://anna:s3cret@example.com/{}", "it has a user, a password or a query, which may be secrets"),
+    "token": ("https://example.com/?token=s3cret/{}", "it has a user, a password or a query, which may be secrets"),
+    "file": ("file:///srv/{}", "it is of one machine; `--local-addresses` allows that"),
+    "loopback": ("http://127.0.0.1:8080/{}", "it is of one machine; `--local-addresses` allows that"),
+}
+
+
+@pytest.mark.parametrize(("address", "why"), ADDRESSES.values(), ids=list(ADDRESSES))
+def test_an_address_that_no_lock_may_have_is_not_installed_even_from_a_sealed_lock(
+    locked: World, patchlock: Patchlock, tmp_path: Path, address: str, why: str
+) -> None:
+    path = locked.catalogue / "lockfiles" / "mini" / f"tiny.{this_platform().name}.txt"
+    url = address.format("beta-1.5-py3-none-any.whl")
+    path.write_text(path.read_text().replace("beta==1.5 ", f"beta @ {url} "))
+    seal(path)
+    before = _everything(tmp_path)
+    done = patchlock("install", "mini", "--profile", "tiny", "--accept-edited-lock")
+    shown = url.replace("anna:s3cret@", "").partition("?")[0]
+    sentence = (
+        f"error[lock-format]: the address of beta @ {shown} may not stand in a lock: {why} (lockfiles/mini/{path.name}); "
+        "name an https address without secrets; what a server asks for belongs into ~/.netrc"
+    )
+    assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [sentence]
+    assert _everything(tmp_path) == before
 
 
 def test_a_repair_from_an_edited_lock_is_refused(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:

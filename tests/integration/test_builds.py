@@ -236,6 +236,7 @@ def test_real_sdists_are_locked_without_running_them_and_built_with_pinned_tools
         folder = tmp_path / "environment"
         venv.create(folder, request.profile.python, lock=held.fileno())
         builds = rules_of(request).source_builds
-        venv.sync(folder, path, {}, builds, request.catalogue.build_path(path), tell=lambda _: None, lock=held.fileno())
+        lock, constraints = lockfile.parse(path.read_text(), path.name), request.catalogue.build_path(path)
+        venv.sync(folder, path, lock, {}, builds, constraints, tell=lambda _: None, lock=held.fileno())
     assert list(folder.glob("**/site-packages/docopt.py"))
     assert list(folder.glob("**/site-packages/antlr4/__init__.py"))

@@ -148,7 +148,7 @@ def test_wheel_that_is_named_by_address_and_sha256(
         lines = _written(request)["tiny.txt"].decode().splitlines()
         assert f"zeta @ {url} --hash=sha256:{digest} # requirements.txt:2 · wheel py3-none-any" in lines
         assert any(one.startswith("beta==1.5 ") for one in lines)
-        done = patchlock("install", "mini")
+        done = patchlock("install", "mini", "--local-addresses")
     assert done.returncode == 0, done.stderr
 
 
@@ -190,7 +190,7 @@ def test_archive_of_a_commit_is_a_source_build(
         text = _written(request)["tiny.txt"].decode()
         assert f"\neta @ {url} --hash=sha256:{digest} # requirements.txt:3 · sdist\n" in text
         assert '\n# [versions]\n# eta = "2.0"\n' in text
-        done = patchlock("install", "mini")
+        done = patchlock("install", "mini", "--local-addresses")
     assert done.returncode == 0, done.stderr
 
 

@@ -52,7 +52,16 @@ def test_local_wheel_is_installed_instead_of_the_index_one(locked: World, tmp_pa
     path = _lock(locked)
     folder = tmp_path / "environment"
     with _empty(folder) as held:
-        venv.sync(folder, path, {made.name: made}, (), None, tell=lambda _: None, lock=held)
+        venv.sync(
+            folder,
+            path,
+            lockfile.parse(path.read_text(), "x"),
+            {made.name: made},
+            (),
+            None,
+            tell=lambda _: None,
+            lock=held,
+        )
     (module,) = folder.glob("**/site-packages/alpha.py")
     assert module.read_text() == "here = 'this machine'\n"
     wanted = {package.name for package in lockfile.parse(path.read_text(), "x").packages}
@@ -67,5 +76,14 @@ def test_local_wheel_of_other_bytes_is_refused(locked: World, tmp_path: Path) ->
     path = _lock(locked)
     folder = tmp_path / "environment"
     with _empty(folder) as held, pytest.raises(HashMismatchError):
-        venv.sync(folder, path, {made.name: other}, (), None, tell=lambda _: None, lock=held)
+        venv.sync(
+            folder,
+            path,
+            lockfile.parse(path.read_text(), "x"),
+            {made.name: other},
+            (),
+            None,
+            tell=lambda _: None,
+            lock=held,
+        )
     assert not list(folder.glob("**/site-packages/alpha.py"))

@@ -112,4 +112,5 @@ def ask(world: World, requirements: bytes, folder: Path, rules: str = "", platfo
         catalogue=catalogue,
         home=folder / "installed",
         cache=folder / "cache",
+        local_addresses=True,
     )

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from patchlock.catalogue import _children
+from patchlock.catalogue import _children, agreement
 from patchlock.core import process
 from patchlock.model.errors import CatalogueError, CommandFailedError, Problem
 from patchlock.model.patch import Located, OutcomeKind, Patch, Refusal, Site
@@ -36,6 +36,8 @@ class BoundCodemod:
 
     declared: Codemod
     code: str
+    untrusted: Path | None = None
+    """The folder of its catalogue, where nobody has agreed that this runs code."""
 
     def locate(self, source: SourceText) -> Located:
         """Let the codemod change the file, and find out where it did; how it fails is a refusal.
@@ -44,8 +46,11 @@ class BoundCodemod:
         place that it will not touch. A file that it leaves as it is without a word needs nothing.
 
         Raises:
+            UntrustedCatalogueError: nobody has agreed that its catalogue runs code.
             CommandFailedError: there is too little memory to run it, which says nothing about the file.
         """
+        if self.untrusted is not None:
+            raise agreement.untrusted_error(self.untrusted)
         module = parse(source)
         if isinstance(module, Refusal):
             return Located(refusals=(module,))
@@ -89,12 +94,13 @@ class _Failed:
     """A clause."""
 
 
-def bind(patches: Iterable[Patch], folder: Path) -> tuple[Patch, ...]:
+def bind(patches: Iterable[Patch], folder: Path, untrusted: Path | None = None) -> tuple[Patch, ...]:
     """Give each declared codemod among patches its code, which makes it an op that can do its work.
 
     Args:
         patches: as they were declared.
         folder: of the file that declares them.
+        untrusted: the catalogue's folder, where nobody has agreed that it runs code.
 
     Raises:
         CatalogueError: a codemod's file is not there, or is no Python; carries all of these mistakes.
@@ -111,7 +117,7 @@ def bind(patches: Iterable[Patch], folder: Path) -> tuple[Patch, ...]:
                     Problem(file=patch.origin.file, line=patch.origin.line, key="module", what=what, remedy="")
                 )
             else:
-                op = BoundCodemod(declared=op, code=read)
+                op = BoundCodemod(declared=op, code=read, untrusted=untrusted)
         bound.append(dataclasses.replace(patch, op=op))
     if problems:
         raise CatalogueError(problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
@@ -51,6 +51,8 @@ class Distribution:
     """In the order of the file."""
     patches: tuple[Patch, ...]
     """Their paths are from the root of the wheel; they are for every profile."""
+    untrusted: Path | None = None
+    """The folder of its catalogue, where nobody has agreed that its cases run."""
     origin: Origin
 
 

@@ -13,6 +13,7 @@ from patchlock.catalogue import (
     _apps_and_profiles,
     _needs,
     _toml_files,
+    agreement,
     codemods,
     distributions,
     policy,
@@ -54,10 +55,25 @@ class Catalogue:
     """A folder with `profiles/`, `patches/` and `lockfiles/`."""
 
     root: Path
+    is_trusted: bool = True
+    """Whether it may run code of its own: codemods, cases of patched distributions, builds, checks."""
     # The large files are read once for all pairs of a command, which may be locked side by side.
     _indexes: dict[str, RecordedIndex] = dataclasses.field(default_factory=dict, repr=False, compare=False)
     _rules: list[Rules] = dataclasses.field(default_factory=list, repr=False, compare=False)
     _one_at_a_time: threading.Lock = dataclasses.field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def require_trusted(self) -> None:
+        """Stop where code of the catalogue would run that nobody has agreed to.
+
+        Raises:
+            UntrustedCatalogueError: it did not come with patchlock.
+        """
+        if not self.is_trusted:
+            raise agreement.untrusted_error(self.root)
+
+    @property
+    def _untrusted(self) -> Path | None:
+        return None if self.is_trusted else self.root
 
     def app_names(self) -> tuple[str, ...]:
         """List the apps, sorted."""
@@ -84,7 +100,9 @@ class Catalogue:
             ),
         )
         self._require_patched(app.rules, app.origin.file)
-        return dataclasses.replace(app, patches=codemods.bind(app.patches, self.root / "patches" / name))
+        return dataclasses.replace(
+            app, patches=codemods.bind(app.patches, self.root / "patches" / name, self._untrusted)
+        )
 
     def shared_names(self) -> tuple[str, ...]:
         """List the shared sets of patches, sorted."""
@@ -263,7 +281,8 @@ class Catalogue:
             f"{folder}/patch.toml",
             lambda table: distributions.distribution(table, name, folder, has_cases, self.profile_names()),
         )
-        return dataclasses.replace(read, patches=codemods.bind(read.patches, self.root / folder))
+        bound = codemods.bind(read.patches, self.root / folder, self._untrusted)
+        return dataclasses.replace(read, patches=bound, untrusted=self._untrusted)
 
     def lock_path(self, app: App, profile: Profile, platform: Platform) -> Path:
         """Name the lockfile of a pair: `<profile>.txt`, or one for each platform where a profile has several."""
@@ -322,23 +341,37 @@ def _no_back_end(name: str) -> Problem:
     return Problem(file=file, line=0, key="", what=what, remedy=nearest(name, BACK_ENDS))
 
 
-def find(folder: Path | None) -> Catalogue:
+def find(folder: Path | None, home: Path | None = None) -> Catalogue:
     """Open the catalogue that the user names, the checkout's, or the one in the wheel.
+
+    Args:
+        folder: as the user names it.
+        home: see `catalogue.agreement.is_trusted`.
 
     Raises:
         UsageError: the named folder holds no catalogue.
     """
     if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
         raise UsageError("that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/")
-    return Catalogue(root=catalogue_root(folder))
+    root = catalogue_root(folder)
+    return Catalogue(root=root, is_trusted=folder is None or agreement.is_trusted(root, home))
 
 
-def patch_file(path: Path) -> tuple[Patch, ...]:
+def patch_file(path: Path, home: Path | None = None) -> tuple[Patch, ...]:
     """Read a file of nothing but `[[patch]]` tables, as `patch new` writes it.
+
+    Its codemods run where its folder is trusted as a catalogue is.
+
+    Args:
+        path: the file.
+        home: see `catalogue.agreement.is_trusted`.
 
     Raises:
         CatalogueError: it has mistakes; carries all of them.
     """
+    folder = path.absolute().parent
     return codemods.bind(
-        _toml_files.read(path.parent, path.name, lambda t: _apps_and_profiles.patches(t, None)), path.parent
+        _toml_files.read(path.parent, path.name, lambda t: _apps_and_profiles.patches(t, None)),
+        folder,
+        None if agreement.is_trusted(folder, home) else folder,
     )

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from patchlock import __version__
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import EXIT_INTERRUPTED, EXIT_USAGE_OR_BUG, BugError, PatchlockError, from_os
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -69,6 +70,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "new-app": (
         "patchlock.cli._new_app",
         "Say what keeps a repository's app from this machine; propose its patches, file and lock.",
+    ),
+    "trust": (
+        "patchlock.cli._trust",
+        "Let a catalogue that did not come with patchlock run its codemods, builds and checks here.",
     ),
     "patch": (
         "patchlock.cli._patch",
@@ -140,7 +145,7 @@ def _bug(error: Exception, arguments: Sequence[str]) -> BugError:
     with tempfile.NamedTemporaryFile(
         "w", prefix="patchlock-bug-", suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
-        file.write(head + "".join(traceback.format_exception(error)))
+        file.write(without_secrets(head + "".join(traceback.format_exception(error))))
     return BugError(
         f"patchlock met a mistake of its own: {type(error).__name__}: {error}",
         where=file.name,

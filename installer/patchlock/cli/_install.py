@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     help="An overlay's archive that may be another than at first use.",
 )
 @_options.needs_option
+@_options.edited_lock
 @_options.common
 def install_command(
     app: str,
@@ -51,6 +52,8 @@ def install_command(
     archives: tuple[Path, ...],
     accept_changed: tuple[str, ...],
     ignore_needs: bool,
+    accept_edited_lock: bool,
+    local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
@@ -72,7 +75,7 @@ def install_command(
             folder, _options.root(catalogue), app, profile, added, left_out
         ):
             _require_whole(folder / "environments" / generation, app, profile)
-            _tell_nothing_to_do(app, profile)
+            _tell_nothing_to_do(app, profile, freshness.is_of_edited_lock(folder / "environments" / generation))
             return
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
@@ -89,7 +92,13 @@ def install_command(
         heed=lambda found: _profile_choice.confirm_choice(found, app, as_json=as_json),
         choice=Choice(added=added, left_out=left_out),
     )
-    request = dataclasses.replace(request, archives=archives, accept_changed=accept_changed)
+    request = dataclasses.replace(
+        request,
+        archives=archives,
+        accept_changed=accept_changed,
+        accept_edited_lock=accept_edited_lock,
+        local_addresses=local_addresses,
+    )
     if named is None and request.kept is not None:
         kept = dataclasses.replace(request.kept, profiles=stored_choice.digest(request.catalogue.root))
         request = dataclasses.replace(request, kept=kept)
@@ -106,7 +115,7 @@ def install_command(
         if as_json:
             _output.succeed("install", _report(request, receipt))
         else:
-            _tell_nothing_to_do(app, request.profile.name)
+            _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock)
         return
     from patchlock.operations import install
 
@@ -135,8 +144,12 @@ def _remembered(app: str, catalogue: Path) -> str | None:
     return same[0] if len(same) == 1 else None
 
 
-def _tell_nothing_to_do(app: str, profile: str) -> None:
+def _tell_nothing_to_do(app: str, profile: str, is_edited: bool) -> None:
     click.echo(f"{app} is installed on {profile} and up to date: nothing to do")
+    if is_edited:
+        from patchlock.model import lockfile
+
+        click.echo(f"note    the lock {lockfile.EDITED}")
 
 
 def _require_whole(generation: Path, app: str, profile: str) -> None:
@@ -192,6 +205,7 @@ def _repair(request: Request, as_json: bool) -> None:
 
 def _summary(request: Request, report: InstallResult) -> str:
     from patchlock.cli._plan import outcome_lines
+    from patchlock.model import lockfile
 
     receipt, app, itself = report.receipt, request.app.name, _launcher.own_command(_options.home())
     pair = _options.pair_arguments(request)
@@ -210,6 +224,8 @@ def _summary(request: Request, report: InstallResult) -> str:
     ]
     if receipt.chosen:
         pairs.insert(2, ("chosen", ", ".join(receipt.chosen)))
+    if receipt.edited_lock:
+        pairs.insert(2, ("lock", lockfile.EDITED))
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
@@ -258,6 +274,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @_options.choice
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
 @_options.needs_option
+@_options.edited_lock
 @_options.common
 def update_command(
     app: str,
@@ -268,6 +285,8 @@ def update_command(
     left_out: tuple[str, ...],
     abort: bool,
     ignore_needs: bool,
+    accept_edited_lock: bool,
+    local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
@@ -294,6 +313,7 @@ def update_command(
             click.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
         return
     generations.require_current(request.installation, app)
+    request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs)
@@ -347,6 +367,7 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
       patchlock rollback demo
     """
     from patchlock.environments import generations
+    from patchlock.model import lockfile
     from patchlock.operations import lifecycle
 
     request = _options.installed_request(catalogue, app, profile)
@@ -356,6 +377,8 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
         _output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
         click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
+        if receipt.edited_lock:
+            click.echo(f"note    the lock that it was installed from {lockfile.EDITED}")
         click.echo(f"forward again: {_launcher.own_command(_options.home())} {_forward(request, left, receipt)}")
 
 

@@ -130,6 +130,7 @@ def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]
 
 def _generation(receipt: Receipt, is_used: bool) -> str:
     chosen = "".join(f", with {name}" for name in receipt.chosen)
+    chosen += ", from an edited lock" if receipt.edited_lock else ""
     used = ", in use" if is_used else ""
     return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 @click.argument("apps", nargs=-1)
 @click.option("--profile", metavar="PROFILE", help="Only this profile (default: all).")
 @click.option("--check", is_flag=True, help="Only say which locks are stale, and why; asks no network.")
+@click.option(
+    "--online",
+    is_flag=True,
+    help="With --check: resolve again too, with each lock's own cut-off, and compare; a lock that was edited and "
+    "sealed again does not come out so.",
+)
 @click.option("--upgrade", is_flag=True, help="Take what has been uploaded up to now.")
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="With --upgrade: only this distribution.")
 @click.option(
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="This wheel may have other bytes than the lock or the record; give it once for each.",
 )
+@_options.local_addresses
 @_lock_modes.add
 @_options.upstream
 @_options.common
@@ -56,6 +64,7 @@ def lock_command(
     apps: tuple[str, ...],
     profile: str | None,
     check: bool,
+    online: bool,
     upgrade: bool,
     packages: tuple[str, ...],
     as_of: str | None,
@@ -63,6 +72,7 @@ def lock_command(
     mode: _lock_modes.Mode,
     explain: float,
     accept: tuple[str, ...],
+    local_addresses: bool,
     source: str | None,
     revision: str | None,
     catalogue: Path | None,
@@ -77,7 +87,9 @@ def lock_command(
       patchlock lock demo --upgrade --package numpy
     """
     whole = not (apps or profile or platform)
-    if check and not (upgrade or packages or as_of or accept or source or revision or mode.is_any):
+    if online and not check:
+        raise UsageError("--online says how --check does its work", remedy="add --check")
+    if check and not (online or upgrade or packages or as_of or accept or source or revision or mode.is_any):
         asked = ("lock --check", repr(apps), repr(profile), repr(platform))
         lines = _lock_check.run_cached_check(
             catalogue,
@@ -90,14 +102,18 @@ def lock_command(
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
     opened, requests = _opened(catalogue, apps, profile, platform, source)
+    requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]
     code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
         return code
-    if check:
-        return _lock_table.print_locks(
-            _lock_check.check_locks(opened, requests, whole), {}, check=check, as_json=as_json
-        )
     progress = _output.progress(as_json)
+    if check:
+        lines = (
+            _lock_check.check_online(opened, requests, whole, progress)
+            if online
+            else _lock_check.check_locks(opened, requests, whole)
+        )
+        return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
     lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}

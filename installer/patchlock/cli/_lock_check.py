@@ -1,7 +1,10 @@
-"""`lock --check`: which locks are fresh and keep the rules; asks no network."""
+"""`lock --check`: which locks are fresh and keep the rules, without a network; or which come out again."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import dataclasses
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,10 +12,11 @@ from typing import TYPE_CHECKING
 from patchlock.cli import _conflict_report, _lock_table, _options
 from patchlock.cli._lock_table import Line
 from patchlock.locks import check_cache
-from patchlock.model.errors import LockFormatError
+from patchlock.model.errors import LockFormatError, PatchlockError, from_os
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
+    from patchlock.cli import _output
     from patchlock.locks.lock_request import Request
 
 
@@ -52,6 +56,34 @@ def check_locks(catalogue: Catalogue, requests: list[Request], whole: bool) -> l
         *lines,
         *(Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code) for file in strays),
     ]
+
+
+def check_online(
+    catalogue: Catalogue, requests: list[Request], whole: bool, progress: _output.Silent | _output.Plain | _output.Live
+) -> list[Line]:
+    """Check the locks of pairs as `check_locks` does, and resolve the fresh ones again to see what comes of it."""
+    from patchlock.core import uv
+    from patchlock.locks import relock
+
+    rules = catalogue.rules()
+    uv.find()  # once before the threads, see `lock`
+
+    def one(line: Line, request: Request) -> Line:
+        if line.state != "fresh":
+            return line
+        try:
+            found = relock.rederived_status(request, rules)
+        except (PatchlockError, OSError) as error:
+            failed = from_os(error) if isinstance(error, OSError) else error
+            return dataclasses.replace(line, state="failed", detail=str(failed), code=failed.code)
+        return dataclasses.replace(line, state=found.state, detail="; ".join(found.reasons), code=found.code)
+
+    lines = check_locks(catalogue, requests, whole)
+    pairs = lines[: len(requests)]
+    with progress.stage("resolve"), concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        seen = list(pool.map(one, pairs, requests))
+        progress.say(_lock_table.counted(sum(line.state == "fresh" for line in pairs)))
+    return [*seen, *lines[len(requests) :]]
 
 
 def names(request: Request) -> tuple[str, str]:

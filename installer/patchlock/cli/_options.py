@@ -58,6 +58,23 @@ def upstream(function: F) -> F:
     )(function)
 
 
+def edited_lock(function: F) -> F:
+    """Add what a lock's owner may say of it."""
+    function = local_addresses(function)
+    return click.option(
+        "--accept-edited-lock",
+        is_flag=True,
+        help="Take a lock that you edited after it was made; everything that tells of the installation says so.",
+    )(function)
+
+
+def local_addresses(function: F) -> F:
+    """Add what lets a lock name places that only this machine has."""
+    return click.option(
+        "--local-addresses", is_flag=True, help="Let a lock name files of this machine, and servers on it."
+    )(function)
+
+
 def needs_option(function: F) -> F:
     """Add what a person may know better about his machine."""
     return click.option(
@@ -83,7 +100,7 @@ def open_catalogue(folder: Path | None) -> Catalogue:
     """Open the catalogue that the user names, or the one patchlock came with."""
     from patchlock.catalogue import reader
 
-    return reader.find(folder)
+    return reader.find(folder, home())
 
 
 def request(

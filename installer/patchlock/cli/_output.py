@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
 
 if TYPE_CHECKING:
@@ -160,11 +161,11 @@ class Plain:
 
     def say(self, text: str) -> None:
         """Remember the last words of the stage."""
-        self._said = text
+        self._said = without_secrets(text)
 
     def note(self, text: str) -> None:
         """Write a line."""
-        echo(text, err=True)
+        echo(without_secrets(text), err=True)
 
 
 class Live:
@@ -198,16 +199,16 @@ class Live:
         """Show what the stage is at."""
         from rich.markup import escape
 
-        self._said = text
+        self._said = without_secrets(text)
         if self._running is not None:
-            line = f"{self._name:<12} {text}"
+            line = f"{self._name:<12} {self._said}"
             room = max(self._console.width - _BESIDE, 20)
             shown = line if len(line) <= room else f"{line[: room - 1]}…"  # one line, also in a narrow terminal
             self._running.update(self._running.task_ids[0], description=escape(shown))
 
     def note(self, text: str) -> None:
         """Write a line."""
-        self._console.print(text, markup=False)
+        self._console.print(without_secrets(text), markup=False)
 
 
 def progress(as_json: bool) -> Silent | Plain | Live:

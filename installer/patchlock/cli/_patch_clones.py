@@ -243,7 +243,7 @@ def _all_patches(
     if file is not None and app is not None:
         raise UsageError("name an app or --patches, not both")
     if file is not None:
-        return patch_sets.of_file(file)
+        return patch_sets.of_file(file, _options.home())
     if app is None and known is not None and not known.profile:
         raise UsageError(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"

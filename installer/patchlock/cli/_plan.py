@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @_options.pair
 @_options.upstream
 @_options.choice
+@_options.edited_lock
 @_options.common
 def plan_command(
     app: str,
@@ -30,6 +31,8 @@ def plan_command(
     revision: str | None,
     added: tuple[str, ...],
     left_out: tuple[str, ...],
+    accept_edited_lock: bool,
+    local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
@@ -57,6 +60,7 @@ def plan_command(
 
     choice = Choice(added=added, left_out=left_out)
     request = _options.request(catalogue, app, profile, source=source, revision=revision, heed=heed, choice=choice)
+    request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = plan(request)
     installed = generations.current(request.installation)
@@ -74,6 +78,7 @@ def plan_command(
             "commit": made.commit,
             "installed": installed.id if installed else None,
             "up_to_date": nothing,
+            "edited_lock": not made.lock.is_intact,
             "outcomes": [outcome_data(outcome) for outcome in made.patched.outcomes],
             "failures": list(engine.required_failures(made.patched)),
             "warnings": list(warnings(made.patched)),
@@ -109,9 +114,12 @@ def plan_command(
 
 def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
+    from patchlock.model import lockfile
 
     chosen = request.chosen
-    words = (f"--with {name}" for name in chosen)
+    words = [f"--with {name}" for name in chosen]
+    words += [] if made.lock.is_intact else ["--accept-edited-lock"]
+    words += ["--local-addresses"] if request.local_addresses else []
     command = " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
     return [
         ("upstream", f"commit {made.commit[:12]}"),
@@ -121,6 +129,7 @@ def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[t
             for option in optional_patches.of_profile(made.app, made.profile.name)
         ),
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
+        *(() if made.lock.is_intact else (("lock", lockfile.EDITED),)),
         *(
             ("overlay", f"{o.filename}, {f'trusted at first use: {o.unpublished}' if o.unpublished else o.sha256}")
             for o in made.profile.overlays

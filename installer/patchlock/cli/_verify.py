@@ -53,6 +53,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         return _quick(installation, app, as_json)
     from patchlock.environments import generations
     from patchlock.model import lockfile
+    from patchlock.model.app import rules_of
     from patchlock.operations import lifecycle
     from patchlock.verify import verification
 
@@ -67,7 +68,9 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
     with progress.stage("verify"):
         if depth == "deep":
-            origin = verification.Origin(platform=request.platform, cache=request.cache)
+            origin = verification.Origin(
+                platform=request.platform, cache=request.cache, exceptions=rules_of(request).exceptions
+            )
             seen = verification.deep(folder, receipt, lock, origin, bytes_told(progress))
         else:
             seen = verification.quick(folder, receipt, lock)
@@ -206,9 +209,11 @@ def _error(installation: Installation, receipt: Receipt, results: tuple[CheckRes
 
 def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]:
     """Say what is to be done about failed checks: in words, and as a command."""
-    from patchlock.verify import proof
+    from patchlock.verify import proof, verification
 
     failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
+    if any(result.id == verification.ONE_OWNER for result in failed):
+        return "lock without one of them", f"lock {pair}"
     if any(result.level == "seen" for result in failed):
         return "mend exactly that", f"install {pair} --repair"
     if any(result.id in proof.WRONG_LOCK for result in failed):

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from patchlock import __version__
 from patchlock.core import atomic_files, file_lock
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import DownloadError, HashMismatchError, NetworkError
 from patchlock.model.identities import Sha256
 
@@ -28,7 +29,7 @@ _CONNECT, _SILENCE = 15, 60
 _BLOCK = 64 * 1024
 _BUSY = frozenset({408, 425, 429})
 _LONGEST_WAIT = 30.0
-_OTHER_HOLDER = 3600.0
+OTHER_HOLDER = 3600.0
 """Seconds to wait for another patchlock that fetches the same file."""
 _AGAIN = "check the connection or the proxy, and run the same command again: what has come is kept"
 
@@ -54,7 +55,7 @@ def fetch(
     tell: ProgressCallback = _silent,
     over: requests.Session | None = None,
     pause: Callable[[float], None] = time.sleep,
-    wait: float = _OTHER_HOLDER,
+    wait: float = OTHER_HOLDER,
 ) -> Path:
     """Bring one file to its place; it is there whole and right, or not at all.
 
@@ -140,7 +141,7 @@ def read_page(
     parts = urlsplit(address)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise DownloadError(
-            "only http and https addresses can be read", where=_shown(address), remedy="correct the address"
+            "only http and https addresses can be read", where=without_secrets(address), remedy="correct the address"
         )
     found: list[Page] = []
 
@@ -153,14 +154,18 @@ def read_page(
                 raise _refused(address, answer.status_code)
             if parts.scheme == "https" and not answer.url.startswith("https:"):
                 raise DownloadError(
-                    "the server leads from https to http", where=_shown(answer.url), remedy="correct the address"
+                    "the server leads from https to http",
+                    where=without_secrets(answer.url),
+                    remedy="correct the address",
                 )
             data = bytearray()
             for block in answer.iter_content(_BLOCK):
                 data += block
                 if len(data) > limit:
                     raise DownloadError(
-                        f"the answer has more than {limit} bytes", where=_shown(address), remedy="correct the address"
+                        f"the answer has more than {limit} bytes",
+                        where=without_secrets(address),
+                        remedy="correct the address",
                     )
                 if time.monotonic() - started > _PAGE_TIME:
                     raise requests.exceptions.ReadTimeout
@@ -195,14 +200,16 @@ def _bring(
             _download(opened, address, part, tell, pause)
     else:
         raise DownloadError(
-            "only http, https and file addresses can be fetched", where=_shown(address), remedy="correct the address"
+            "only http, https and file addresses can be fetched",
+            where=without_secrets(address),
+            remedy="correct the address",
         )
     found = atomic_files.sha256(part)
     if found != sha256:
         part.unlink()
         raise HashMismatchError(
             f"{_name(address)} is not the file that was promised, and was removed",
-            where=f"{_shown(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
+            where=f"{without_secrets(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
             remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us",
         )
 
@@ -268,7 +275,7 @@ def _with_retries(address: str, attempt_once: Callable[[], float | None], pause:
             ) from error
         except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
             raise DownloadError(
-                "the address leads nowhere", where=_shown(address), remedy="correct the address"
+                "the address leads nowhere", where=without_secrets(address), remedy="correct the address"
             ) from error
         except requests.exceptions.RequestException as error:
             failed, wait = _reason(error), 0.0
@@ -356,7 +363,7 @@ def _refused(address: str, status: int) -> DownloadError:
     remedy = "check the address and the access, or download the file yourself and name it"
     return DownloadError(
         f"{_name(address)} cannot be fetched: the server {known.get(status, f'answers {status}')}",
-        where=_shown(address),
+        where=without_secrets(address),
         remedy=remedy,
     )
 
@@ -372,13 +379,3 @@ def _name(address: str) -> str:
 
 def _host(address: str) -> str:
     return urlsplit(address).hostname or address
-
-
-def _shown(address: str) -> str:
-    """Leave out what may be a secret: user, password, query."""
-    parts = urlsplit(address)
-    with contextlib.suppress(ValueError):
-        if parts.hostname:
-            port = f":{parts.port}" if parts.port else ""
-            return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
-    return address

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
@@ -180,8 +181,20 @@ def _session() -> requests.Session:
     return found
 
 
-def get(address: str, *, accept: str) -> str | None:
-    """Fetch a small text, such as a page of an index; None where the server has no such page.
+@dataclass(frozen=True, kw_only=True)
+class SmallPage:
+    """A small answer, whole."""
+
+    data: bytes
+    text: str
+    media_type: str
+    """As the server names it, lower case; "" where it does not."""
+    address: str
+    """Where it came from in the end."""
+
+
+def page(address: str, *, accept: str) -> SmallPage | None:
+    """Fetch a small text, such as a page of an index, in one attempt; None where the server has no such page.
 
     Raises:
         NetworkError: the server does not answer, or with a failure.
@@ -199,4 +212,5 @@ def get(address: str, *, accept: str) -> str | None:
         return None
     if answer.status_code != 200:
         raise NetworkError(f"the server answers {answer.status_code}", where=host, remedy="try again later")
-    return answer.text
+    media_type = answer.headers.get("Content-Type", "").lower()
+    return SmallPage(data=answer.content, text=answer.text, media_type=media_type, address=answer.url)

@@ -56,6 +56,10 @@ _UNREACHABLE = (
     "network timeout",
 )
 _OFFLINE = ("the network was disabled", "etwork connectivity is disabled", "--offline")
+_INVALID = re.compile(
+    r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ ).* cause: (?:The wheel is invalid: )?"
+    r"(Script path must resolve .*|Scripts must not use the reserved name .*)"
+)
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
@@ -184,6 +188,14 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             f"{forged[1]} is malformed, and was not installed: {forged[2][0].lower()}{forged[2][1:]}",
             where=_verb(error.where),
             remedy="nothing here can repair it: tell those who published it, and lock another version",
+            evidence=error.evidence,
+        )
+    if invalid := _INVALID.search(words):
+        return WheelError(
+            f"the wheel of {invalid[1]} has a script that does not belong into an environment: {invalid[2]}",
+            where=_verb(error.where),
+            remedy="do not install it; tell those who made it",
+            evidence=error.evidence,
         )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
         return CommandFailedError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 
 from patchlock.core import download
-from patchlock.distributions import wheelhouse
-from patchlock.model.errors import BusyError, DownloadError
+from patchlock.distributions import mirrors, wheelhouse
+from patchlock.distributions.mirrors import MirrorSearch
+from patchlock.model.addresses import without_secrets
+from patchlock.model.errors import BusyError, DownloadError, HashMismatchError, NetworkError
 from patchlock.model.identities import Sha256
 
 if TYPE_CHECKING:
@@ -41,8 +44,15 @@ class FetchRequest:
     url: str
     """With the password, where one is needed."""
     sha256: Sha256
-    size: int | None
+    size: int | None = None
     """Bytes; None where nobody says."""
+    elsewhere: MirrorSearch | None = None
+    """Where the file of a vendor may lie, too; None for one of the machine's index."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where it is fetched from, in this order."""
+        return tuple(dict.fromkeys((*(self.elsewhere.addresses if self.elsewhere else ()), self.url)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +62,51 @@ class FetchResult:
     paths: Mapping[NormalizedName, Path]
     refused: Mapping[NormalizedName, DownloadError]
     """Files that their server would not give us."""
+
+
+def from_mirrors(files: Iterable[FetchRequest]) -> tuple[FetchRequest, ...]:
+    """Look at the places that this machine is set up with for files whose address in the lock is a vendor's."""
+    wanted = tuple(files)
+    found = mirrors.search((file.name, file.filename, file.sha256) for file in wanted)
+    return tuple(dataclasses.replace(file, elsewhere=found[file.sha256]) for file in wanted)
+
+
+def _silent(_done: int, _size: int) -> None:
+    pass
+
+
+def fetch_one(
+    file: FetchRequest,
+    cache: Path,
+    *,
+    tell: download.ProgressCallback = _silent,
+    over: requests.Session | None = None,
+    pause: Callable[[float], None] = time.sleep,
+    wait: float = download.OTHER_HOLDER,
+) -> Path:
+    """Bring one file into the wheelhouse, from the first of its addresses that gives its bytes.
+
+    Arguments are those of `download.fetch`.
+
+    Raises:
+        BusyError, HashMismatchError, NetworkError, DownloadError: as `download.fetch`, about the last address; where
+            else it was looked for is the evidence.
+    """
+    target = wheelhouse.place(cache, file.sha256, file.filename)
+    failed = [] if file.elsewhere is None else list(file.elsewhere.notes)
+    *others, last = file.addresses
+    for address in others:
+        try:
+            return download.fetch(address, target, sha256=file.sha256, tell=tell, over=over, pause=pause, wait=wait)
+        except (DownloadError, HashMismatchError, NetworkError) as error:
+            failed.append(f"{without_secrets(address)}: {error.what}")
+    try:
+        return download.fetch(last, target, sha256=file.sha256, tell=tell, over=over, pause=pause, wait=wait)
+    except (DownloadError, NetworkError) as error:
+        if file.elsewhere is not None:
+            error.remedy += "; or name a mirror that has it with UV_FIND_LINKS or UV_INDEX"
+            error.evidence += tuple(f"looked for at {one}" for one in failed)
+        raise
 
 
 def begun(file: FetchRequest, cache: Path) -> int:
@@ -159,15 +214,12 @@ class _Running:
             if self.stop.wait(seconds):
                 raise concurrent.futures.CancelledError
 
-        target = wheelhouse.place(cache, file.sha256, file.filename)
         with self._guard:
             self._active.add(file.name)
         try:
             while True:
                 with contextlib.suppress(BusyError):
-                    download.fetch(
-                        file.url, target, sha256=file.sha256, tell=tell, over=opened, pause=pause, wait=_PATIENCE
-                    )
+                    target = fetch_one(file, cache, tell=tell, over=opened, pause=pause, wait=_PATIENCE)
                     break
                 tell(begun(file, cache), 0)  # another patchlock fetches it, and this one watches
             size = target.stat().st_size

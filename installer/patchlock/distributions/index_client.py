@@ -54,8 +54,8 @@ def read(name: NormalizedName, index: str = "") -> tuple[IndexFile, ...]:
 
         path = Path(url2pathname(parts.path)) / "index.html"
         return parse(path.read_text(encoding="utf-8", errors="replace"), str(path)) if path.is_file() else ()
-    answer = http_ranges.get(page, accept=_WANTED)
-    return parse(answer, page) if answer is not None else ()
+    answer = http_ranges.page(page, accept=_WANTED)
+    return parse(answer.text, page) if answer is not None else ()
 
 
 def parse(text: str, where: str) -> tuple[IndexFile, ...]:

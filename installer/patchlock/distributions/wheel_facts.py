@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.core import atomic_files, http_ranges
+from patchlock.core import archive_names, atomic_files, http_ranges
 from patchlock.distributions import index_client
 from patchlock.distributions.policy._owners import roots, suspects
 from patchlock.distributions.policy.fitting import of_version
@@ -61,6 +61,7 @@ class _Known:
     roots: frozenset[str]
     required: tuple[NormalizedName, ...]
     metadata: MetadataHead
+    outside: tuple[str, ...]
 
 
 def collect(
@@ -92,6 +93,7 @@ def collect(
     doubtful = suspects({sha256: found.roots for sha256, found in known.items()})
     return Facts(
         contents={sha256: contents(folder, sha256) for sha256 in doubtful},
+        outside={sha256: found.outside for sha256, found in known.items() if found.outside},
         filenames={sha256: place.filename for sha256, place in places.items()}
         | {sha256: found.filename for sha256, found in known.items()},
         required=frozenset(name for found in known.values() for name in found.required),
@@ -147,6 +149,7 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
             for info in archive.infolist()
             if not info.is_dir()
         )
+        outside = [name for name in archive.namelist() if archive_names.escape_reason(name)]
         metadata = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)]
         text = archive.read(metadata[0]).decode("utf-8", "replace").partition("\n\n")[0] if metadata else ""
     head = {
@@ -155,6 +158,7 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
         "metadata": dict(reversed(_NAMED.findall(text))),  # the first of each counts
         "roots": sorted(roots(files)),
         "requires": sorted({canonicalize_name(name) for name in _REQUIRES.findall(text)}),
+        **({"outside": outside} if outside else {}),
     }
     lines = [json.dumps(head), *(f"{file.crc:08x} {file.size} {file.path}" for file in files)]
     _write(_path(folder, sha256), "\n".join(lines) + "\n")
@@ -191,6 +195,7 @@ def _head(folder: Path, sha256: Sha256) -> _Known | None:
             roots=frozenset(head["roots"]),
             required=tuple(head["requires"]),
             metadata=MetadataHead(name=inside.get("Name", ""), version=inside.get("Version", "")),
+            outside=tuple(head.get("outside", ())),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

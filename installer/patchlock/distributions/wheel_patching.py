@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.version import Version
 
+from patchlock.catalogue import agreement
 from patchlock.catalogue.distributions import Distribution
 from patchlock.core import atomic_files, download
 from patchlock.distributions import file_locations, wheel_cases, wheelhouse, wheels
@@ -123,6 +124,8 @@ def apply(distribution: Distribution, original: Wheel) -> Patched:
 def _run(
     distribution: Distribution, script: Path, wheel: Wheel, changes: Mapping[PurePosixPath, bytes]
 ) -> tuple[CaseResult, ...]:
+    if distribution.untrusted is not None:
+        raise agreement.untrusted_error(distribution.untrusted)
     files = {member.path: member.data for member in wheel.members}
     return wheel_cases.run(script, files | dict(changes), distribution.stubs)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import zipfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,8 @@ from pathlib import Path
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.core import file_lock
-from patchlock.model.errors import BusyError
+from patchlock.core import archive_names, file_lock
+from patchlock.model.errors import BusyError, WheelError
 from patchlock.model.identities import Sha256
 
 FOLDER = "wheels"
@@ -47,6 +48,24 @@ def find(cache: Path, sha256: Sha256) -> Path | None:
     return next((path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz", ".zip"))), None)
 
 
+def require_inside(wheels: LocalWheels) -> None:
+    """Look at the names of all files in wheels before an installer gets them; one that is damaged is left to it.
+
+    Raises:
+        WheelError: a file would leave the environment: installers drop it without a word, or worse.
+    """
+    for wheel in wheels.values():
+        with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(wheel.path) as archive:
+            names = [name for name in archive.namelist() if archive_names.escape_reason(name)]
+            if names:
+                raise WheelError(
+                    f"{wheel.path.name} has a file that {archive_names.escape_reason(names[0])}: {names[0]!r}",
+                    where=str(wheel.path.parent),
+                    remedy="do not install it; tell those who made it",
+                    evidence=map(repr, names[1:20]),
+                )
+
+
 def listing(wheels: LocalWheels) -> str:
     """Write wheels as requirements for an installer that may look at no index: each by its hash, and where it lies."""
     ordered = [wheels[name] for name in sorted(wheels)]
@@ -60,7 +79,7 @@ def listing(wheels: LocalWheels) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Unneeded:
-    """A file of the wheelhouse that no generation was made from, or what has come of one."""
+    """A file of the wheelhouse that no generation of any home was made from, or what has come of one."""
 
     folder: Path
     filename: str
@@ -74,7 +93,7 @@ def unneeded(cache: Path, kept: Collection[Sha256]) -> tuple[Unneeded, ...]:
 
     Args:
         cache: the cache of patchlock.
-        kept: what `housekeeping.needed` says; homes that share a cache and are not in it fetch their files again.
+        kept: what `environments.cache_pruning.needed` says.
     """
     keys = {sha256[:_KEY] for sha256 in kept}
     folders = [] if not (cache / FOLDER).is_dir() else [path for path in (cache / FOLDER).iterdir() if path.is_dir()]

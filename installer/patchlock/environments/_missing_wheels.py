@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 
 from patchlock.core import disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.distributions import fetching, file_locations
+from patchlock.distributions import fetching, file_locations, index_client, wheelhouse
 from patchlock.distributions.fetching import FetchRequest
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import _download_sizes, venv
 from patchlock.locks import addresses
 from patchlock.locks.exports.pylock import Located
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import DownloadError, PatchlockError
+from patchlock.model.errors import DownloadError, PatchlockError, WheelsMissingError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage
@@ -85,22 +86,65 @@ def _only(lock: Lock, packages: list[LockedPackage]) -> Lock:
 def _wanted(
     packages: list[LockedPackage], places: Mapping[NormalizedName, Located], cache: Path
 ) -> tuple[FetchRequest, ...]:
-    located = {
-        package.sha256: dataclasses.replace(
-            places[package.name], url=file_locations.with_password(places[package.name].url)
-        )
-        for package in packages
-    }
-    known: Mapping[Sha256, int] = _download_sizes.collect(located, cache)
-    return tuple(
+    files = [
         FetchRequest(
             name=package.name,
-            filename=located[package.sha256].filename,
-            url=located[package.sha256].url,
+            filename=places[package.name].filename,
+            url=file_locations.with_password(places[package.name].url),
             sha256=package.sha256,
-            size=known.get(package.sha256),
         )
         for package in packages
+    ]
+    vendors = {package.name for package in packages if package.url}
+    of_vendors = fetching.from_mirrors(file for file in files if file.name in vendors)
+    files = [file for file in files if file.name not in vendors] + list(of_vendors)
+    located = {file.sha256: dataclasses.replace(places[file.name], url=file.addresses[0]) for file in files}
+    known: Mapping[Sha256, int] = _download_sizes.collect(located, cache)
+    return tuple(dataclasses.replace(file, size=known.get(file.sha256)) for file in files)
+
+
+def fetch_here(lock: Lock, local: LocalWheels, cache: Path, say: Callable[[str], None]) -> bool:
+    """Take files of vendors from folders that this machine is set up with; asks no network.
+
+    Returns:
+        Whether there was any.
+
+    Raises:
+        HashMismatchError: one has other bytes.
+    """
+    files = fetching.from_mirrors(
+        FetchRequest(
+            name=package.name,
+            filename=unquote(package.url.rpartition("/")[2]),
+            url=package.url,
+            sha256=package.sha256,
+        )
+        for package in lock.packages
+        if package.url and package.name not in local and not is_sdist(package)
+    )
+    there = tuple(
+        dataclasses.replace(file, url=file.elsewhere.addresses[-1])  # instead of the vendor's, which is not asked
+        for file in files
+        if file.elsewhere is not None and file.elsewhere.addresses
+    )
+    return bool(there and fetching.fetch(there, cache, say).paths)
+
+
+def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> WheelsMissingError:
+    """Say which files of a lock this machine does not have, and that nobody was asked for them."""
+    asked = [package for package in lock.packages if package.name not in local]
+    if index_client.is_asked(online=False):  # a folder of this machine has those of the index
+        asked = [package for package in asked if package.url] or asked
+    # One by one: asked together, those of an index count as missing together.
+    names = {package.name for package in asked if uv.uncached([package], folder, venv.interpreter(folder))}
+    names = names or {package.name for package in asked}
+    some = sorted(f"{package.name} {package.version}" for package in asked if package.name in names)
+    count = f"{len(some)} packages of the lock are" if len(some) > 1 else f"{some[0]} is"
+    return WheelsMissingError(
+        f"{count} not on this machine: neither the wheelhouse nor uv's cache has the file",
+        where=str(cache / wheelhouse.FOLDER),
+        remedy="run the same command without UV_OFFLINE, or name a folder that has the files with UV_FIND_LINKS",
+        evidence=some if len(some) > 1 else (),
     )
 
 

@@ -1,8 +1,14 @@
-"""What of the cache nothing needs any more: builds, archives, old answers; never touches an installation."""
+"""What of the cache nothing needs any more: builds, archives, old answers; never touches an installation.
+
+Several homes may share a cache. Each leaves a lease in it, which says where the home is; what its generations need is
+read there when it matters, so that a lease cannot be out of date.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
@@ -10,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patchlock.core import file_lock
+from patchlock.core import atomic_files, file_lock
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import BusyError
 from patchlock.model.identities import Sha256
@@ -18,6 +24,8 @@ from patchlock.worktree import patch_cache
 
 BUILDS, OVERLAYS = "builds", "overlays"
 """Of the cache."""
+_LEASES = "homes"
+"""Of the cache: a file for each home that uses it, which has its path."""
 _RETIRED = ("patched", "questions")
 """Folders of the cache that patchlock 0.1.0 wrote and nothing reads any more."""
 RECORD = "built.toml"
@@ -40,15 +48,47 @@ class UnusedFolder:
     """Held by whoever works in the folder; goes with the folder where it lies in it."""
 
 
-def needed(home: Path, *, without: Collection[Path] = ()) -> frozenset[Sha256]:
-    """Gather the sha256 of all that the generations of a home were made from, or are being made from.
+def take_lease(cache: Path, home: Path) -> None:
+    """Say in a cache that a home uses it, so that nobody removes from it what the home needs."""
+    place = str(home.resolve())
+    lease = cache / _LEASES / hashlib.sha256(os.fsencode(place)).hexdigest()[:_KEY]
+    if not lease.is_file():
+        lease.parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.atomic_write(lease, os.fsencode(place) + b"\n")
+
+
+def homes(cache: Path, home: Path) -> tuple[Path, ...]:
+    """List the homes that use a cache, this one first; the leases of those that are gone are removed.
+
+    Raises:
+        OSError: a home is there, and may not be looked into.
+    """
+    found = [home]
+    for lease in sorted((cache / _LEASES).iterdir()) if (cache / _LEASES).is_dir() else ():
+        other = Path(os.fsdecode(lease.read_bytes()).removesuffix("\n"))
+        try:
+            os.scandir(other).close()
+        except (FileNotFoundError, NotADirectoryError):
+            lease.unlink(missing_ok=True)
+            continue
+        if other != home.resolve():
+            found.append(other)
+    return tuple(found)
+
+
+def needed(cache: Path, home: Path, *, without: Collection[Path] = ()) -> frozenset[Sha256]:
+    """Gather the sha256 of all that generations were made from, or are being made from, in all homes of a cache.
 
     Args:
+        cache: of patchlock.
         home: of the installations.
         without: folders of generations that are about to go.
+
+    Raises:
+        OSError: a home is there, and may not be looked into.
     """
     found: set[Sha256] = set()
-    for generation in home.glob("*/environments/*"):
+    for generation in (one for place in homes(cache, home) for one in place.glob("*/environments/*")):
         if generation in without:
             continue
         for file in (file for pattern in _SAYS for file in generation.glob(pattern)):
@@ -62,7 +102,7 @@ def unused_folders(cache: Path, kept: Collection[Sha256]) -> tuple[UnusedFolder,
 
     Args:
         cache: the cache of patchlock.
-        kept: what `needed` says; homes that share a cache and are not in it build and fetch again.
+        kept: what `needed` says.
     """
     builds = (one for top in _folders(cache / BUILDS) for one in _builds(top, kept))
     retired = [folder for name in _RETIRED if (folder := cache / name).is_dir()]

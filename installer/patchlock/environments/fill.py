@@ -15,7 +15,7 @@ from patchlock.core import atomic_files, disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
-from patchlock.environments import _initial_check, inspection, venv
+from patchlock.environments import _initial_check, file_owners, inspection, venv
 from patchlock.environments.builds import _source_builds
 from patchlock.environments.inspection import Contents, Deviation
 from patchlock.locks.lock_request import Request
@@ -55,9 +55,11 @@ class _Filling:
         self.progress.say(f"{self.packages}: {text}")
 
     def sync(self, local: LocalWheels, *, offline: bool) -> None:
+        wheelhouse.require_inside(local)
         venv.sync(
             self.folder,
             self.locked,
+            self.lock,
             local,
             rules_of(self.request).source_builds,
             self.build,
@@ -95,10 +97,11 @@ def fill(
         afresh: distributions that uv's cache is not trusted with; see `environments.venv.sync`.
 
     Raises:
-        WheelError: a wheel has files that do not belong into an environment.
+        WheelError: a wheel has files that do not belong into an environment, or that another one has written.
         DiskFullError: there is not enough room; nothing was fetched or unpacked.
         HashMismatchError: somebody gave other bytes; nothing of them was kept.
         NetworkError: the index or a server does not answer.
+        WheelsMissingError: the network is switched off, and not all of it is here.
         DownloadError: they do not have the files, or do not give them.
     """
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
@@ -117,6 +120,7 @@ def fill(
     )
     _fill(job)
     contents = inspection.read(folder)
+    file_owners.require_one_owner(folder, contents, lock, rules_of(request).exceptions)
     seen = inspection.stat_files(contents)
     damaged = _damaged(job, contents, seen)
     if not damaged:
@@ -158,9 +162,11 @@ def _fill(job: _Filling) -> None:
     _require_room_for_copies(job, local)
     try:
         _from_here(job, local)
-    except (NetworkError, UnsatisfiableError):
+    except (NetworkError, UnsatisfiableError) as error:
         if not uv.is_online():
-            raise
+            _without_network(job, local, error)
+            _initial_check.require_inside(job.folder)
+            return
         made = {name: wheel for name, wheel in made.items() if wheel.path.is_file()}
         _with_what_is_missing(job, {**_kept(lock.packages, request.cache), **made})
     _initial_check.require_inside(job.folder)
@@ -193,6 +199,26 @@ def _from_here(job: _Filling, local: LocalWheels) -> None:
         names = ", ".join(wheel.path.name for wheel in damaged)
         job.progress.note(f"damaged in the wheelhouse, and removed: {names}")
         job.sync({name: wheel for name, wheel in local.items() if wheel not in damaged}, offline=True)
+
+
+def _without_network(job: _Filling, local: LocalWheels, first: PatchlockError) -> None:
+    """Fill with what folders of this machine have, too.
+
+    Raises:
+        WheelsMissingError: something is on this machine nowhere.
+    """
+    from patchlock.environments import _missing_wheels
+
+    cache = job.request.cache
+    if _missing_wheels.fetch_here(job.lock, local, cache, job.say):
+        local = {**local, **_kept(job.lock.packages, cache)}
+        try:
+            job.sync(local, offline=True)
+        except (NetworkError, UnsatisfiableError) as error:
+            first = error
+        else:
+            return
+    raise _missing_wheels.missing_error(job.folder, job.lock, local, cache) from first
 
 
 def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:

@@ -13,7 +13,8 @@ from patchlock import __version__
 
 _FIRST = ("id", "app", "profile", "platform", "python", "upstream", "applied", "inputs", "lock", "packages", "made")
 _LAST = ("sequence", "environment", "patched", "present", "checks", "overlays", "shared", "chosen")
-KEYS = frozenset((*_FIRST, *_LAST))
+_RARE = ("edited_lock",)
+KEYS = frozenset((*_FIRST, *_LAST, *_RARE))
 """Of a receipt; `generations.Receipt`, which costs too much to import here, has the same."""
 
 
@@ -104,6 +105,13 @@ def up_to_date_generation(
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return generation if is_so else None
+
+
+def is_of_edited_lock(generation: Path) -> bool:
+    """Say whether a generation was made from a lock that its owner had edited."""
+    import tomllib
+
+    return bool(tomllib.loads((generation / "receipt.toml").read_text(encoding="utf-8")).get("edited_lock"))
 
 
 def is_touched(generation: Path) -> bool:

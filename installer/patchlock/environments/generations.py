@@ -69,6 +69,8 @@ class Receipt:
     """Names of the shared sets of patches that the app's file named."""
     chosen: tuple[str, ...] = ()
     """Names of the optional patches, sorted."""
+    edited_lock: bool = False
+    """Whether the lock had been edited after it was made, and its owner said so."""
 
 
 def generation(installation: Installation, name: str) -> Path:
@@ -87,6 +89,8 @@ def write_receipt(folder: Path, receipt: Receipt) -> None:
     sync_to_disk(folder)
     values = dataclasses.asdict(receipt)
     checks = values.pop("checks")
+    if not receipt.edited_lock:  # an older patchlock reads the receipts of sealed locks
+        del values["edited_lock"]
     tables = {name: values.pop(name) for name in ("environment", "patched", "present", "overlays")}
     listed = {"checks": checks} if checks else {}
     atomic_files.atomic_write(folder / RECEIPT, tomlkit.dumps({**values, **tables, **listed}))

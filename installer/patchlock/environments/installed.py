@@ -17,6 +17,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.environments.damage import NewerDistribution
+from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -119,7 +120,7 @@ def installer(info: Path) -> str:
 
 def _url(path: Path) -> str:
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["url"])
+        return without_secrets(str(json.loads(path.read_text(encoding="utf-8"))["url"]))
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 

@@ -17,7 +17,7 @@ from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import gate, preloads
 from patchlock.model import lockfile
-from patchlock.model.errors import HashMismatchError
+from patchlock.model.errors import HashMismatchError, LockFormatError
 from patchlock.model.lockfile import Lock
 
 LOCK = "lock.txt"
@@ -60,6 +60,7 @@ def create(folder: Path, python: Version | str, *, lock: int) -> None:
 def sync(
     folder: Path,
     locked: Path,
+    wanted: Lock,
     local: LocalWheels,
     source_builds: tuple[str, ...],
     build_constraints: Path | None,
@@ -76,6 +77,7 @@ def sync(
     Args:
         folder: the environment.
         locked: the lock.
+        wanted: what it says, as it was judged.
         local: distributions that are taken from this machine; the others come from the machine's index or uv's cache.
         source_builds: distributions that may be built from an sdist.
         build_constraints: pins what these builds require; what it does not name stops the install.
@@ -86,6 +88,7 @@ def sync(
             unpacked again.
 
     Raises:
+        LockFormatError: the lock was changed since it was judged.
         HashMismatchError: an index gave other bytes; nothing of them was installed.
         NetworkError: an index does not answer.
         DiskFullError: there is not enough room.
@@ -93,9 +96,12 @@ def sync(
     shutil.copyfile(locked, folder / LOCK)
     if build_constraints is not None:
         shutil.copyfile(build_constraints, folder / BUILD)
-    kept = lock_of(folder)
-    write(folder, kept)
-    packages = kept.packages
+    if lock_of(folder) != wanted:
+        raise LockFormatError(
+            "it was changed while it was being installed", where=str(locked), remedy="run the same command again"
+        )
+    write(folder, wanted)
+    packages = wanted.packages
     try:
         for distrust in (False, True):
             others = [p for p in packages if p.name not in local and (p.name in afresh) == distrust]
@@ -146,14 +152,8 @@ def recreate(folder: Path, *, lock: int) -> None:
 
 
 def lock_of(folder: Path) -> Lock:
-    """Read the lock that a generation was made from.
-
-    Raises:
-        LockFormatError: it was changed after it was made.
-    """
-    lock = lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
-    lockfile.require_sealed(lock, str(folder / LOCK), "run the same command again")
-    return lock
+    """Read the lock that a generation was made from."""
+    return lockfile.parse((folder / LOCK).read_text(encoding="utf-8"), str(folder / LOCK))
 
 
 def interpreter(folder: Path) -> Path:

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.core import http_ranges, uv
-from patchlock.distributions import wheelhouse
+from patchlock.distributions import mirrors, wheelhouse
 from patchlock.environments import installed
 from patchlock.locks import addresses
 from patchlock.model.errors import PatchlockError
@@ -82,6 +82,8 @@ def _open(lock: Lock, platform: Platform, name: NormalizedName, sha256: Sha256, 
     if not url:
         located = addresses.locate(dataclasses.replace(lock, packages=(package,)), platform)
         url = located[name].url
+    elif elsewhere := mirrors.search([(name, unquote(url.rpartition("/")[2]), sha256)])[sha256].addresses:
+        url = elsewhere[0]
     if not unquote(url.partition("#")[0]).endswith(".whl"):
         raise ValueError("it was built on this machine from an sdist")
     if not url.startswith("file:") and not uv.is_online():

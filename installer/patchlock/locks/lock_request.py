@@ -52,6 +52,10 @@ class Request:
     """Archives of overlays that the user has; each stands for the one that the profile calls so."""
     accept_changed: tuple[str, ...] = ()
     """Archives of overlays that may have other bytes than at their first use."""
+    accept_edited_lock: bool = False
+    """Whether the lock's owner says that he edited it."""
+    local_addresses: bool = False
+    """Whether the lock may name files of this machine, and servers on it."""
     chosen: tuple[str, ...] = ()
     """Names of optional patches, sorted."""
     kept: StoredChoice | None = None
@@ -212,14 +216,20 @@ def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
 
     Raises:
         LockMissingError: there is none.
-        LockFormatError: it is none of ours, or was changed after it was made.
+        LockFormatError: it is none of ours, or was changed after it was made and nobody says that he edited it, or it
+            names an address that no lock may have.
     """
     lock, data = read_lock(request)
     root = request.catalogue.root
     name = request.catalogue.lock_path(request.app, request.profile, request.platform).relative_to(root).as_posix()
+    lockfile.require_addresses(lock, name, local=request.local_addresses)
+    if request.accept_edited_lock:
+        return lock, data
     remedy = f"make it again with `{_lock_command(request)}`"
     if (root / ".git").exists():
         remedy += f", or take the change back with `git -C {shlex.quote(str(root))} checkout -- {name}`"
+    pair = f"{request.app.name} --profile {request.profile.name}"
+    remedy += f"; if the edit is yours, `patchlock install {pair} --accept-edited-lock` installs it as edited"
     lockfile.require_sealed(lock, name, remedy)
     return lock, data
 

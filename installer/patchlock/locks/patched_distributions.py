@@ -12,8 +12,9 @@ from packaging.version import Version
 
 from patchlock.catalogue.distributions import Distribution
 from patchlock.catalogue.reader import Catalogue
-from patchlock.core import atomic_files, download
-from patchlock.distributions import file_locations, wheelhouse, wheels
+from patchlock.core import atomic_files
+from patchlock.distributions import fetching, file_locations, wheelhouse, wheels
+from patchlock.distributions.fetching import FetchRequest
 from patchlock.distributions.wheel_patching import apply, patch, write
 from patchlock.distributions.wheelhouse import LocalWheel, LocalWheels
 from patchlock.locks.lock_request import Request
@@ -178,10 +179,12 @@ def _original(name: NormalizedName, of: Original, python: str, cache: Path) -> P
     kept = wheelhouse.find(cache, of.sha256)
     if kept is not None and atomic_files.has_sha256(kept, of.sha256):
         return kept
-    filename, address = unquote(of.url.rpartition("/")[2]), of.url
-    if not address:
-        filename, address = _offered(name, of.version, of.sha256, python)
-    return download.fetch(address, wheelhouse.place(cache, of.sha256, filename), sha256=of.sha256)
+    if of.url:
+        filename = unquote(of.url.rpartition("/")[2])
+        wanted = FetchRequest(name=name, filename=filename, url=of.url, sha256=of.sha256)
+        return fetching.fetch_one(fetching.from_mirrors([wanted])[0], cache)
+    filename, address = _offered(name, of.version, of.sha256, python)
+    return fetching.fetch_one(FetchRequest(name=name, filename=filename, url=address, sha256=of.sha256), cache)
 
 
 def _offered(name: NormalizedName, version: Version, sha256: str, python: str) -> tuple[str, str]:

@@ -18,11 +18,13 @@ from patchlock.core import atomic_files
 from patchlock.distributions.policy import Rules
 from patchlock.locks import _resolve as locks_resolve
 from patchlock.locks import _rules as locks_rules
+from patchlock.locks import diff
 from patchlock.locks import lock_request as locks_request
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import lockfile
 from patchlock.model.errors import (
+    DriftError,
     LockFormatError,
     LockMissingError,
     MetadataMissingError,
@@ -78,6 +80,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         UsageError: a distribution that is to be upgraded is not in the lock.
         UnsatisfiableError: no set of packages satisfies it.
         PolicyError: the answer breaks a rule of ours.
+        LockFormatError: an address is not https, or may hold a secret.
         MetadataMissingError: what an sdist requires is not written down; carries what to write.
         NetworkError: an index, or upstream, does not answer.
     """
@@ -97,6 +100,9 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         from patchlock.locks import patched_distributions  # as above
 
         lock = patched_distributions.substitute_wheels(wanted, lock)
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    where = path.relative_to(request.catalogue.root).as_posix()
+    lockfile.require_addresses(lock, where, local=request.local_addresses)
     return keep_resolver(current(request), lock)
 
 
@@ -236,6 +242,44 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     if broken := locks_rules.policy_violations(request, lock.packages, rules, cache):
         return LockStatus(state="failed", reasons=broken, code="policy")
     return LockStatus(state="fresh")
+
+
+def rederived_status(request: Request, rules: Rules) -> LockStatus:
+    """Say how the lock of a pair stands, and if it is fresh, whether resolving again gives the same one.
+
+    It is resolved as `lock` does, with the cut-off and the exceptions that the lock names itself; so a lock that was
+    edited and sealed again is not what comes of it, unless it is as another cut-off gives it.
+
+    Args:
+        request: the pair.
+        rules: the catalogue's.
+
+    Raises:
+        PatchlockError: as `resolve`.
+    """
+    found = lock_status(request, rules)
+    if found.state != "fresh":
+        return found
+    lock, data = locks_request.read_sealed_lock(request)
+    made = resolve(request, Kept())
+    require_known_bytes(request, made)
+    # Another uv that gives the same answer is no difference.
+    same_uv = dataclasses.replace(made.provenance, uv=lock.provenance.uv)
+    if lockfile.render(dataclasses.replace(made, provenance=same_uv)).encode() == data.replace(b"\r\n", b"\n"):
+        return found
+    different = diff.compare(lock, made)
+    reasons = [cause for cause in different.causes if not cause.startswith("uv: ")]
+    reasons += [f"{change.name} {_moved(change)}" for change in different.changes]
+    return LockStatus(
+        state="failed",
+        reasons=("resolving it again gives another lock", *(reasons or ["its header is another"])),
+        code=DriftError.code,
+    )
+
+
+def _moved(change: diff.Change) -> str:
+    old, new = (str(one.version) if one else "nothing" for one in (change.old, change.new))
+    return f"{old} → {new}" if old != new else f"has {change.kind.value} ({change.why})"
 
 
 def orphaned_lockfiles(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:

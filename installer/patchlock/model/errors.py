@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from patchlock.model.addresses import without_secrets
+
 if TYPE_CHECKING:
     from patchlock.model.needs import Finding
     from patchlock.model.sdist import Sdist
@@ -28,17 +30,19 @@ class PatchlockError(Exception):
             already names it.
         remedy: what to do now, as a command or an instruction, or "".
         evidence: lines that show it, such as the last ones of a program; printed below the sentence.
+
+    Addresses in all of them lose user, password and query, whoever wrote them: a program that failed, too.
     """
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = EXIT_FAILURE
 
     def __init__(self, what: str, *, where: str = "", remedy: str = "", evidence: Iterable[str] = ()) -> None:
-        super().__init__(what)
-        self.what = what
-        self.where = where
-        self.remedy = remedy
-        self.evidence = tuple(evidence)
+        super().__init__(without_secrets(what))
+        self.what = without_secrets(what)
+        self.where = without_secrets(where)
+        self.remedy = without_secrets(remedy)
+        self.evidence = tuple(map(without_secrets, evidence))
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
@@ -370,6 +374,18 @@ class GitFirstError(PatchlockError):
     """Git has to do something first that patchlock does not do; what that concerns was not changed."""
 
     code = "git-first"
+
+
+class WheelsMissingError(PatchlockError):
+    """Files of a lock are not on this machine, and nobody may be asked for them."""
+
+    code = "wheels-missing"
+
+
+class UntrustedCatalogueError(PatchlockError):
+    """A catalogue that did not come with patchlock would run code, and nobody has agreed to that."""
+
+    code = "untrusted-catalogue"
 
 
 class BugError(PatchlockError):

@@ -21,11 +21,15 @@ from packaging.tags import InvalidTag, Tag, parse_tag
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from patchlock.model import addresses
 from patchlock.model.errors import LockFormatError
 from patchlock.model.identities import CommitId, Sha256
 
 FORMAT = 1
 """Raised when the meaning of a lockfile changes."""
+
+EDITED = "was edited by its owner after it was made: its lines are not those of its seal"
+"""What everybody is told who uses such a lock."""
 
 _LINE = re.compile(
     r"(?P<name>[A-Za-z0-9._-]+)(?:==(?P<version>\S+)| @ (?P<url>\S+))"
@@ -242,6 +246,29 @@ def require_sealed(lock: Lock, where: str, remedy: str) -> None:
     if not lock.is_intact:
         raise LockFormatError(
             "its lines were changed after it was made: they are not those of its seal", where=where, remedy=remedy
+        )
+
+
+def require_addresses(lock: Lock, where: str, *, local: bool) -> None:
+    """Refuse a lock with an address that is not https, or that may hold a secret.
+
+    Args:
+        lock: as it was read, or is to be written.
+        where: its file, for the message.
+        local: whether addresses of this machine are allowed; see `model.addresses.objection`.
+
+    Raises:
+        LockFormatError: it has one; names all of them.
+    """
+    named = [(package.name, url) for package in lock.packages for url in (package.url, package.upstream.url) if url]
+    wrong = {f"{name} @ {url}": why for name, url in named if (why := addresses.objection(url, local=local))}
+    if wrong:
+        count = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise LockFormatError(
+            f"the address of {next(iter(wrong))}{count} may not stand in a lock: {next(iter(wrong.values()))}",
+            where=where,
+            remedy="name an https address without secrets; what a server asks for belongs into ~/.netrc",
+            evidence=[f"{line}: {why}" for line, why in wrong.items()] if count else (),
         )
 
 

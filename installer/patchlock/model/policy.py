@@ -18,7 +18,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.table_fields import OneOf
 
-Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "metadata", "unused"]
+Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "metadata", "outside", "unused"]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
 """Rules that an app or a profile may make an exception from, with a reason."""
 Builds = Literal["same", "same-if-tagged", "any"]
@@ -155,6 +155,8 @@ class Facts:
 
     contents: Mapping[Sha256, tuple[WheelFile, ...]] = dataclasses.field(default_factory=dict)
     """Only of wheels that may share a file with another one of the lock."""
+    outside: Mapping[Sha256, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    """Wheels with files that would not lie in the environment → their names in the archive."""
     filenames: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
     required: Collection[NormalizedName] = ()
     """Every distribution that a wheel of the lock requires, whatever the marker."""

@@ -6,26 +6,29 @@ import contextlib
 from collections.abc import Iterator
 
 from patchlock.core import file_lock
-from patchlock.environments import generations
+from patchlock.environments import cache_pruning, generations
+from patchlock.locks.lock_request import Request
 from patchlock.model.installation import Installation
 from patchlock.model.progress import Progress
 from patchlock.worktree import clone, upstream_cache
 
 
 @contextlib.contextmanager
-def hold_installation(installation: Installation, progress: Progress, *, needs_source: bool = True) -> Iterator[int]:
-    """Hold the installation, and clean up what a killed predecessor left.
+def hold_installation(request: Request, progress: Progress, *, needs_source: bool = True) -> Iterator[int]:
+    """Hold the installation, and clean up what a killed predecessor left; its home is one of those that use the cache.
 
     Args:
-        installation: which one.
+        request: for which one.
         progress: told when another patchlock has to end first.
         needs_source: git will work in the source, so that it must be whole.
     """
+    installation = request.installation
 
     def waiting() -> None:
         progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
 
     with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+        cache_pruning.take_lease(request.cache, request.home)
         clear(installation)
         if installation.source.exists() and needs_source:
             clone.require_whole(installation.source, installation.app)

@@ -19,6 +19,7 @@ from patchlock.environments.builds import in_tree, in_tree_files
 from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
 from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched, read_sealed_lock, require_fresh
+from patchlock.model import lockfile
 from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
 from patchlock.model.errors import SourceConflictError, UsageError
@@ -68,20 +69,24 @@ def install(
         ignore_needs: only tell what the app and the profile need and this machine lacks.
 
     Raises:
-        LockFormatError: the lock was changed after it was made; nothing was touched.
+        LockFormatError: the lock was changed after it was made, and nobody says that he edited it; nothing was touched.
+        UntrustedCatalogueError: nobody has agreed that this catalogue runs code; nothing was touched.
         NotReadyError: the machine lacks something; nothing was touched.
         SourceConflictError: the user's edits and ours meet; the generation in use is as it was.
         PatchlockError: one of its other kinds; the generation in use is as it was.
     """
     started = time.monotonic()
     require_possible(request.app, request.profile, request.platform)
+    request.catalogue.require_trusted()
     with progress.stage("preflight"):
         _preflight(request)
         overlays.require_possible(request)
         lock, data = read_sealed_lock(request)
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
-    with _session.hold_installation(request.installation, progress) as held:
+        if not lock.is_intact:
+            progress.note(f"the lock {lockfile.EDITED}")
+    with _session.hold_installation(request, progress) as held:
         if request.kept is not None:
             stored_choice.write(request.installation.folder, request.kept)
         with progress.stage("source"):
@@ -292,6 +297,7 @@ def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt
         overlays=preloads.archives(generations.generation(request.installation, name)),
         shared=tuple(one.name for one in request.app.shared),
         chosen=request.chosen,
+        edited_lock=not job.lock.is_intact,
     )
 
 

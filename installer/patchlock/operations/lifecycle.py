@@ -32,7 +32,7 @@ def rollback(request: Request, progress: Progress) -> Receipt:
     installation = request.installation
     _earlier(request)
     require_resolved(request)
-    with _session.hold_installation(installation, progress):
+    with _session.hold_installation(request, progress):
         earlier = _earlier(request)  # another patchlock may have switched meanwhile
         tree = clone.tree_of(installation.source)
         with trees.hold(tree):
@@ -61,18 +61,18 @@ class PruneResult:
 
     generations: tuple[tuple[Receipt, FreedSpace], ...]
     downloads: tuple[tuple[str, FreedSpace], ...]
-    """Name of each file that no generation of this home needs."""
+    """Name of each file that no generation of any home needs."""
     others: tuple[tuple[str, FreedSpace], ...]
-    """Whatever else of the cache no generation of this home needs; what each is."""
+    """Whatever else of the cache no generation of any home needs; what each is."""
 
 
 def prune(request: Request, progress: Progress, *, dry_run: bool) -> PruneResult:
-    """Remove every generation but the one in use, and of the cache what no generation of this home needs then."""
+    """Remove every generation but the one in use, and of the cache what no generation of any home needs then."""
     installation = request.installation
     generations.require_current(installation, request.app.name)
     if dry_run:
         return _superfluous(request, progress)
-    with _session.hold_installation(installation, progress):
+    with _session.hold_installation(request, progress):
         pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
         used = {name for name in generations.names(installation) if _is_used(installation, name)}
         now = generations.require_current(installation, request.app.name)
@@ -82,7 +82,7 @@ def prune(request: Request, progress: Progress, *, dry_run: bool) -> PruneResult
                 (folder / generations.RECEIPT).unlink(missing_ok=True)
                 atomic_files.remove_tree(folder)
         clone.unprotect_others(installation.source, generations.names(installation))
-    needed = cache_pruning.needed(request.home)
+    needed = cache_pruning.needed(request.cache, request.home)
     wheelhouse.remove(wheelhouse.unneeded(request.cache, needed))
     cache_pruning.remove(cache_pruning.unused_folders(request.cache, needed))
     return pruned
@@ -98,7 +98,7 @@ def _superfluous(request: Request, progress: Progress) -> PruneResult:
             progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
     others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
     folders = [generations.generation(installation, receipt.id) for receipt in others]
-    needed = cache_pruning.needed(request.home, without=folders)
+    needed = cache_pruning.needed(request.cache, request.home, without=folders)
     downloads = wheelhouse.unneeded(request.cache, needed)
     kept = cache_pruning.unused_folders(request.cache, needed)
     rooms = iter(disk_space.measure([*folders, *(one.folder for one in downloads), *(one.folder for one in kept)]))
@@ -122,7 +122,7 @@ class UninstallResult:
     commits: tuple[str, ...]
     """Of the user, a line each."""
     downloads: int
-    """Bytes of the cache that no generation of this home needs."""
+    """Bytes of the cache that no generation of any home needs."""
 
 
 def uninstall(request: Request, progress: Progress, *, purge: bool) -> UninstallResult:
@@ -131,7 +131,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     Args:
         request: which one.
         progress: told what goes on.
-        purge: remove the user's files too, and of the cache what no generation of this home needs then.
+        purge: remove the user's files too, and of the cache what no generation of any home needs then.
 
     Raises:
         NotInstalledError: there is nothing to remove.
@@ -140,7 +140,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     source = installation.source
     if not installation.folder.exists():
         generations.require_current(installation, request.app.name)
-    with _session.hold_installation(installation, progress, needs_source=not purge):
+    with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
         if source.exists():
             in_tree_files.apply_generation(installation, None)
@@ -161,7 +161,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
                 atomic_files.remove_tree(installation.folder)
     if not mine and os.name != "posix":
         atomic_files.remove_tree(installation.folder)
-    needed = cache_pruning.needed(request.home)
+    needed = cache_pruning.needed(request.cache, request.home)
     downloads = wheelhouse.unneeded(request.cache, needed)
     others = cache_pruning.unused_folders(request.cache, needed)
     if purge:
@@ -201,6 +201,7 @@ def recover(request: Request, progress: Progress) -> None:
         SourceConflictError: an update waits for its conflicts to be resolved.
     """
     installation = request.installation
+    cache_pruning.take_lease(request.cache, request.home)
     if not installation.source.exists() and installation.pointer.exists():
         raise NotInstalledError(
             f"the source of {request.app.name} is gone",
@@ -258,7 +259,7 @@ def abort_update(request: Request, progress: Progress) -> tuple[str, ...]:
         NotInstalledError: the app is not installed.
     """
     generations.require_current(request.installation, request.app.name)
-    with _session.hold_installation(request.installation, progress):
+    with _session.hold_installation(request, progress):
         tree = clone.tree_of(request.installation.source)
         with trees.hold(tree):
             return tuple(map(str, move.abort(tree)))

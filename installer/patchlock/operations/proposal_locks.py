@@ -81,7 +81,7 @@ def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:
         if (catalogue.root / part).is_dir():
             shutil.copytree(catalogue.root / part, folder / part)
     (folder / "patches").mkdir(exist_ok=True)
-    return Catalogue(root=folder)
+    return Catalogue(root=folder, is_trusted=catalogue.is_trusted)
 
 
 def write(proposal: Proposal, root: Path) -> Path:

@@ -29,6 +29,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
 from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import only_sdists
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import RequirementsError, UsageError
 from patchlock.model.patch import Outcome
 from patchlock.model.profile import Profile
@@ -80,6 +81,11 @@ def name_of(url: str) -> str:
         raise UsageError(
             f'"{url}" is not the address of a repository',
             remedy="write it as https://github.com/OWNER/NAME; a clone that you have is named by --source",
+        )
+    if without_secrets(url) != url:
+        raise UsageError(
+            f"the address {url} has a user, a password or a query, which would stand in the app's file",
+            remedy="leave it out; git asks its credential helper, or name a clone that you have with --source",
         )
     last = url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]
     return "-".join(re.findall(r"[a-z0-9]+", last.lower()))

@@ -16,6 +16,7 @@ from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.environments.inspection import names
 from patchlock.locks.lock_request import Request
 from patchlock.model import lockfile
+from patchlock.model.app import rules_of
 from patchlock.model.errors import VerifyError
 from patchlock.model.lockfile import Lock
 from patchlock.model.progress import Progress
@@ -67,8 +68,9 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     path = verification.lock_file(folder, before, _locked(request))
     lock = lockfile.parse(path.read_text(encoding="utf-8"), str(path))
     command = f"patchlock install {request.app.name} --profile {request.profile.name} --reinstall"
-    lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
-    with _session.hold_installation(request.installation, progress) as held:
+    if not before.edited_lock:
+        lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
+    with _session.hold_installation(request, progress) as held:
         with progress.stage("look"):
             seen = _look(request, before, lock, before.id, tell)
             progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
@@ -88,7 +90,9 @@ def _look(
     request: Request, receipt: Receipt, lock: Lock, generation: str, tell: Callable[[int, int], None]
 ) -> VerificationResult:
     folder = generations.generation(request.installation, generation)
-    origin = verification.Origin(platform=request.platform, cache=request.cache)
+    origin = verification.Origin(
+        platform=request.platform, cache=request.cache, exceptions=rules_of(request).exceptions
+    )
     return verification.deep(folder, receipt, lock, origin, tell)
 
 

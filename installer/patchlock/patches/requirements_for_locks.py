@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from patchlock.model import addresses
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import Sha256
 from patchlock.model.text_files import SourceText, Undecodable, decode
@@ -149,6 +150,15 @@ def objections(source: SourceText, lines: Iterable[Line]) -> Iterator[Objection]
                 )
             case RequirementLine(requirement=requirement) if requirement.url and pin(source, line) is None:
                 yield _place(line.line, requirement.url, requirement.name, line.editable)
+            case RequirementLine(requirement=requirement) if requirement.url and (
+                why := addresses.objection(requirement.url, local=True)
+            ):
+                yield Objection(
+                    line=line.line,
+                    what=f'"{requirement.url}" may not stand in a lock: {why}',
+                    remedy=f"write `{requirement.name} @ https://…` without secrets with a patch (replace-text); "
+                    "what a server asks for belongs into ~/.netrc",
+                )
             case _:
                 pass
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 
 from patchlock.core import atomic_files
-from patchlock.environments import damage, gate, inspection, installed, ledger, venv
+from patchlock.environments import damage, file_owners, gate, inspection, installed, ledger, venv
 from patchlock.environments.damage import DamageFinding
 from patchlock.environments.generations import Receipt
 from patchlock.environments.inspection import Contents, Deviation
@@ -25,7 +25,10 @@ from patchlock.verify.checks import CheckResult
 
 if TYPE_CHECKING:
     from patchlock.model.fits import Platform
+    from patchlock.model.lock_rules import PolicyException
 
+ONE_OWNER = "one-owner"
+"""Id of the check that no file was written by two distributions: of the lock, and not of what became of it."""
 _SHOWN = 3
 """Findings in one line for a person; --json has all."""
 
@@ -47,6 +50,8 @@ class Origin:
 
     platform: Platform
     cache: Path
+    exceptions: tuple[PolicyException, ...] = ()
+    """Of the app and the profile, from rules of locks."""
 
 
 def quick(folder: Path, receipt: Receipt, lock: Lock | None) -> VerificationResult:
@@ -100,7 +105,22 @@ def deep(
     added = sorted(set(inspection.unowned_files(contents)) - set(book.unlisted if book is not None else ()))
     if added:
         notes.append(f"{len(added)} files in site-packages are of no distribution: yours, or an app's: {_few(added)}")
-    return dataclasses.replace(seen, notes=(*dict.fromkeys((*notes, *why, *seen.notes)),))
+    return dataclasses.replace(
+        seen,
+        results=(*seen.results, _owners(contents, lock, origin)),
+        notes=(*dict.fromkeys((*notes, *why, *seen.notes)),),
+    )
+
+
+def _owners(contents: Contents, lock: Lock, origin: Origin) -> CheckResult:
+    """Look for files that two distributions have written."""
+    found = file_owners.objections(contents, lock, origin.exceptions)
+    return CheckResult(
+        id=ONE_OWNER,
+        level="seen",
+        passed=not found,
+        detail="; ".join(found) or "no package has overwritten a file of another one",
+    )
 
 
 def _ask(
@@ -151,7 +171,9 @@ def _seen(
         passed=not found,
         detail="; ".join(map(str, found[:_SHOWN])) + more if found else whole,
     )
-    notes = () if book is not None else ("this generation has no ledger: it was made by an older patchlock",)
+    notes = [] if book is not None else ["this generation has no ledger: it was made by an older patchlock"]
+    if receipt.edited_lock:
+        notes.insert(0, f"the lock that it was installed from {lockfile.EDITED}")
     return VerificationResult(
         results=(
             _environment(folder, receipt),
@@ -159,7 +181,7 @@ def _seen(
             files,
         ),
         findings=found,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 

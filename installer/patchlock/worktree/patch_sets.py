@@ -38,14 +38,18 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
     )
 
 
-def of_file(file: Path) -> PatchSet:
+def of_file(file: Path, home: Path | None = None) -> PatchSet:
     """Gather the patches of a file of nothing but patches.
+
+    Args:
+        file: its path.
+        home: see `catalogue.agreement.is_trusted`.
 
     Raises:
         CatalogueError: the file has mistakes.
         UsageError: it has no patches.
     """
-    patches = catalogue_files.patch_file(file)
+    patches = catalogue_files.patch_file(file, home)
     if not patches:
         raise UsageError("the file has no [[patch]]", where=str(file), remedy="`patchlock patch new` writes one")
     return PatchSet(

@@ -5,7 +5,7 @@ In: the packages of a lock, facts about their files, tables of the catalogue. Ou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from packaging.utils import NormalizedName
 from packaging.version import Version
@@ -18,7 +18,7 @@ from patchlock.model.lock_rules import PolicyException
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import Facts, Rules, Violation
 
-__all__ = ["Declared", "Facts", "PolicyException", "Rules", "Violation", "told", "violations"]
+__all__ = ["Declared", "Facts", "PolicyException", "Rules", "Violation", "told", "violations", "written_twice"]
 
 
 def violations(
@@ -54,6 +54,7 @@ def violations(
         *fitting.broken_pairs(packages, rules.pairs, platform),
         *_owners.overwriting(packages, facts, rules.folders, platform),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),
+        *_owners.leaving(packages, facts),
         *fitting.changed_artifacts(packages, facts),
         *fitting.mislabelled(packages, facts),
     ]
@@ -61,6 +62,21 @@ def violations(
         *declared.excused(found, exceptions, judged=judged),
         *declared.unused(tables, packages, required),
     )
+
+
+def written_twice(
+    paths: Mapping[str, Iterable[NormalizedName]],
+    packages: Iterable[LockedPackage],
+    exceptions: Iterable[PolicyException],
+) -> tuple[Violation, ...]:
+    """Judge the files of an environment that several distributions have written, by the rule `one-owner`.
+
+    Args:
+        paths: file from site-packages → who wrote other bytes there than the others.
+        packages: the lock that was installed.
+        exceptions: of the app and the profile.
+    """
+    return tuple(declared.excused(_owners.written_twice(paths, packages), exceptions, judged=()))
 
 
 def notices(packages: tuple[LockedPackage, ...], facts: Facts) -> tuple[str, ...]:

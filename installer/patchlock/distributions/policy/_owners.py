@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from packaging.utils import NormalizedName
+
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
@@ -119,6 +121,39 @@ def overwriting(
         if not group.is_harmless and not any(key <= known for known in found):
             found[key] = _violation(owners, f"write {_shown(group.paths)} with different bytes")
     return list(found.values())
+
+
+def leaving(packages: Iterable[LockedPackage], facts: Facts) -> list[Violation]:
+    """Name every wheel with files that would not lie in the environment; installers drop them without a word."""
+    return [
+        Violation(
+            rule="outside",
+            distributions=(package.name,),
+            what=f"the wheel of {package_label(package)} has files that leave the environment: "
+            f"{_shown(facts.outside[package.sha256])}",
+            remedy="take another version; tell those who made it",
+        )
+        for package in packages
+        if package.sha256 in facts.outside
+    ]
+
+
+def written_twice(paths: Mapping[str, Iterable[NormalizedName]], packages: Iterable[LockedPackage]) -> list[Violation]:
+    """Name the distributions that have written different bytes to one file of an environment.
+
+    Args:
+        paths: file → who wrote it, two or more of the packages.
+        packages: the lock that was installed.
+    """
+    locked = {package.name: package for package in packages}
+    groups: dict[tuple[NormalizedName, ...], list[str]] = {}
+    for path, names in sorted(paths.items()):
+        if not _BESIDE.match(path):
+            groups.setdefault(tuple(sorted(names)), []).append(path)
+    return [
+        _violation([locked[name] for name in names], f"write {_shown(tuple(found))} with different bytes")
+        for names, found in groups.items()
+    ]
 
 
 def _violation(owners: list[LockedPackage], what: str) -> Violation:

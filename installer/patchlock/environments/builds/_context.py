@@ -81,17 +81,19 @@ def fetch_packages(shop: BuildContext, packages: Iterable[LockedPackage]) -> dic
         return {}
     found = {}
     asked = dataclasses.replace(shop.lock, packages=wanted)
-    from patchlock.core import download
-    from patchlock.distributions import file_locations  # what speaks HTTP is imported late
+    from patchlock.distributions import fetching, file_locations  # what speaks HTTP is imported late
     from patchlock.locks import addresses
 
     located = addresses.locate(asked, shop.request.platform, installing=True)
     for package in wanted:
         place = located[package.name]
         filename = place.filename or unquote(PurePosixPath(place.url).name)
-        kept = wheelhouse.place(shop.cache, package.sha256, filename)
+        url = file_locations.with_password(place.url)
+        file = fetching.FetchRequest(name=package.name, filename=filename, url=url, sha256=package.sha256)
         shop.tell(f"Downloading {filename}")
-        found[package.name] = download.fetch(file_locations.with_password(place.url), kept, sha256=package.sha256)
+        if package.url:
+            [file] = fetching.from_mirrors([file])
+        found[package.name] = fetching.fetch_one(file, shop.cache)
         shop.tell(f"Downloaded {filename}")
     return found
 

@@ -12,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.model.addresses import without_secrets
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock, LockedPackage
 
@@ -92,10 +93,18 @@ def _package(package: LockedPackage, place: Located) -> Package:
     hashes = {"sha256": str(package.sha256)}
     is_wheel = place.filename.endswith(".whl")
     wheel = PackageWheel(
-        name=place.filename, url=place.url, size=place.size, upload_time=place.upload_time, hashes=hashes
+        name=place.filename,
+        url=without_secrets(place.url),
+        size=place.size,
+        upload_time=place.upload_time,
+        hashes=hashes,
     )
     sdist = PackageSdist(
-        name=place.filename, url=place.url, size=place.size, upload_time=place.upload_time, hashes=hashes
+        name=place.filename,
+        url=without_secrets(place.url),
+        size=place.size,
+        upload_time=place.upload_time,
+        hashes=hashes,
     )
     return Package(
         name=package.name,

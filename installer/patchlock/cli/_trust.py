@@ -1,0 +1,34 @@
+"""`trust`: agree that a catalogue of somebody else runs its code on this machine, or take that back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from patchlock.cli import _options, _output
+
+
+@click.command("trust")
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.option("--withdraw", is_flag=True, help="Take it back.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
+def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
+    """Let a catalogue that did not come with patchlock run its codemods, builds and checks here.
+
+    It holds for the folder, whatever is written there later: agree only where you trust whoever writes there.
+
+    \b
+    Example:
+      patchlock trust ~/catalogues/ours
+      patchlock trust ~/catalogues/ours --withdraw
+    """
+    from patchlock.catalogue import agreement
+
+    place = folder.resolve()
+    is_new = agreement.change(place, _options.home(), trusted=not withdraw)
+    if as_json:
+        _output.succeed("trust", {"folder": str(place), "trusted": not withdraw, "changed": is_new})
+        return
+    state = "may not run code any more" if withdraw else "may run its codemods, builds and checks"
+    click.echo(f"{place} {state}" if is_new else f"{place}: nothing to do")
