@@ -31,7 +31,7 @@ from patchlock.operations import _session, readiness
 from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
-from patchlock.verify import checks, proof
+from patchlock.verify import checks, proof, start
 from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
 _LEAST_ROOM = 200_000_000
@@ -356,4 +356,6 @@ def prove(
     wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)
     own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
-    return dataclasses.replace(proved, results=(*stands, *loads, *proved.results, *own))
+    tell(start.ID)
+    started = start.prove(request.app.launch, where, profile.back_end)
+    return dataclasses.replace(proved, results=(*stands, *loads, started, *proved.results, *own))
