@@ -169,6 +169,16 @@ BROKEN = {
 }
 
 
+def test_modules_of_packages_without_init_are_found(environment: Path, tmp_path: Path) -> None:
+    packages = next((environment / "lib").glob("python*/site-packages"))
+    (packages / "outer" / "inner" / "deep").mkdir(parents=True)
+    (packages / "outer" / "inner" / "deep" / "one.py").write_text("")
+    text = f"{DOWNLOADS}import outer.inner.deep.one, outer.inner.deep\nimport os.path, sys, alpha\n"
+    assert proved(environment, tmp_path, {"app.py": text}).passed
+    gone = proved(environment, tmp_path, {"app.py": text + "import outer.inner.deep.two\n"})
+    assert "no package of the lock brings: outer.inner.deep.two (app.py:6); it came" in gone.detail
+
+
 @pytest.mark.parametrize("way", BROKEN)
 def test_what_stops_a_start_is_named(
     environment: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch

@@ -56,9 +56,13 @@ def prove(launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
     """
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
-        answer = _start(command, launch, place, back_end)
+        return _prove(command, launch, place, back_end)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
+
+
+def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+    answer = _start(command, launch, place, back_end)
     if isinstance(answer, str):
         return _result(answer, passed=False)
     after = f"after {answer.get('seconds', 0):.0f} s"
