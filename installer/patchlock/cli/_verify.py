@@ -56,7 +56,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
     from patchlock.operations import lifecycle
     from patchlock.verify import verification
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     progress = _output.progress(as_json)
     lifecycle.recover(request, progress)
     installation = request.installation

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.catalogue.pairs import require_possible
 from patchlock.core import disk_space
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.environments import fill, generations, overlays, preloads, venv
+from patchlock.environments import fill, generations, kept_catalogue, overlays, preloads, venv
 from patchlock.environments.builds import in_tree, in_tree_files
 from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
@@ -174,6 +174,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         if receipt is None:
             fill.fill(request, job.lock, folder, progress, job.held)
             overlays.install_overlays(request, folder, progress.say, progress.note)
+        kept_catalogue.keep(folder, request.catalogue.root, request.app)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)
