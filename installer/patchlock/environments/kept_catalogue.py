@@ -1,4 +1,4 @@
-"""The part of the catalogue that an app was installed from, kept in its generation; what is installed needs no other."""
+"""The part of the catalogue that an app was installed from, kept in its generation: that needs no other one."""
 
 from __future__ import annotations
 
