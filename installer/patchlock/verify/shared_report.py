@@ -110,7 +110,7 @@ dt { opacity: .7; } dd { margin: 0; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem .3rem 0; text-align: left; vertical-align: top; }
 td.number { text-align: right; }
-td.number, td.yes, td.no { white-space: nowrap; } td { overflow-wrap: anywhere; }
+td.number, td.yes, td.no { white-space: nowrap; } td { overflow-wrap: anywhere; } td small { white-space: normal; }
 .levels { display: flex; flex-wrap: wrap; gap: .5rem; list-style: none; padding: 0; }
 .levels li { border: 1px solid var(--line); border-radius: 1rem; padding: .1rem .8rem; }
 .yes { color: var(--ok); font-weight: 600; } .no { color: var(--bad); font-weight: 600; }
