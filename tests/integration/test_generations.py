@@ -68,7 +68,9 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
 def test_launcher_hands_on_words_and_the_exit_code(locked: World, face: Face, tmp_path: Path) -> None:
     app = locked.upstream / "app.py"
     app.write_bytes(
-        b"import sys\n" + app.read_bytes() + b"    sys.exit(len(sys.argv[1:]) and print(sys.argv[1:]) or 7)\n"
+        b"import sys\n"
+        + app.read_bytes()
+        + b"    sys.exit(sys.argv[1:] != ['--help'] and (print(sys.argv[1:]) or 7))\n"
     )
     locked.name_commit(tmp_path)
     text = locked.app.read_text()

@@ -33,8 +33,11 @@ def check_command(
       patchlock check
       patchlock check demo --offline
     """
+    from patchlock.catalogue import proofs
+
     opened = _options.open_catalogue(catalogue)
     opened.read_all()
+    proofs.read(opened.root)
     progress = _output.progress(as_json)
     from patchlock.operations import check_catalogue
 

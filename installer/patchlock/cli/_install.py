@@ -344,7 +344,7 @@ def run_command(
     from patchlock.environments import generations, venv
     from patchlock.operations import install, lifecycle
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     lifecycle.recover(request, _output.progress(as_json))
     receipt = generations.require_current(request.installation, app)
     place = install.check_context(request, generations.generation(request.installation, receipt.id))
@@ -370,7 +370,7 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     from patchlock.model import lockfile
     from patchlock.operations import lifecycle
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     left = generations.require_current(request.installation, app)
     receipt = lifecycle.rollback(request, _output.progress(as_json))
     if as_json:

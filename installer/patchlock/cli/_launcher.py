@@ -70,7 +70,7 @@ def write_for(request: Request) -> None:
     """Write the launchers of an installation; what is right already is left alone."""
     folder = request.installation.folder
     target = launchers.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
-    by = starter(request.catalogue.root, request.home, request.cache, request.platform.os)
+    by = starter(None, request.home, request.cache, request.platform.os)
     made = launchers.files(by, target, os=request.platform.os, folder=str(folder))
     for name, content in made.items():
         path = folder / name
@@ -90,11 +90,11 @@ def entry(request: Request) -> Path | None:
     return path if path.is_file() else None
 
 
-def starter(catalogue: Path, home: Path, cache: Path, os_name: str) -> launchers.Starter:
+def starter(catalogue: Path | None, home: Path, cache: Path, os_name: str) -> launchers.Starter:
     """Say how this patchlock was started, with the folders that it was told; so it can be started from anywhere.
 
     Args:
-        catalogue: its root.
+        catalogue: its root; None for what is installed, which keeps its own.
         home: of all installations.
         cache: patchlock's.
         os_name: `linux`, `macos` or `windows`.
@@ -103,7 +103,7 @@ def starter(catalogue: Path, home: Path, cache: Path, os_name: str) -> launchers
     if os.environ.get("PATCHLOCK_CACHE_DIR"):
         variables["PATCHLOCK_CACHE_DIR"] = str(cache)
     package = Path(launchers.__file__).parent.parent
-    if catalogue not in (package / "_catalogue", package.parent.parent):
+    if catalogue not in (None, package / "_catalogue", package.parent.parent):
         variables["PATCHLOCK_CATALOGUE"] = str(catalogue)
     bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
     if not bootstrap:

@@ -13,6 +13,7 @@ from patchlock.cli._plan import option_data, option_line
 
 if TYPE_CHECKING:
     from patchlock.catalogue.pair_table import PairState
+    from patchlock.catalogue.proofs import Proof
     from patchlock.catalogue.reader import Catalogue
     from patchlock.environments.generations import Receipt
     from patchlock.model.app import App
@@ -35,7 +36,7 @@ def list_command(app: str | None, markdown: bool, catalogue: Path | None, as_jso
       patchlock list
       patchlock list xtts-webui
     """
-    from patchlock.catalogue import pair_table
+    from patchlock.catalogue import pair_table, proofs
 
     opened = _options.open_catalogue(catalogue)
     if app is None:
@@ -44,20 +45,22 @@ def list_command(app: str | None, markdown: bool, catalogue: Path | None, as_jso
         apps, profiles = (opened.app(app),), tuple(map(opened.profile, opened.profile_names()))
     found = pair_table.pair_states(apps, profiles, _is_locked(opened))
     if as_json:
-        _output.succeed("list", _data(apps, profiles, found))
+        _output.succeed("list", _data(apps, profiles, found, proofs.read(opened.root)))
     elif markdown:
         click.echo(pair_table.markdown(found), nl=False)
     elif app is not None:
-        click.echo(_about(apps[0], found))
+        click.echo(_about(apps[0], found, opened))
     else:
-        click.echo(_overview(apps, profiles, found))
+        click.echo(_overview(apps, profiles, found, opened))
 
 
 def _is_locked(catalogue: Catalogue) -> Callable[[App, Profile, Platform], bool]:
     return lambda app, profile, platform: catalogue.lock_path(app, profile, platform).is_file()
 
 
-def _overview(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...]) -> str:
+def _overview(
+    apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...], catalogue: Catalogue
+) -> str:
     from patchlock.catalogue import pair_table
 
     parts = [
@@ -72,10 +75,12 @@ def _overview(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple
     ]:
         parts += ["\nInstalled", _output.rows(rows)]
     parts += ["\nLocks", pair_table.text(found)]
+    if told := _proved(found, catalogue):
+        parts += ["\nProved on real machines", _output.rows(told)]
     return "\n".join([*parts, *_refused(found), *_missing(found)])
 
 
-def _about(app: App, found: tuple[PairState, ...]) -> str:
+def _about(app: App, found: tuple[PairState, ...], catalogue: Catalogue) -> str:
     from patchlock.catalogue import optional_patches
 
     chosen = {name for one, used, _ in _installed() if used and one.app == app.name for name in used.chosen}
@@ -98,7 +103,28 @@ def _about(app: App, found: tuple[PairState, ...]) -> str:
         (f"{one.profile} × {one.platform}", one.state) for one in found if one.state != "refused"
     ]
     parts = [f"{app.name}: {app.title}", _output.rows(rows), "\nLocks", _output.rows(states)]
+    if told := _proved(found, catalogue):
+        parts += ["\nProved on real machines", _output.rows(told)]
     return "\n".join([*parts, *_refused(found), *_missing(found)])
+
+
+def _proved(found: tuple[PairState, ...], catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Say of each pair with a report what holds there: the newest report, and those of other devices."""
+    from patchlock.catalogue import proofs
+    from patchlock.core.atomic_files import has_sha256
+    from patchlock.model.identities import Sha256
+
+    known, rows = proofs.read(catalogue.root), []
+    for one in found:
+        told, folder = [], catalogue.root / "lockfiles" / one.app
+        locks = [folder / f"{name}.txt" for name in (one.profile, f"{one.profile}.{one.platform}")]
+        for proof in proofs.of_pair(known, one.app, one.profile, one.platform):
+            levels = " · ".join(["locked", *(level for level in proofs.LEVELS if level in proof.levels)])
+            older = "" if any(has_sha256(lock, Sha256(proof.lock)) for lock in locks) else ", with an older lock"
+            told.append(f"{levels}: {', '.join(proof.devices) or 'the processor'}, {proof.date}{older}")
+        if told:
+            rows.append((f"{one.app} × {one.profile} × {one.platform}", "\n".join(dict.fromkeys(told))))
+    return rows
 
 
 def _refused(found: tuple[PairState, ...]) -> list[str]:
@@ -135,7 +161,9 @@ def _generation(receipt: Receipt, is_used: bool) -> str:
     return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 
 
-def _data(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...]) -> dict[str, object]:
+def _data(
+    apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...], proved: tuple[Proof, ...]
+) -> dict[str, object]:
     return {
         "apps": [_app_data(app, profiles) for app in apps],
         "profiles": [
@@ -157,6 +185,18 @@ def _data(apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[Pai
                 "source": one.source,
             }
             for one in found
+        ],
+        "proofs": [
+            {
+                "app": proof.app,
+                "profile": proof.profile,
+                "platform": proof.platform,
+                "levels": sorted(proof.levels),
+                "devices": list(proof.devices),
+                "date": proof.date,
+                "file": proof.file,
+            }
+            for proof in proved
         ],
         "installed": [
             {

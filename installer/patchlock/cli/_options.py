@@ -200,15 +200,25 @@ def installed_request(
     source: str | None = None,
     revision: str | None = None,
     choice: Choice | None = None,
+    as_it_is: bool = False,
 ) -> Request:
     """Turn the options of a command into a request for what is installed; where nothing is, for what fits.
+
+    Args:
+        catalogue: its folder, or None for the one patchlock came with.
+        app: its name.
+        profile: its name; None takes the one that it is installed on.
+        source: another place of upstream.
+        revision: another commit of upstream.
+        choice: of optional patches; None takes those that the installation has.
+        as_it_is: where no catalogue is named, take the one that the installation was made from, which it keeps.
 
     Raises:
         UsageError: no profile is named, and the app is installed on several.
         PatchlockError: as `request`.
     """
     from patchlock.catalogue import optional_patches
-    from patchlock.environments import generations
+    from patchlock.environments import generations, kept_catalogue
     from patchlock.hardware import probes, selection
     from patchlock.locks.lock_request import Request
     from patchlock.model.installation import Installation
@@ -216,10 +226,11 @@ def installed_request(
     named = profile or _installed_on(app)
     if named is None:
         return request(catalogue, app, None, source=source, revision=revision, choice=choice)
-    opened = open_catalogue(catalogue)
+    installation = Installation(folder=home() / f"{app}@{named}")
+    opened = open_catalogue(catalogue or (kept_catalogue.root(installation) if as_it_is else None))
     wanted, found = opened.app(app), opened.profile(named)
     chosen = selection.choose([found], probes.basic(), (), named).chosen
-    there = generations.current(Installation(folder=home() / f"{app}@{named}"))
+    there = generations.current(installation)
     return Request(
         app=wanted,
         profile=found,

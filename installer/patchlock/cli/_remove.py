@@ -32,7 +32,7 @@ def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path 
     """
     from patchlock.operations import lifecycle
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     pruned = lifecycle.prune(request, _output.progress(as_json), dry_run=dry_run)
     if as_json:
         removed = [
@@ -80,7 +80,7 @@ def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Pat
     """
     from patchlock.operations import lifecycle
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     left = lifecycle.uninstall(request, _output.progress(as_json), purge=purge)
     if as_json:
         kept = [*(path for path, _ in left.files), *(f"commit {commit}" for commit in left.commits)]

@@ -39,15 +39,26 @@ if TYPE_CHECKING:
 @_options.installed
 @click.option("--quick", "depth", flag_value="quick", help="Run nothing of the app: versions, presence and sizes.")
 @click.option("--deep", "depth", flag_value="deep", help="Read every file too, and compare it with its RECORD.")
+@click.option(
+    "--report",
+    "files",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="Write what was proved to a file.html or file.json that can be given away: it names nobody.",
+)
 @_options.common
-def verify_command(app: str, profile: str | None, depth: str | None, catalogue: Path | None, as_json: bool) -> int:
-    """Prove that an installed app still works: packages, imports, a computation on the device.
+def verify_command(
+    app: str, profile: str | None, depth: str | None, files: tuple[Path, ...], catalogue: Path | None, as_json: bool
+) -> int:
+    """Prove that an installed app still works: packages, imports, its start, a computation on the device.
 
     \b
     Example:
       patchlock verify demo
       patchlock verify demo --deep
+      patchlock verify demo --report proof.html
     """
+    _require_formats(files, depth)
     installation = _alone(app, profile) if depth == "quick" else None
     if installation is not None:
         return _quick(installation, app, as_json)
@@ -57,7 +68,7 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
     from patchlock.operations import lifecycle
     from patchlock.verify import verification
 
-    request = _options.installed_request(catalogue, app, profile)
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     progress = _output.progress(as_json)
     lifecycle.recover(request, progress)
     installation = request.installation
@@ -78,7 +89,37 @@ def verify_command(app: str, profile: str | None, depth: str | None, catalogue: 
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
         progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
+    for file in files:
+        _write_report(file, request, receipt, results, proved.report)
     return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
+
+
+def _require_formats(files: Iterable[Path], depth: str | None) -> None:
+    """Refuse, before anything runs, what could not be written afterwards."""
+    from patchlock.model.errors import UsageError
+
+    for file in files:
+        if file.suffix not in {".html", ".json"}:
+            raise UsageError(f"a report is .html or .json, and not {file.name}", remedy="name it so")
+        if not file.absolute().parent.is_dir():
+            raise UsageError(f"there is no folder {file.parent}", remedy="make it, or name another one")
+        if depth == "quick":
+            raise UsageError("--quick proves nothing that a report could hold", remedy="leave it out")
+
+
+def _write_report(
+    file: Path, request: Request, receipt: Receipt, results: tuple[CheckResult, ...], report: Report
+) -> None:
+    import json
+
+    from patchlock.core import atomic_files
+    from patchlock.hardware import probes
+    from patchlock.verify import shared_report
+
+    say = shared_report.mask((request.home, request.cache, request.catalogue.root))
+    data = shared_report.data(receipt, results, report, probes.probe(request.home), say)
+    text = shared_report.html(data) if file.suffix == ".html" else json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    atomic_files.atomic_write(file, text)
 
 
 def _alone(app: str, profile: str | None) -> Installation | None:

@@ -30,7 +30,7 @@ class CheckRecord:
 
     id: str
     level: str
-    """`seen`, `loads` or `computes`."""
+    """`seen`, `loads`, `starts` or `computes`."""
     detail: str
 
 

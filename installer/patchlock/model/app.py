@@ -68,6 +68,8 @@ class Launch:
     """Defaults; a variable that the user has set wins."""
     says: str = ""
     """What a person does next, or ""."""
+    help: tuple[str, ...] = ("--help",)
+    """Words with which a program that serves nothing shows that it starts, and ends with exit code 0."""
     companion_apps: Annotated[Mapping[str, str], Key("beside")] = dataclasses.field(default_factory=dict)
     """Variable → another app of the catalogue that this one starts, see `environments.generations`."""
     listens: Listens | None = None

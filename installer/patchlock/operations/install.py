@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.catalogue.pairs import require_possible
 from patchlock.core import disk_space
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.environments import fill, generations, overlays, preloads, venv
+from patchlock.environments import fill, generations, kept_catalogue, overlays, preloads, venv
 from patchlock.environments.builds import in_tree, in_tree_files
 from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
@@ -32,7 +32,7 @@ from patchlock.operations import _session, readiness
 from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
-from patchlock.verify import checks, proof
+from patchlock.verify import checks, proof, start
 from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
 _LEAST_ROOM = 200_000_000
@@ -179,6 +179,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         if receipt is None:
             fill.fill(request, job.lock, folder, progress, job.held)
             overlays.install_overlays(request, folder, progress.say, progress.note)
+        kept_catalogue.keep(folder, request.catalogue.root, request.app)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)
@@ -362,4 +363,6 @@ def prove(
     wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)
     own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
-    return dataclasses.replace(proved, results=(*stands, *loads, *proved.results, *own))
+    tell(start.ID)
+    started = start.prove(request.app.launch, where, profile.back_end)
+    return dataclasses.replace(proved, results=(*stands, *loads, started, *proved.results, *own))

@@ -43,7 +43,7 @@ class CheckResult:
 
     id: str
     level: str
-    """What was proved, or would have been: `seen`, `loads` or `computes`; only the third may be called working."""
+    """What was proved, or would have been: `seen`, `loads`, `starts` or `computes`."""
     passed: bool
     detail: str
     """The evidence, or what is wrong."""
@@ -179,7 +179,7 @@ def _script(name: str) -> contextlib.AbstractContextManager[Path]:
 
 
 def _imports(check: ImportsCheck, place: CheckContext) -> CheckResult:
-    failed = _kernel("imports", place, json.dumps(check.present), json.dumps(check.absent))["failed"]
+    failed = ask_program("imports", place, json.dumps(check.present), json.dumps(check.absent))["failed"]
     detail = "; ".join(failed) or ", ".join([*check.present, *(f"no {name}" for name in check.absent)])
     return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
 
@@ -269,19 +269,37 @@ def process_context(place: CheckContext) -> ProcessContext:
     return ProcessContext(python=python, options=options, folder=place.folder, variables=place.variables)
 
 
-def _kernel(name: str, place: CheckContext, *arguments: str) -> dict[str, Any]:
-    """Run one of our programs in the environment and read its answer, the last line that it prints."""
+def ask_program(
+    name: str,
+    place: CheckContext,
+    *arguments: str,
+    variables: Mapping[str, str] | None = None,
+    seconds: float = _PATIENCE,
+) -> Any:
+    """Run one of our programs in the environment and read its answer, the JSON of the last line that it prints.
+
+    Args:
+        name: of a program of `_children`.
+        place: where.
+        arguments: of the program.
+        variables: the whole environment of the child, where it is another one than the app's.
+        seconds: that it may take.
+
+    Raises:
+        CommandFailedError: it ends in any other way, or gives no answer.
+        ProgramMissingError: the environment's own Python is not there.
+    """
     ours = process_context(place)
     memory = _supervisor.memory_limit()
+    env = variables or ours.variables
     with _script(name) as script:
         command = (str(ours.python), *ours.options, str(script), *arguments)
-        with _supervisor.start_program(*command, env=ours.variables, cwd=ours.folder, memory=memory) as program:
-            failed = kernel_results.failure(program.wait(_PATIENCE))
+        with _supervisor.start_program(*command, env=env, cwd=ours.folder, memory=memory) as program:
+            failed = kernel_results.failure(program.wait(seconds))
             text = program.output.rstrip()
     if failed is not None:
         raise CommandFailedError(f"{failed[0].value}: {failed[1]}")
     try:
-        answer: dict[str, Any] = json.loads(text.splitlines()[-1])
+        return json.loads(text.splitlines()[-1])
     except (IndexError, ValueError) as error:
         raise CommandFailedError(f"{name} printed no answer", where=text[-200:]) from error
-    return answer

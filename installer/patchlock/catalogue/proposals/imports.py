@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, Finding
-from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches import import_graph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +30,8 @@ def read(files: Files) -> tuple[Import, ...]:
     return tuple(one for path in sorted(files) if path.suffix == ".py" for one in _of(path, files[path]))
 
 
-def tree(path: PurePosixPath, data: bytes) -> ast.Module | None:
-    """Parse a Python file; None where it cannot be parsed."""
-    source = decode(path, data)
-    if isinstance(source, Undecodable):
-        return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(source.text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
 def _of(path: PurePosixPath, data: bytes) -> Iterator[Import]:
-    if b"import" not in data or (module := tree(path, data)) is None:
+    if b"import" not in data or (module := import_graph.tree(path, data)) is None:
         return
     for node in ast.walk(module):
         if isinstance(node, ast.Import):

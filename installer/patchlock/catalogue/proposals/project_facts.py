@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from patchlock.catalogue.proposals import imports
 from patchlock.catalogue.proposals.findings import Files
+from patchlock.patches import import_graph
 
 _LICENCES = (
     ("AGPL-3.0", r"GNU AFFERO GENERAL PUBLIC LICENSE"),
@@ -109,7 +109,7 @@ def _poetry_python(files: Files) -> str:
 
 def _setup_python(files: Files) -> str:
     path = PurePosixPath("setup.py")
-    module = imports.tree(path, files[path]) if path in files else None
+    module = import_graph.tree(path, files[path]) if path in files else None
     for node in ast.walk(module) if module else ():
         if isinstance(node, ast.keyword) and node.arg == "python_requires" and isinstance(node.value, ast.Constant):
             return str(node.value.value)

@@ -1,0 +1,188 @@
+"""What an app's program imports before it does anything: its own files, one after the other, and others' modules; pure.
+
+An import counts where it runs as soon as its file is imported. One in a function, under a condition, or in a `try` that
+goes on without it may never run, and is not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.model.text_files import Undecodable, decode
+
+Files = Mapping[PurePosixPath, bytes]
+_GOES_ON = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+_STARTERS: Mapping[str, int] = {"uvicorn": 0, "gunicorn": 0, "hypercorn": 0, "daphne": 0, "flask": 0}
+"""Programs that import `module:object`, the first argument that is no option."""
+_RUNNERS = frozenset({"streamlit", "accelerate", "torchrun", "gradio", "chainlit"})
+"""Programs that are given the path of the app's script."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReachedImport:
+    """A module that a program needs as soon as it starts."""
+
+    module: str
+    """Dotted."""
+    path: PurePosixPath
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reached:
+    """What a program needs as soon as it starts."""
+
+    files: tuple[PurePosixPath, ...]
+    """The app's own, in the order in which they are reached; none where the program is none of its files."""
+    modules: tuple[ReachedImport, ...]
+    """Of others, the standard library included; each once, where it is met first."""
+
+
+def tree(path: PurePosixPath, data: bytes) -> ast.Module | None:
+    """Parse a Python file; None where it cannot be parsed."""
+    source = decode(path, data)
+    if isinstance(source, Undecodable):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def reached(files: Files, command: Sequence[str], python_path: str = "") -> Reached:
+    """Follow the imports of a program.
+
+    Args:
+        files: the app's, by path from the folder in which it is started.
+        command: as it is started.
+        python_path: its PYTHONPATH, folders from there with `:` between them.
+    """
+    folders = [PurePosixPath(one) for one in python_path.replace(";", ":").split(":") if one]
+    first = _program(files, command, [PurePosixPath(), *folders])
+    if first is None:
+        return Reached(files=(), modules=())
+    is_script = any(word.endswith(".py") for word in command)
+    walk = _Walk(files, [first.parent if is_script else PurePosixPath(), *folders])
+    walk.visit(first, is_program=True)
+    return Reached(files=tuple(walk.seen), modules=tuple(walk.modules.values()))
+
+
+def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath]) -> PurePosixPath | None:
+    """Find the file that a command starts."""
+    words = list(command)
+    starter = PurePosixPath(words[0]).stem
+    if starter.startswith("python") and "-m" in words[1:-1]:
+        words = words[words.index("-m") + 1 :]
+        starter = words[0].partition(".")[0]
+        if starter not in _STARTERS.keys() | _RUNNERS:
+            inside = PurePosixPath(*words[0].split("."))
+            wanted = [root / one for root in roots for one in (inside / "__main__.py", inside.with_suffix(".py"))]
+            return next((path for path in wanted if path in files), None)
+    if starter in _STARTERS:
+        named = next((word for word in words[1:] if not word.startswith("-")), "").partition(":")[0]
+        return _module(files, named.removesuffix(".py"), roots)
+    script = next((PurePosixPath(word) for word in words if word.endswith(".py")), None)
+    return script if script in files else None
+
+
+def _module(files: Files, dotted: str, roots: Collection[PurePosixPath]) -> PurePosixPath | None:
+    """Find the file of a module of the app's own."""
+    if not dotted:
+        return None
+    inside = PurePosixPath(*dotted.split("."))
+    places = [root / one for root in roots for one in (inside / "__init__.py", inside.with_suffix(".py"))]
+    return next((path for path in places if path in files), None)
+
+
+class _Walk:
+    def __init__(self, files: Files, roots: Sequence[PurePosixPath]) -> None:
+        self._files, self._roots = files, list(dict.fromkeys(roots))
+        self._folders = {folder for path in files if path.suffix == ".py" for folder in path.parents}
+        self.seen: list[PurePosixPath] = []
+        self.modules: dict[str, ReachedImport] = {}
+
+    def visit(self, path: PurePosixPath, *, is_program: bool = False) -> None:
+        if path in self.seen:
+            return
+        self.seen.append(path)
+        module = tree(path, self._files[path])
+        for node in _run_at_import(module.body if module else (), is_program=is_program):
+            for name in self._names(path, node):
+                self._follow(path, node.lineno, name)
+
+    def _names(self, path: PurePosixPath, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+            return
+        base = node.module or ""
+        if node.level:
+            base = self._absolute(path, node.level, base)
+        if not base:
+            return
+        yield base
+        # `from package import module` imports the module too, where there is one.
+        yield from (f"{base}.{alias.name}" for alias in node.names if self._own(f"{base}.{alias.name}") is not None)
+
+    def _absolute(self, path: PurePosixPath, level: int, name: str) -> str:
+        folder = path.parent
+        for _ in range(level - 1):
+            folder = folder.parent
+        root = next((one for one in self._roots if folder.is_relative_to(one)), PurePosixPath())
+        return ".".join([*folder.relative_to(root).parts, *([name] if name else [])])
+
+    def _follow(self, path: PurePosixPath, line: int, dotted: str) -> None:
+        parts = dotted.split(".")
+        if not self._is_own(parts[0]):
+            self.modules.setdefault(dotted, ReachedImport(module=dotted, path=path, line=line))
+            return
+        found = None
+        for end in range(1, len(parts) + 1):
+            found = self._own(".".join(parts[:end]))
+            if found is not None:
+                self.visit(found)
+        if found is None and not self._is_folder(dotted):
+            self.modules.setdefault(dotted, ReachedImport(module=dotted, path=path, line=line))
+
+    def _is_own(self, top: str) -> bool:
+        return self._own(top) is not None or self._is_folder(top)
+
+    def _own(self, dotted: str) -> PurePosixPath | None:
+        return _module(self._files, dotted, self._roots)
+
+    def _is_folder(self, dotted: str) -> bool:
+        """Tell whether it is a package without `__init__.py`."""
+        return any(root.joinpath(*dotted.split(".")) in self._folders for root in self._roots)
+
+
+def _run_at_import(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Give the imports that run when a file is imported, whatever else is so."""
+    for node in body:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                yield node
+            case ast.ClassDef() | ast.With():
+                yield from _run_at_import(node.body, is_program=is_program)
+            case ast.Try():
+                if not any(map(_goes_on, node.handlers)):
+                    yield from _run_at_import([*node.body, *node.orelse], is_program=is_program)
+                yield from _run_at_import(node.finalbody, is_program=is_program)
+            case ast.If() if is_program and _is_main(node.test):
+                yield from _run_at_import(node.body, is_program=is_program)
+            case _:
+                pass
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """Tell whether what cannot be imported is caught."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in _GOES_ON) for kind in kinds)
+
+
+def _is_main(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"

@@ -1,0 +1,214 @@
+"""An app starts, or what stops it is named with the line of whose file: its own command, alone, without a network."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import miniature
+import pytest
+
+from patchlock.core import uv
+from patchlock.environments import venv
+from patchlock.model.app import Launch, Listens
+from patchlock.verify import start
+from patchlock.verify.checks import CheckContext, CheckResult
+
+pytestmark = pytest.mark.slow
+
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+PORT = 18431
+SERVER = """
+import http.server
+import sys
+{before}
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status})
+        self.end_headers()
+        self.wfile.write(b"a page")
+http.server.HTTPServer(("127.0.0.1", {port}), Page).serve_forever()
+"""
+DOWNLOADS = """
+import urllib.request
+urllib.request.urlopen("https://models.example/voice.onnx")
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an environment with alpha 1.0."""
+    folder = tmp_path_factory.mktemp("home") / "mini@tiny" / "environments" / "one"
+    held = os.open(tmp_path_factory.mktemp("lock") / "lock", os.O_CREAT | os.O_RDWR)
+    venv.create(folder, VERSION, lock=held)
+    os.close(held)
+    wheel = miniature.wheel(tmp_path_factory.mktemp("wheels"), "alpha", "1.0")
+    python = str(venv.interpreter(folder))
+    command = [str(uv.find()), "pip", "install", "-q", "--offline", "--no-index", "--python", python, str(wheel)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def server(before: str = "", status: int = 200, port: int = PORT) -> str:
+    return SERVER.format(before=before, status=status, port=port)
+
+
+def proved(
+    environment: Path,
+    folder: Path,
+    files: dict[str, str],
+    command: tuple[str, ...] = ("python", "app.py"),
+    variables: dict[str, str] | None = None,
+    port: int = PORT,
+) -> CheckResult:
+    """Start an app of these files; one without a port is asked for its help."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    listens = Listens(port=port, environment={}, arguments=()) if port else None
+    launch = Launch(command=command, environment=variables or {}, listens=listens)
+    env = venv.launch_variables(environment, {}, launch.environment)
+    result = start.prove(launch, CheckContext(environment=environment, folder=folder, variables=env), "cpu")
+    assert (result.id, result.level) == ("start", "starts")
+    return result
+
+
+@pytest.mark.parametrize("status", [200, 404])
+def test_server_that_answers(environment: Path, tmp_path: Path, status: int) -> None:
+    found = proved(environment, tmp_path, {"app.py": server("import alpha", status)})
+    assert found.passed, found.detail
+    assert found.detail.startswith(f"it answers on port {PORT} with status {status}, after")
+
+
+def test_server_on_another_port_than_was_said(environment: Path, tmp_path: Path) -> None:
+    found = proved(environment, tmp_path, {"app.py": server(port=PORT + 1)})
+    assert found.detail.startswith(f"it answers on port {PORT + 1} with status 200")
+
+
+def test_server_that_a_child_runs(environment: Path, tmp_path: Path) -> None:
+    files = {"app.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'page.py'])\n", "page.py": server()}
+    assert proved(environment, tmp_path, files).passed
+
+
+def test_command_line_tool_is_asked_for_its_help(environment: Path, tmp_path: Path) -> None:
+    text = "import argparse, alpha\nargparse.ArgumentParser().parse_args()\nraise SystemExit('it did its work')\n"
+    found = proved(environment, tmp_path, {"app.py": text}, ("python", "app.py", "--input", "a.wav"), port=0)
+    assert found.passed
+    assert found.detail.startswith("`python app.py --help` ends well, after")
+
+
+def test_first_download_is_named(environment: Path, tmp_path: Path) -> None:
+    found = proved(environment, tmp_path, {"app.py": f"import alpha\n{DOWNLOADS}"})
+    assert found.passed, found.detail
+    assert found.detail.startswith("it comes to its first download, https://models.example/voice.onnx, after")
+
+
+def test_program_that_waits_for_a_download(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "_QUIET", 1)
+    files = {
+        "app.py": "import time\ntry:\n    import voice\nexcept OSError:\n    time.sleep(99)\n",
+        "voice.py": DOWNLOADS,
+    }
+    found = proved(environment, tmp_path, files)
+    assert found.detail.startswith("it comes to its first download, from models.example, after")
+
+
+def test_address_of_a_model_is_told_where_the_program_says_it(environment: Path, tmp_path: Path) -> None:
+    text = DOWNLOADS.replace(
+        "urllib.request.urlopen", "print('https://models.example/voice.onnx')\nurllib.request.urlopen"
+    )
+    found = proved(environment, tmp_path, {"app.py": text})
+    assert "first download, https://models.example/voice.onnx, after" in found.detail
+
+
+BROKEN = {
+    "a package that nothing requires": (
+        {"app.py": "import pages\n", "pages.py": "import os\n\nimport gradium\n"},
+        (
+            "pages.py:3: ModuleNotFoundError: No module named 'gradium'; it imports at its start what no package of the lock "
+            "brings: gradium (pages.py:3)"
+        ),
+    ),
+    "a part of a package that an extra brings": (
+        {"app.py": "import alpha.more\n"},
+        "app.py:1: ModuleNotFoundError: No module named 'alpha.more'",
+    ),
+    "a submodule that is not there": (
+        {"app.py": "from third_party.matcha import models\n", "third_party/README": ""},
+        "it imports at its start what no package of the lock brings: third_party.matcha (app.py:1)",
+    ),
+    "a wrong PYTHONPATH": ({"app.py": "import inner\n", "src/inner/__init__.py": ""}, "No module named 'inner'"),
+    "a card at import": (
+        {"app.py": "import card\n", "card.py": "raise RuntimeError('Found no NVIDIA driver on your system')\n"},
+        "card.py:1: RuntimeError: Found no NVIDIA driver on your system",
+    ),
+    "a model that is not there": ({"app.py": "open('voice.onnx')\n"}, "No such file or directory: 'voice.onnx'"),
+    "a server that fails": (
+        {"app.py": server(status=500)},
+        "python app.py does not answer, and goes on after",
+    ),
+    "a program that ends before it serves": ({"app.py": "print('bye')\n"}, "ends with exit code 0 after 0 s; bye"),
+    "a crash": ({"app.py": "import os\nos.abort()\n"}, "python app.py ends with exit code -6"),
+    "syntax of another Python": ({"app.py": "print 'old'\n"}, "SyntaxError"),
+    "a question to the user": ({"app.py": "input('language? ')\n"}, "app.py:1: EOFError"),
+    "its port is in use": (
+        {"app.py": "import socket\ns = socket.create_server(('127.0.0.1', 18431))\n" + server()},
+        "Address already in use",
+    ),
+    "what is imported after a first download": (
+        {"app.py": f"{DOWNLOADS}import gradium\n"},
+        "it imports at its start what no package of the lock brings: gradium (app.py:4); it came to its first download",
+    ),
+    "an error of its own beside a download": (
+        {"app.py": "try:\n    import later\nexcept OSError:\n    pass\n1 / 0\n", "later.py": DOWNLOADS},
+        "app.py:5: ZeroDivisionError: division by zero",
+    ),
+}
+
+
+def test_modules_of_packages_without_init_are_found(environment: Path, tmp_path: Path) -> None:
+    packages = next((environment / "lib").glob("python*/site-packages"))
+    (packages / "outer" / "inner" / "deep").mkdir(parents=True)
+    (packages / "outer" / "inner" / "deep" / "one.py").write_text("")
+    text = f"{DOWNLOADS}import outer.inner.deep.one, outer.inner.deep\nimport os.path, sys, alpha\n"
+    assert proved(environment, tmp_path, {"app.py": text}).passed
+    gone = proved(environment, tmp_path, {"app.py": text + "import outer.inner.deep.two\n"})
+    assert "no package of the lock brings: outer.inner.deep.two (app.py:6); it came" in gone.detail
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_what_stops_a_start_is_named(
+    environment: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "_SECONDS", 8)
+    files, told = BROKEN[way]
+    found = proved(environment, tmp_path, files)
+    assert not found.passed
+    assert told in found.detail
+
+
+def test_program_that_no_package_brings(environment: Path, tmp_path: Path) -> None:
+    found = proved(environment, tmp_path, {}, ("webui", "--port", "1"))
+    assert not found.passed
+    assert found.detail == "webui is not in the environment: no package of the lock brings that program"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a program a network of its own")
+def test_program_is_alone_in_its_network(environment: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        text = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=5)\n"
+        found = proved(environment, tmp_path, {"app.py": text})
+    assert "ConnectionRefusedError" in found.detail
+    with socket.create_server(("127.0.0.1", PORT)):  # it is free for the app
+        assert proved(environment, tmp_path, {"app.py": server()}).passed
+
+
+def test_nothing_of_the_users_home_is_seen(environment: Path, tmp_path: Path) -> None:
+    before = "import os, pathlib\nassert os.listdir(pathlib.Path.home()) == ['output.txt']\n"
+    before += "assert os.environ['HF_HOME'] != 'mine'"
+    found = proved(environment, tmp_path, {"app.py": server(before)}, variables={"HF_HOME": "mine"})
+    assert found.passed, found.detail

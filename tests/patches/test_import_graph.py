@@ -1,0 +1,89 @@
+"""What a program imports as soon as it starts."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from patchlock.patches import import_graph
+
+
+def modules(files: dict[str, str], *command: str, python_path: str = "") -> list[str]:
+    """Name what others have to bring, and where it is imported."""
+    sources = {PurePosixPath(path): text.encode() for path, text in files.items()}
+    found = import_graph.reached(sources, command, python_path)
+    return [f"{one.module} {one.path}:{one.line}" for one in found.modules]
+
+
+def test_own_files_are_followed_and_others_are_named_where_they_are_met_first() -> None:
+    files = {
+        "app.py": "import torch\nfrom inner import page, numpy_too\nimport inner.late\n",
+        "inner/__init__.py": "from . import base\n",
+        "inner/base.py": "import yaml.nodes\n",
+        "inner/page.py": "from .base import x\nfrom ..app import y\nimport torch\n",
+        "inner/late.py": "import gradio as gr\n",
+        "other.py": "import never\n",
+    }
+    assert modules(files, "python", "app.py") == [
+        "torch app.py:1",
+        "yaml.nodes inner/base.py:1",
+        "gradio inner/late.py:1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    import late\n",
+        "try:\n    import late\nexcept ImportError:\n    late = None\n",
+        "try:\n    import late\nexcept (OSError, Exception):\n    late = None\n",
+        "try:\n    import late\nexcept:\n    pass\n",
+        "import sys\nif sys.platform == 'win32':\n    import late\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import late\n",
+        "class A:\n    def f(self):\n        import late\n",
+    ],
+)
+def test_what_may_never_run_is_left_out(text: str) -> None:
+    assert not [one for one in modules({"app.py": text}, "python", "app.py") if one.startswith("late")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n    import late\n",
+        "with open('x'):\n    import late\n",
+        "try:\n    import late\nexcept OSError:\n    pass\n",
+        "try:\n    import late\nfinally:\n    pass\n",
+        "if __name__ == '__main__':\n    import late\n",
+    ],
+)
+def test_what_runs_at_import_counts(text: str) -> None:
+    assert [one for one in modules({"app.py": text}, "python", "app.py") if one.startswith("late")]
+
+
+@pytest.mark.parametrize(
+    ("command", "python_path", "path"),
+    [
+        (("python", "-m", "package"), "", "package/__main__.py"),
+        (("python", "-m", "package.tool"), "", "package/tool.py"),
+        (("python", "-m", "deep"), "src", "src/deep.py"),
+        (("uvicorn", "package.tool:app", "--port", "1"), "", "package/tool.py"),
+        (("python", "-m", "uvicorn", "package.tool:app"), "", "package/tool.py"),
+        (("streamlit", "run", "package/tool.py"), "", "package/tool.py"),
+        (("python", "-u", "src/deep.py", "--x"), "", "src/deep.py"),
+    ],
+)
+def test_program_is_found(command: tuple[str, ...], python_path: str, path: str) -> None:
+    paths = ("package/__init__.py", "package/__main__.py", "package/tool.py", "src/deep.py")
+    files = {PurePosixPath(one): b"" for one in paths}
+    assert import_graph.reached(files, command, python_path).files == (PurePosixPath(path),)
+
+
+def test_program_that_is_none_of_the_apps_files() -> None:
+    assert import_graph.reached({}, ("webui",)) == import_graph.Reached(files=(), modules=())
+
+
+def test_module_of_the_apps_own_that_is_not_there_is_named() -> None:
+    files = {"app.py": "import inner.gone\nimport folder.gone\n", "inner/__init__.py": "", "folder/x.py": ""}
+    assert modules(files, "python", "app.py") == ["inner.gone app.py:1", "folder.gone app.py:2"]
