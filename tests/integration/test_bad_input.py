@@ -321,7 +321,10 @@ def test_broken_requirement_line(world: World, patchlock: Patchlock, tmp_path: P
     world.name_commit(tmp_path)
     done = patchlock(*lock_here())
     assert done.returncode == 1
-    assert "it is not a requirement that pip can read (requirements.txt:2); " in done.stdout
+    assert (
+        "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at "
+        "`>>1` (requirements.txt:2); "
+    ) in done.stdout
     assert "correct the line upstream, or add a patch with the op replace-text" in done.stdout
     assert not list((world.catalogue / "lockfiles").glob("*/*"))
 

@@ -170,12 +170,32 @@ def test_options(text: str, options: tuple[tuple[str, str], ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("torch=2.0", "it is not a requirement that pip can read", id="one-equals-sign"),
-        pytest.param("torch>=1.0.*", "it is not a requirement that pip can read", id="legacy-specifier"),
-        pytest.param("torch#why", "it is not a requirement that pip can read", id="comment-without-blank"),
-        pytest.param("a\fb", "it is not a requirement that pip can read", id="form-feed"),
+        pytest.param(
+            "torch=2.0",
+            "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `=2.0`",
+            id="one-equals-sign",
+        ),
+        pytest.param(
+            "torch>=1.0.*",
+            "it is not a requirement that pip can read: .* suffix can only be used with `==` or `!=` operators, at `*`",
+            id="legacy-specifier",
+        ),
+        pytest.param(
+            "torch#why",
+            "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `#why`",
+            id="comment-without-blank",
+        ),
+        pytest.param(
+            "a\fb",
+            "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `b`",
+            id="form-feed",
+        ),
         pytest.param("./a b", "it has blanks inside a path or URL", id="blank-in-path"),
-        pytest.param("git+https://h/r#egg=a==1", "it is not a requirement that pip can read", id="egg-with-version"),
+        pytest.param(
+            "git+https://h/r#egg=a==1",
+            "it is not a requirement that pip can read: expected comma (within version specifier), semicolon (after version specifier) or end, at `@ git+https://h/r#egg=a==1`",
+            id="egg-with-version",
+        ),
         pytest.param("a --pre", "`--pre` is not an option that can stand here", id="file-option-behind-requirement"),
         pytest.param("--unknown x", "`--unknown` is not an option that can stand here", id="unknown-option"),
         pytest.param("--pre=yes", "`--pre=yes` is not an option that can stand here", id="flag-with-value"),

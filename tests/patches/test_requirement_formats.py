@@ -250,7 +250,7 @@ REFUSED = [
     pytest.param(set_to("==2"), TOML, poetry('torch = ["1", "2"]'), 3, AMBIGUOUS, "it has no version, or several, in this Poetry table; set-key can change it", id="poetry-several"),
     pytest.param(rename("a[x]"), TOML, poetry('torch = "1"'), 3, AMBIGUOUS, "a Poetry table takes a name and a specifier here, no extras, marker or URL; set-key can write them", id="poetry-extras"),
     pytest.param(set_to("==2"), TOML, project('["git+https://h/o/torch.git"]'), 2, AMBIGUOUS, "`git+https://h/o/torch.git` does not say what it installs, which may be torch", id="toml-location"),
-    pytest.param(set_to("==2"), TOML, project('["torch 2"]'), 2, UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read", id="toml-unreadable"),
+    pytest.param(set_to("==2"), TOML, project('["torch 2"]'), 2, UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `2`", id="toml-unreadable"),
     pytest.param(add("z; os_name == 'x\"'"), TOML, project('["a"]'), 2, AMBIGUOUS, "there is no place for another requirement", id="toml-both-quotes"),
     pytest.param(drop(), CFG, options(" a; torch"), 2, UNPARSABLE, "it mentions torch and cannot be read: semicolons separate the requirements of this line", id="cfg-semicolons"),
     pytest.param(drop(), CFG, options(" file: r.txt"), 2, AMBIGUOUS, "`options.install_requires` is read from elsewhere (`file: r.txt`), which must be patched instead", id="cfg-file"),

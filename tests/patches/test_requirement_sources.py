@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 import pytest
+from packaging.utils import canonicalize_name
 
+from patchlock.model.app import OptionalLists
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import requirement_sources
-from patchlock.patches.pip_requirements import LocationLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 
 PEP_621 = '[project]\nname = "x"\ndependencies = [\n  "a>=1",  # why\n  "b @ git+https://e.org/b.git",\n]\n[project.optional-dependencies]\nt = ["c"]\n'
 POETRY = '[tool.poetry.dependencies]\npython = "^3.10"\na = "^1.2"\n'
@@ -56,13 +58,324 @@ def test_what_cannot_be_told_is_no_silence(path: str, text: str, kind: type) -> 
     assert [type(line) for line in requirement_sources.lines(source(path, text))] == [kind]
 
 
-def test_resolver_gets_a_list_and_none_of_the_files_settings() -> None:
-    text = PEP_621.replace('  "b @ git+https://e.org/b.git",\n', "") + '[tool.uv.sources]\na = { path = "." }\n'
+def asked(path: str, text: str, extras: tuple[str, ...] = (), groups: tuple[str, ...] = ()) -> list[str]:
+    """Give all that a file says, one text for each line: requirements, includes, and why others are refused."""
+    wanted = OptionalLists(extras=tuple(map(canonicalize_name, extras)), groups=tuple(map(canonicalize_name, groups)))
+    return list(map(told, requirement_sources.read(source(path, text), wanted).lines))
 
-    path, data = requirement_sources.for_resolver(PurePosixPath("app/pyproject.toml"), text.encode())
 
-    assert (str(path), data) == ("app/pyproject.toml.txt", b"a>=1\n")
-    assert requirement_sources.for_resolver(PurePosixPath("r.txt"), b"a\n# x\n") == (
-        PurePosixPath("r.txt"),
-        b"a\n# x\n",
+def told(line: Line) -> str:
+    """Say in one text what a line is."""
+    match line:
+        case RequirementLine(requirement=requirement):
+            return f"{line.line} {requirement}"
+        case OptionLine(options=options):
+            return f"{line.line} -> {options[0][1]}"
+        case Unreadable(why=why):
+            return f"{line.line} ! {why}"
+        case LocationLine(target=target):
+            return f"{line.line} @ {target}"
+        case _:
+            return f"{line.line}"
+
+
+def project(text: str) -> str:
+    """Write a project, whose further lines begin at line 3."""
+    return f'[project]\nname = "own"\n{text}'
+
+
+DYNAMIC = 'dynamic = ["dependencies", "optional-dependencies"]\n'
+SETUPTOOLS = (
+    DYNAMIC
+    + "[tool.setuptools.dynamic]\n"
+    + 'dependencies = { file = ["base.txt", "more.in"] }\n'
+    + 'optional-dependencies.web = { file = "web.txt" }\n'
+)
+HATCH = (
+    DYNAMIC
+    + "[tool.hatch.metadata.hooks.requirements_txt]\n"
+    + 'files = ["base.txt"]\n'
+    + "[tool.hatch.metadata.hooks.requirements_txt.optional-dependencies]\n"
+    + 'web = ["web.txt"]\n'
+)
+OPTIONAL = (
+    'dependencies = ["a"]\n'
+    "[project.optional-dependencies]\n"
+    'Web_UI = ["b", "own[gpu]"]\n'
+    'gpu = ["c>=1"]\n'
+    'bad = ["own[none]"]\n'
+    "[dependency-groups]\n"
+    'dev = ["d", { include-group = "Lint" }]\n'
+    'lint = ["e"]\n'
+    'round = [{ include-group = "round" }]\n'
+)
+SOURCES = (
+    'dependencies = ["a", "b>=1", "c", "d", "e", "f"]\n'
+    "[tool.uv.sources]\n"
+    'a = { git = "https://github.com/o/a", rev = "main" }\n'
+    'b = { url = "https://e.org/b-1-py3-none-any.whl", marker = "sys_platform == \'linux\'" }\n'
+    'C = { index = "other" }\n'
+    "d = { workspace = true }\n"
+    'e = [{ path = "../e" }]\n'
+    'unused = { git = "https://e.org/unused" }\n'
+)
+POETRY_LISTS = (
+    "[tool.poetry]\n"
+    'name = "own"\n'
+    "[tool.poetry.dependencies]\n"
+    'python = "^3.10"\n'
+    'a = "^1.2"\n'
+    'b = { version = "*", optional = true }\n'
+    'c = { version = ">=2", optional = true, extras = ["x"], python = ">=3.11", platform = "linux" }\n'
+    'd = [{ version = "1", markers = "os_name == \'nt\'" }, { version = "2" }]\n'
+    "[tool.poetry.extras]\n"
+    'web = ["b"]\n'
+    'gone = ["nobody"]\n'
+    "[tool.poetry.group.dev.dependencies]\n"
+    'e = "*"\n'
+    "[tool.poetry.group.all]\n"
+    'include-groups = ["dev"]\n'
+)
+POETRY_PLACES = (
+    "[tool.poetry.dependencies]\n"
+    'a = { git = "https://e.org/a.git", tag = "v1" }\n'
+    'b = { path = "../b" }\n'
+    'c = { version = "1", source = "other" }\n'
+    'd = "^1 || ^3"\n'
+    'e = { version = "1", spelling = 1 }\n'
+    "f = 1\n"
+)
+CFG_LISTS = (
+    "[metadata]\nname = own\n[options]\ninstall-requires =\n    a\n[options.extras_require]\nweb =\n    b\nall =\n"
+    "    own[web]\n    c\n"
+)
+PY_LISTS = (
+    "from setuptools import setup\n"
+    'setup(name="own", install_requires=["a"],\n'
+    '      extras_require={"web": ["b"], "all": ["own[web]", "c"]}, tests_require=["t"])\n'
+)
+CONDA_OPTIONS = "dependencies:\n  - python=3.10\n  - cudatoolkit\n  - pip:\n    - -r base.txt\n    - a\n"
+NO_PROJECT = "1 ! it declares no project, neither [project] nor [tool.poetry]"
+ELSEWHERE = "! `dependencies` is dynamic, and its build backend finds it elsewhere"
+OTHER_INDEX = '"{}" would let another place say what a name means, and a lock asks one index only'
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "extras", "groups", "wanted"),
+    [
+        pytest.param("pyproject.toml", project(SETUPTOOLS), (), (), ["5 -> base.txt", "5 -> more.in"], id="setuptools"),
+        pytest.param(
+            "pyproject.toml",
+            project(SETUPTOOLS),
+            ("web",),
+            (),
+            ["5 -> base.txt", "5 -> more.in", "6 -> web.txt"],
+            id="setuptools-extra",
+        ),
+        pytest.param("pyproject.toml", project(HATCH), ("web",), (), ["4 -> base.txt", "7 -> web.txt"], id="hatch"),
+        pytest.param(
+            "pyproject.toml", project('dynamic = ["dependencies"]\n'), (), (), [f"3 {ELSEWHERE}"], id="computed-elsewhere"
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dynamic = ["dependencies"]\n[tool.poetry.dependencies]\na = "1"\n'),
+            (),
+            (),
+            ["5 a==1"],
+            id="poetry-2",
+        ),
+        pytest.param("pyproject.toml", "[build-system]\nrequires = []\n", (), (), [NO_PROJECT], id="no-project"),
+        pytest.param("pyproject.toml", "[tool.black]\n", (), (), [NO_PROJECT], id="tools-alone"),
+        pytest.param("pyproject.toml", '[dependency-groups]\ng = ["a"]\n', (), ("g",), ["2 a"], id="groups-alone"),
+        pytest.param("pyproject.toml", project('dependencies = "a"\n'), (), (), ["3 ! `project.dependencies` is no list of requirements"], id="no-list"),
+        pytest.param("pyproject.toml", project('dependencies = ["a", 1]\n'), (), (), ["3 ! `project.dependencies` has something else than a text", "3 a"], id="no-text"),
+        pytest.param("pyproject.toml", project('dependencies = ["-r a.txt"]\n'), (), (), ["3 ! an option of pip is no requirement"], id="option-in-a-list"),
+        pytest.param("pyproject.toml", project(OPTIONAL), (), (), ["3 a"], id="own-list-alone"),
+        pytest.param("pyproject.toml", project(OPTIONAL), ("web-ui",), (), ["3 a", "5 b", "6 c>=1"], id="extra-of-itself"),
+        pytest.param("pyproject.toml", project(OPTIONAL), ("bad",), (), ["3 a", '7 ! the project has no extra "none"'], id="unknown-extra-of-itself"),
+        pytest.param("pyproject.toml", project(OPTIONAL), (), ("dev",), ["3 a", "9 d", "10 e"], id="group-in-a-group"),
+        pytest.param("pyproject.toml", project(OPTIONAL), (), ("round",), ["3 a", '11 ! the group "round" cannot be resolved: Cyclic dependency group include while resolving round: round includes itself'], id="group-in-itself"),
+        pytest.param(
+            "pyproject.toml",
+            project(SOURCES),
+            (),
+            (),
+            [
+                "5 a @ git+https://github.com/o/a@main",
+                '6 b @ https://e.org/b-1-py3-none-any.whl ; sys_platform == "linux"',
+                "7 ! `c` is to come from the index \"other\", and a lock asks the profile's indexes only",
+                "8 ! `d` is a project of this repository (a member of its workspace), which no index has",
+                "9 ! `e` is a project of this repository (../e), which no index has",
+                "3 f",
+            ],
+            id="uv-sources",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a"]\n[[tool.uv.index]]\nurl = "https://e.org"\n[tool.uv]\nfind-links = []\n'),
+            (),
+            (),
+            ["3 a", "4 ! " + OTHER_INDEX.format("[[tool.uv.index]] https://e.org"), "7 ! " + OTHER_INDEX.format("tool.uv.find-links")],
+            id="uv-index",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a"]\n[tool.poetry.dependencies]\na = { git = "https://e.org/a" }\n'),
+            (),
+            (),
+            ["5 a @ git+https://e.org/a"],
+            id="poetry-says-where",
+        ),
+        pytest.param("pyproject.toml", POETRY_LISTS, (), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2"], id="poetry-own-list-alone"),
+        pytest.param("pyproject.toml", POETRY_LISTS, ("web",), ("all",), ["5 a<2,>=1.2", "6 b", '8 d==1; os_name == "nt"', "8 d==2", "13 e"], id="poetry-extra-and-group"),
+        pytest.param("pyproject.toml", POETRY_LISTS, ("gone",), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2", '11 ! the extra "gone" names nobody, which is no dependency'], id="poetry-extra-of-nothing"),
+        pytest.param(
+            "pyproject.toml",
+            POETRY_PLACES,
+            (),
+            (),
+            [
+                "2 a @ git+https://e.org/a.git@v1",
+                "3 ! `b` is a project of this repository (../b), which no index has",
+                "4 ! `c` is to come from the source \"other\", and a lock asks the profile's indexes",
+                "5 ! the constraint of `d` has no counterpart in PEP 440",
+                "6 ! patchlock does not know what `spelling` of `e` means",
+                "7 ! `f` is no constraint of Poetry",
+            ],
+            id="poetry-places",
+        ),
+        pytest.param("setup.cfg", CFG_LISTS, (), (), ["5 a"], id="cfg-dash"),
+        pytest.param("setup.cfg", CFG_LISTS, ("all",), (), ["5 a", "8 b", "11 c"], id="cfg-extra-of-itself"),
+        pytest.param("setup.cfg", "[options]\ninstall_requires = file: a.txt, b.txt\n", (), (), ["2 -> a.txt", "2 -> b.txt"], id="cfg-file"),
+        pytest.param("setup.cfg", "[options]\ninstall_requires = attr: own.needs\n", (), (), ["2 ! `options.install_requires` is read from elsewhere (`attr: own.needs`), which must be patched instead"], id="cfg-attr"),
+        pytest.param("setup.cfg", "[flake8]\nmax-line-length = 100\n", (), (), ["1 ! it has no `options.install_requires`"], id="cfg-without"),
+        pytest.param("setup.py", PY_LISTS, (), (), ["2 a"], id="py"),
+        pytest.param(
+            "setup.py",
+            "from setuptools import setup\nsetup(install_requires=['a'], extras_require={\n"
+            "    ':sys_platform == \"win32\"': ['b'],\n    'web:python_version < \"3.12\"': ['c'],\n    'web': ['d'],\n"
+            "    ':odd': ['e'],\n})\n",
+            ("web",),
+            (),
+            [
+                "2 a",
+                '3 b; sys_platform == "win32"',
+                '4 c; python_version < "3.12"',
+                "5 d",
+                "6 ! `odd` is no marker",
+            ],
+            id="py-conditions",
+        ),
+        pytest.param("setup.py", PY_LISTS, ("all",), (), ["2 a", "3 b", "3 c"], id="py-extra-of-itself"),
+        pytest.param("setup.py", "import setuptools as s\ns.setup(install_requires=['a'])\n", (), (), ["1 ! it has no call of setup()"], id="py-renamed"),
+        pytest.param("setup.py", "from setuptools import setup\nsetup()\n", (), (), ["1 ! it has no `install_requires`"], id="py-without"),
+        pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", (), (), ["2 a"], id="py-computed-extras-unwanted"),
+        pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", ("x",), (), ["2 a", "2 ! `extras_require` is computed here, and what it gives is known only when it runs"], id="py-computed-extras"),
+        pytest.param("environment.yml", CONDA_OPTIONS, (), (), ["5 -> base.txt", "6 a"], id="conda-include"),
+        pytest.param("environment.yml", "dependencies:\n  - pip: a\n", (), (), ["2 ! it is neither a package nor a list for pip"], id="conda-pip-text"),
+        *(
+            pytest.param(name, "{}", (), (), [f"1 ! {name} is the lock of another tool"], id=name)
+            for name in ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "pylock.web.toml", "conda-lock.yml")
+        ),
+        *(
+            pytest.param(
+                name,
+                "{}",
+                (),
+                (),
+                [
+                    (f"1 ! {name} is none of the files that requirements are read from: pip's requirement files, "
+                    "pyproject.toml, setup.cfg, setup.py and conda's environment.yml")
+                ],
+                id=name,
+            )
+            for name in ("Pipfile", "pixi.toml", "notebook.ipynb", "package.json", "main.py")
+        ),
+        pytest.param("requirements", "a\n", (), (), ["1 a"], id="no-ending"),
+    ],
+)  # fmt: skip
+def test_file_asks_for_this(
+    path: str, text: str, extras: tuple[str, ...], groups: tuple[str, ...], wanted: list[str]
+) -> None:
+    assert asked(path, text, extras, groups) == wanted
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "extras", "wanted"),
+    [
+        pytest.param(
+            "pyproject.toml",
+            project(OPTIONAL),
+            ("gpu",),
+            [
+                '5: the extra "web-ui" (b, own) is not asked for',
+                '7: the extra "bad" (own) is not asked for',
+                '9: the group "dev" (d, e) is not asked for',
+                '10: the group "lint" (e) is not asked for',
+                '11: the group "round" (line 11) is not asked for',
+            ],
+            id="lists",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            POETRY_LISTS,
+            ("web",),
+            [
+                '11: the extra "gone" (line 11) is not asked for',
+                '12: the group "dev" (e) is not asked for',
+                '14: the group "all" (e) is not asked for',
+                "7: c is optional, and no extra has it",
+            ],
+            id="poetry",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = []\n[tool.uv]\nprerelease = "allow"\n[tool.pixi.dependencies]\nffmpeg = "*"\n'),
+            (),
+            ["5: the setting tool.uv.prerelease is not read", "7: ffmpeg is asked for by pixi alone"],
+            id="settings",
+        ),
+        pytest.param(
+            "setup.py",
+            PY_LISTS,
+            ("web",),
+            ['3: the extra "all" (own, c) is not asked for', "3: what its tests ask for is no part of a lock"],
+            id="setup-py",
+        ),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - python=3.10\n  - c::ffmpeg\n  - '[odd]'\n",
+            (),
+            [
+                "2: python=3.10 is a package of conda's",
+                "3: c::ffmpeg is a package of conda's",
+                "4: [odd] is a package of conda's",
+            ],
+            id="conda",
+        ),
+    ],
+)
+def test_what_is_left_out_is_named(path: str, text: str, extras: tuple[str, ...], wanted: list[str]) -> None:
+    chosen = OptionalLists(extras=tuple(map(canonicalize_name, extras)))
+    read = requirement_sources.read(source(path, text), chosen)
+    assert [f"{one.line}: {one.what}" for one in read.not_covered] == wanted
+
+
+def test_settings_of_uv_are_read() -> None:
+    text = project(
+        'dependencies = ["a"]\n[tool.uv]\noverride-dependencies = ["b<2"]\nconstraint-dependencies = [\n  "c<3",\n  "d d",\n'
+        ']\nexclude-dependencies = ["Some_Thing"]\n'
     )
+
+    read = requirement_sources.read(source("pyproject.toml", text))
+
+    assert list(map(told, read.lines)) == [
+        "3 a",
+        (
+            "8 ! `tool.uv.constraint-dependencies` has what is no requirement: Expected semicolon (after name with no version "
+            "specifier) or end"
+        ),
+    ]
+    assert list(map(told, read.overrides)) == ["5 b<2"]
+    assert list(map(told, read.constraints)) == ["7 c<3"]
+    assert read.exclusions == ("some-thing",)

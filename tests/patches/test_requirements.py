@@ -153,14 +153,14 @@ REFUSED = [
         )
     ),
     pytest.param(
-        drop(), "\nTorch 2.0 # c", (2, OutcomeKind.UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read"), id="unreadable"
+        drop(), "\nTorch 2.0 # c", (2, OutcomeKind.UNPARSABLE, "it mentions torch and cannot be read: it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `2.0`"), id="unreadable"
     ),
     *(
         pytest.param(op, f"{line}\n", (1, OutcomeKind.AMBIGUOUS, why), id=f"{type(op).__name__}-{line}")
         for op in (set_to("==2"), rename("a", "torch"))
         for line, why in (
             ("torch>=1.* --hash=sha256:00", LOCKED),
-            ("torch>=1 ; python_versoin<'3'", "it cannot be read, and not for its specifier: it is not a requirement that pip can read"),
+            ("torch>=1 ; python_versoin<'3'", "it cannot be read, and not for its specifier: it is not a requirement that pip can read: expected a marker variable or quoted string, at `python_versoin<'3'`"),
             ("torch>=1 --pre", "it cannot be read, and not for its specifier: `--pre` is not an option that can stand here"),
         )
     ),

@@ -7,12 +7,13 @@ from pathlib import PurePosixPath
 
 import pytest
 from packaging.markers import default_environment
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
+from patchlock.model.app import OptionalLists
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import Sha256
-from patchlock.patches import requirements_for_locks
-from patchlock.patches.requirements_for_locks import Pin
+from patchlock.patches import requirements_for_locks, resolver_files
+from patchlock.patches.requirements_for_locks import AskedRequirements, Pin
 
 FILE = PurePosixPath("requirements.txt")
 COMMIT = "da4d70d7affc477eb8dc3a51f9b13d387817059a"
@@ -27,6 +28,13 @@ BUILDS = (
     '(op = "replace-text", new = ""), and allow a build with [[build]]'
 )
 UNREADABLE = "{} (requirements.txt:2); correct the line upstream, or add a patch with the op replace-text"
+NO_REQUIREMENT = "it is not a requirement that pip can read:"
+MORE = "expected semicolon (after name with no version specifier) or end"
+ELSEWHERE = (
+    '"{}" is read from another place each time, where it may have changed (requirements.txt:2); write what it says into '
+    "the file with a patch (replace-text), or drop the line"
+)
+OUTSIDE = '"{}" leads out of the repository (requirements.txt:2); drop the line with a patch (replace-text)'
 CLONE = "drop the line with a patch (replace-text): the app runs from its clone, which needs no install"
 HERE = "it is there on one machine only: set a version with a patch (set-requirement), or drop the line"
 ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[build]] and [[metadata]] for {}"
@@ -99,7 +107,10 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
         ("--no-binary :all:", BUILDS.format("--no-binary :all:")),
         (
             "num\u0440y==1",
-            UNREADABLE.format('it is not a requirement that pip can read ("\u0440" is CYRILLIC SMALL LETTER ER)'),
+            UNREADABLE.format(
+                "it is not a requirement that pip can read: expected package name at the start of dependency specifier, "
+                'at `num\u0440y==1` ("\u0440" is CYRILLIC SMALL LETTER ER)'
+            ),
         ),
         (
             "idna===3.7-foo",
@@ -109,12 +120,50 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
                 "https://packaging.python.org/en/latest/specifications/version-specifiers/"
             ),
         ),
-        ("encodec phonemizer", UNREADABLE.format("it is not a requirement that pip can read")),
+        ("encodec phonemizer", UNREADABLE.format(f"{NO_REQUIREMENT} {MORE}, at `phonemizer`")),
+        (
+            "torch>=2.1.0+cu118",
+            UNREADABLE.format(
+                f"{NO_REQUIREMENT} local version label can only be used with `==` or `!=` operators, at `+cu118`"
+            ),
+        ),
+        ("six=1.16.0", UNREADABLE.format(f"{NO_REQUIREMENT} {MORE}, at `=1.16.0`")),
+        (
+            "~=1",
+            UNREADABLE.format(f"{NO_REQUIREMENT} expected package name at the start of dependency specifier, at `~=1`"),
+        ),
+        ("x @", UNREADABLE.format(f"{NO_REQUIREMENT} expected URL after @, at its end")),
+        (
+            "six==${SIX_VERSION}",
+            UNREADABLE.format(
+                "pip puts the variable SIX_VERSION of the machine it runs on in the place of `${SIX_VERSION}`"
+            ),
+        ),
+        ("-r https://example.org/base.txt", ELSEWHERE.format("-r https://example.org/base.txt")),
+        ("-c file:///srv/base.txt", ELSEWHERE.format("-c file:///srv/base.txt")),
+        ("-r /srv/base.txt", OUTSIDE.format("-r /srv/base.txt")),
+        ("-r C:\\\\base.txt", OUTSIDE.format("-r C:\\base.txt")),
+        ("-r ../base.txt", OUTSIDE.format("-r ../base.txt")),
+        ("-c a/../../base.txt", OUTSIDE.format("-c a/../../base.txt")),
+        (
+            "-r a.txt -r b.txt",
+            (
+                "pip reads the first file that the line names, and nothing else of it (requirements.txt:2); write a line for "
+                "each with a patch (replace-text)"
+            ),
+        ),
+        (
+            "--all-releases six",
+            (
+                '"--all-releases six" says which releases of a name are taken (requirements.txt:2); drop the line with a '
+                "patch (replace-text)"
+            ),
+        ),
     ],
 )
 def test_line_that_no_lock_can_be_made_from(line: str, sentence: str) -> None:
     with pytest.raises(RequirementsError) as caught:
-        requirements_for_locks.included((FILE,), {FILE: f"numpy\n{line}\n".encode()})
+        requirements_for_locks.read_all((FILE,), {FILE: f"numpy\n{line}\n".encode()})
     assert str(caught.value) == sentence
 
 
@@ -130,12 +179,12 @@ def test_line_that_no_lock_can_be_made_from(line: str, sentence: str) -> None:
     ],
 )
 def test_line_that_a_lock_can_be_made_from(line: str) -> None:
-    assert requirements_for_locks.included((FILE,), {FILE: f"{line}\n".encode()}) == (FILE,)
+    assert requirements_for_locks.read_all((FILE,), {FILE: f"{line}\n".encode()}).paths == (FILE,)
 
 
 def test_other_lines_are_told_too() -> None:
     with pytest.raises(RequirementsError) as caught:
-        requirements_for_locks.included((FILE,), {FILE: b"-e .\n--no-index\n"})
+        requirements_for_locks.read_all((FILE,), {FILE: b"-e .\n--no-index\n"})
     assert caught.value.what.endswith("by their sha256 (and 1 more)")
     assert caught.value.evidence == (
         'requirements.txt:2: "--no-index" would let another place say what a name means, and a lock asks one index only',
@@ -169,14 +218,19 @@ def test_other_lines_are_told_too() -> None:
 )
 def test_files_that_cannot_be_read(files: dict[str, bytes], sentence: str) -> None:
     with pytest.raises(RequirementsError) as caught:
-        requirements_for_locks.included((FILE,), {PurePosixPath(name): data for name, data in files.items()})
+        requirements_for_locks.read_all((FILE,), {PurePosixPath(name): data for name, data in files.items()})
     assert str(caught.value) == sentence
 
 
 def test_file_that_is_included_twice_is_no_loop() -> None:
     contents = {"requirements.txt": b"-r a.txt\n-r b.txt\n", "a.txt": b"-r b.txt\n", "b.txt": b"numpy\n"}
-    found = requirements_for_locks.included((FILE,), {PurePosixPath(name): data for name, data in contents.items()})
-    assert list(map(str, found)) == ["requirements.txt", "a.txt", "b.txt"]
+    found = requirements_for_locks.read_all((FILE,), {PurePosixPath(name): data for name, data in contents.items()})
+    assert list(map(str, found.paths)) == ["requirements.txt", "a.txt", "b.txt"]
+
+
+def asked(text: str) -> AskedRequirements:
+    """Read one requirement file."""
+    return requirements_for_locks.read_all((FILE,), {FILE: text.encode()})
 
 
 def test_pins_are_read_from_fragment_and_option() -> None:
@@ -184,11 +238,11 @@ def test_pins_are_read_from_fragment_and_option() -> None:
         f"x @ https://example.org/x-1-py3-none-any.whl#sha256={SHA.upper()}\n"
         f"y @ https://example.org/y.tar.gz \\\n  --hash=sha256:{SHA}\nz==1 --hash=sha256:{SHA}\n"
     )
-    assert requirements_for_locks.pins({FILE: text.encode()}) == (
+    assert requirements_for_locks.pins(asked(text)) == (
         Pin(name="x", url="https://example.org/x-1-py3-none-any.whl", sha256=SHA),
         Pin(name="y", url="https://example.org/y.tar.gz", sha256=SHA),
     )
-    assert [pin.is_wheel for pin in requirements_for_locks.pins({FILE: text.encode()})] == [True, False]
+    assert [pin.is_wheel for pin in requirements_for_locks.pins(asked(text))] == [True, False]
 
 
 ASKED = f"""\
@@ -214,4 +268,207 @@ def test_chosen_file_is_one_that_upstream_allows(chosen: dict[str, str], platfor
     wanted = {NormalizedName(name): Sha256(sha256) for name, sha256 in chosen.items()}
     markers = {**default_environment(), "sys_platform": platform}
     with pytest.raises(RequirementsError, match=refused) if refused else contextlib.nullcontext():
-        requirements_for_locks.require_hashes({FILE: ASKED.encode()}, wanted, markers)
+        requirements_for_locks.require_hashes(asked(ASKED), wanted, markers)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "directory", "found"),
+    [
+        pytest.param("r.txt", "base.txt", ".", "base.txt", id="beside"),
+        pytest.param("a/r.txt", "../base.txt", ".", "base.txt", id="above"),
+        pytest.param("r.txt", "./a/./b/../c.txt", ".", "a/c.txt", id="round-about"),
+        pytest.param("r.txt", "../../base.txt", "apps/x", "../../base.txt", id="root-of-the-repository"),
+        pytest.param("r.txt", "../y/base.txt", "apps/x", "../y/base.txt", id="another-app"),
+        pytest.param("r.txt", "../x/base.txt", "apps/x", "base.txt", id="own-folder"),
+        pytest.param("../../base.txt", "apps/x/more.txt", "apps/x", "more.txt", id="back-again"),
+        pytest.param("../../base.txt", "more.txt", "apps/x", "../../more.txt", id="beside-one-outside"),
+        pytest.param("r.txt", "../../../base.txt", "apps/x", None, id="outside"),
+        pytest.param("r.txt", "../../../repo/base.txt", "apps/x", None, id="outside-and-back"),
+        pytest.param("r.txt", "/base.txt", ".", None, id="absolute"),
+    ],
+)
+def test_included_file_is_named_from_the_apps_folder(path: str, value: str, directory: str, found: str | None) -> None:
+    named = requirements_for_locks.resolve_include(PurePosixPath(path), value, PurePosixPath(directory))
+    assert named == (None if found is None else PurePosixPath(found))
+
+
+TREE = {
+    "requirements.txt": b"-r ../../base.txt\n-c bounds.txt\nsix\n",
+    "bounds.txt": b"idna<4\n-r needed.txt\n-c more.txt\n",
+    "needed.txt": b"attrs\n",
+    "more.txt": b"attrs<30\n",
+}
+OUTER = {"../../base.txt": b"-r shared/common.in\nnumpy \\\n  >=1\n", "../../shared/common.in": b"# last \\\nidna\n"}
+
+
+def test_what_the_repository_has_outside_the_apps_folder_is_read() -> None:
+    others = {PurePosixPath(name): data for name, data in OUTER.items()}
+    found = requirements_for_locks.read_all(
+        (FILE,),
+        {PurePosixPath(name): data for name, data in TREE.items()},
+        directory=PurePosixPath("apps/x"),
+        read=others.get,
+    )
+    assert [(str(file.path), file.is_constraint) for file in found.files] == [
+        ("requirements.txt", False),
+        ("../../base.txt", False),
+        ("bounds.txt", True),
+        ("../../shared/common.in", False),
+        ("needed.txt", False),
+        ("more.txt", True),
+    ]
+    wanted, bounds = resolver_files.write_out(found)
+    assert {str(path): data for path, data in wanted.items()} == {
+        "upstream/requirements.txt": b"\n\nsix\n",
+        "repository/2/base.txt": b"\nnumpy    >=1\n",
+        "repository/2/shared/common.in": b"# last \\\nidna\n",
+        "upstream/needed.txt": b"attrs\n",
+    }
+    assert {str(path): data for path, data in bounds.items()} == {
+        "upstream/bounds.txt": b"idna<4\n\n\n",
+        "upstream/more.txt": b"attrs<30\n",
+    }
+
+
+def test_file_that_bounds_and_is_required_is_required() -> None:
+    files = {"requirements.txt": b"-c a.txt\n-r a.txt\n", "a.txt": b"-c b.txt\nsix\n", "b.txt": b"six<2\n"}
+    found = requirements_for_locks.read_all((FILE,), {PurePosixPath(name): data for name, data in files.items()})
+    assert [(str(file.path), file.is_constraint) for file in found.files] == [
+        ("requirements.txt", False),
+        ("a.txt", False),
+        ("b.txt", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted", "sentence"),
+    [
+        pytest.param(
+            "requirements.txt",
+            "-r pyproject.toml\n",
+            OptionalLists(),
+            (
+                "pyproject.toml is no requirement file of pip's (requirements.txt:1); drop the line with a patch "
+                "(replace-text)"
+            ),
+            id="include-of-another-format",
+        ),
+        pytest.param(
+            "requirements.txt",
+            "six\n",
+            OptionalLists(extras=(canonicalize_name("web"),)),
+            'upstream has no extra "web" (requirements.txt); correct `extras` in the app\'s file',
+            id="extra-of-a-format-without",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            "[project]\n[dependency-groups]\ndev = []\nlint = []\n",
+            OptionalLists(groups=(canonicalize_name("web"),)),
+            'upstream has no group "web" (pyproject.toml); correct `groups` in the app\'s file; there are dev, lint',
+            id="unknown-group",
+        ),
+        pytest.param(
+            "setup.cfg",
+            "[options]\ninstall_requires = file: gone.txt\n",
+            OptionalLists(),
+            "upstream has no file gone.txt (setup.cfg:2); drop the line with a patch (replace-text)",
+            id="file-of-a-dynamic-list",
+        ),
+        pytest.param(
+            "Pipfile",
+            '[packages]\nsix = "*"\n',
+            OptionalLists(),
+            (
+                "Pipfile is none of the files that requirements are read from: pip's requirement files, pyproject.toml, "
+                "setup.cfg, setup.py and conda's environment.yml (Pipfile:1); name the file that says it in `requirements` "
+                "of the app's file, or write one with a patch (add-file)"
+            ),
+            id="pipfile",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\ndependencies = ["six"]\n[tool.uv.sources]\nsix = { git = "https://github.com/o/six" }\n',
+            OptionalLists(),
+            (
+                '"git+https://github.com/o/six" is a place, not a version, and a lock names files by their sha256 '
+                "(pyproject.toml:4); it names no commit of 40 digits, and changes; write `six @ "
+                "https://github.com/o/six/archive/<commit>.tar.gz#sha256=…` with a patch (replace-text), and add [[build]] "
+                "and [[metadata]] for six"
+            ),
+            id="source-of-uv",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\ndependencies = ["six"]\n[tool.uv.sources]\nsix = { index = "other" }\n',
+            OptionalLists(),
+            (
+                '`six` is to come from the index "other", and a lock asks the profile\'s indexes only (pyproject.toml:4); '
+                'drop the key with a patch (delete-key, key = "tool.uv.sources.six")'
+            ),
+            id="index-of-uv",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\ndependencies = []\n[tool.uv]\noverride-dependencies = ["six @ file:///srv/six"]\n',
+            OptionalLists(),
+            (
+                '"file:///srv/six" is a place, not a version, and a lock names files by their sha256 (pyproject.toml:4); '
+                f"{HERE}"
+            ),
+            id="override-at-a-place",
+        ),
+    ],
+)
+def test_what_is_asked_for_and_cannot_be_had(name: str, text: str, wanted: OptionalLists, sentence: str) -> None:
+    path = PurePosixPath(name)
+    with pytest.raises(RequirementsError) as caught:
+        requirements_for_locks.read_all((path,), {path: text.encode()}, wanted=wanted)
+    assert str(caught.value) == sentence
+
+
+ROOT_OF_WORKSPACE = (
+    '[tool.uv.workspace]\nmembers = ["packages/*"]\nexclude = ["packages/out"]\n'
+    "[tool.uv.sources]\nOther = { workspace = true }\n[tool.uv]\noverride-dependencies = [{}]\n"
+)
+MEMBER = b'[project]\ndependencies = ["other>=1", "six"]\n'
+
+
+@pytest.mark.parametrize(
+    ("folder", "overrides", "member", "sentence"),
+    [
+        pytest.param(
+            "packages/own",
+            "",
+            MEMBER,
+            (
+                "[tool.uv.sources] of the workspace says where `Other` comes from (../../pyproject.toml:5); drop the "
+                "requirement from the member with a patch (drop-requirement), and name what stands for it in `requirements`"
+            ),
+            id="source",
+        ),
+        pytest.param(
+            "packages/own",
+            '"six<1"',
+            MEMBER.replace(b"other", b"idna"),
+            (
+                "`tool.uv.override-dependencies` of the workspace counts for its members (../../pyproject.toml:7); write "
+                "it into the member with a patch (set-key), or say the same in the app's file"
+            ),
+            id="override",
+        ),
+        pytest.param("packages/own", "", MEMBER.replace(b"other", b"idna"), "", id="nothing-about-it"),
+        pytest.param("packages/out", '"six<1"', MEMBER, "", id="excluded"),
+        pytest.param("apps/own", '"six<1"', MEMBER, "", id="no-member"),
+    ],
+)
+def test_member_of_a_workspace_is_not_read_alone(folder: str, overrides: str, member: bytes, sentence: str) -> None:
+    root = ROOT_OF_WORKSPACE.replace("[{}]", f"[{overrides}]").encode()
+    path = PurePosixPath("pyproject.toml")
+    with pytest.raises(RequirementsError) if sentence else contextlib.nullcontext() as caught:
+        requirements_for_locks.read_all(
+            (path,),
+            {path: member},
+            directory=PurePosixPath(folder),
+            read={PurePosixPath("../../pyproject.toml"): root}.get,
+        )
+    assert (str(caught.value) if caught is not None else "") == sentence

@@ -31,7 +31,15 @@ from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
 from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
-from patchlock.patches import engine, outcomes, requirement_sources, requirements_for_locks, targets, trials
+from patchlock.patches import (
+    engine,
+    outcomes,
+    requirement_sources,
+    requirements_for_locks,
+    resolver_files,
+    targets,
+    trials,
+)
 from patchlock.patches.postconditions import ENSURES
 from patchlock.patches.trials import Case
 
@@ -210,9 +218,10 @@ def read_requirements() -> None:
     assert isinstance(source, SourceText)
     lines = requirement_sources.lines(source)
     assert list(requirements_for_locks.objections(source, lines))
-    assert requirements_for_locks.pins({path: b"a @ https://index.test/a.whl#sha256=" + b"a" * 64})
-    assert requirements_for_locks.included((path,), {path: b"-r more.txt\n", PurePosixPath("more.txt"): b"a\n"})
-    assert requirement_sources.for_resolver(path, text)
+    pinned = b"a @ https://index.test/a.whl#sha256=" + b"a" * 64
+    asked = requirements_for_locks.read_all((path,), {path: b"-r more.txt\n", PurePosixPath("more.txt"): pinned})
+    assert requirements_for_locks.pins(asked)
+    assert resolver_files.write_out(asked)
 
 
 def read_lock() -> None:

@@ -18,14 +18,12 @@ from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
-from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.locks.resolution_inputs import UPSTREAM, ResolutionInputs
 from patchlock.model import build_constraints
-from patchlock.model.errors import PolicyError, UnsatisfiableError
+from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
-from patchlock.model.text_files import Undecodable, decode
-from patchlock.patches import engine, requirement_sources
-from patchlock.patches.pip_requirements import RequirementLine
+from patchlock.patches import engine
 
 if TYPE_CHECKING:
     from packaging.pylock import Package, Pylock
@@ -57,6 +55,9 @@ def resolve(order: ResolutionInputs) -> Lock:
         idle = _idle_exclusions(order, folder)
     _direct_files.require_stated(answer, order.rules)
     packages = _chosen(order, answer, _dependents(found.log, answer))
+    not_covered = (*order.asked.not_covered, *_unknown_extras(order, found.log))
+    if not packages and not order.app.installs_nothing:
+        raise _nothing_asked(order, not_covered)
     notices = enforce_policy(order, packages, answer, (*idle, *_idle_exceptions(order, answer)))
     gaps = _record_gaps.notices(order, packages, requirements_of(order), markers(order))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
@@ -77,11 +78,39 @@ def resolve(order: ResolutionInputs) -> Lock:
             inputs=order.inputs,
             resolver_input=found.question,
             build_constraints=build_constraints.digest(build) if build else "",
+            not_covered=not_covered,
         ),
         packages=packages,
         build=build,
-        notices=(*notices, *gaps),
+        notices=(*(f"not covered: {one}" for one in not_covered), *notices, *gaps),
     )
+
+
+def _nothing_asked(order: ResolutionInputs, not_covered: tuple[str, ...]) -> RequirementsError:
+    files = ", ".join(map(str, order.app.requirement_files))
+    return RequirementsError(
+        f"{files} asks for no package on {order.platform.name}, and a lock without any installs nothing",
+        where=f"{order.app.origin.file}",
+        remedy="name other files in `requirements`, or what is wanted of these in `extras` and `groups`; where nothing "
+        "is meant, write `installs-nothing = true`",
+        evidence=not_covered,
+    )
+
+
+def _unknown_extras(order: ResolutionInputs, log: str) -> tuple[str, ...]:
+    """Name the extras that a distribution does not have, by the lines that ask for them; uv only warns of these."""
+    unknown = {(canonicalize_name(name), canonicalize_name(extra)) for name, extra in _NO_EXTRA.findall(log)}
+    return tuple(
+        f'{file.path}:{line.line}: {line.requirement.name} has no extra "{extra}"'
+        for file, line in order.asked.requirements()
+        for extra in sorted(map(canonicalize_name, line.requirement.extras))
+        if (canonicalize_name(line.requirement.name), extra) in unknown
+    )
+
+
+_NO_EXTRA = re.compile(
+    r"[Tt]he package `([A-Za-z0-9._-]+?)(?:==[^`]*| @ [^`]*)?` does not have an extra named `([^`]+)`"
+)
 
 
 def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> UnsatisfiableError:
@@ -213,19 +242,18 @@ def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> Lo
 def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
     """Say for each distribution where in upstream's files or in ours it is asked for or bounded."""
     places: dict[NormalizedName, list[str]] = {}
-    for path, data in order.requirements.items():
-        source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
-            if isinstance(line, RequirementLine):
-                name = canonicalize_name(line.requirement.name)
-                by = order.patched_by.get(name)
-                place = f"{path}:{line.line}" + (f" (patch {', '.join(by)})" if by else "")
-                places.setdefault(name, []).append(place)
+    for file, line in order.asked.requirements():
+        name = canonicalize_name(line.requirement.name)
+        by = order.patched_by.get(name)
+        place = f"{file.path}:{line.line}" + (f" (patch {', '.join(by)})" if by else "")
+        places.setdefault(name, []).append(place)
     for rule in (*order.rules.constraints, *order.rules.overrides):
         origin = rule.origin
         place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
-        if (file := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):
-            place = f"shared {file.stem}:{origin.line}"
+        if (shared := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):
+            place = f"shared {shared.stem}:{origin.line}"
+        if origin.file.startswith(UPSTREAM):
+            place = str(origin).removeprefix(UPSTREAM)
         places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
     return places
 

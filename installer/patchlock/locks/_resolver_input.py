@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +14,7 @@ from packaging.version import Version
 from patchlock.locks import _direct_files, _resolver, wheel_choice
 from patchlock.model import toml_text
 from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
-from patchlock.model.text_files import Undecodable, decode
-from patchlock.patches import requirement_sources
+from patchlock.patches import resolver_files
 
 if TYPE_CHECKING:
     from patchlock.locks.resolution_inputs import ResolutionInputs
@@ -24,13 +22,11 @@ if TYPE_CHECKING:
 
 def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
     """Write everything that uv is given into a folder, and name it relative to that folder."""
-    for path, data in (requirement_sources.for_resolver(*item) for item in order.requirements.items()):
-        target = folder / "upstream" / path
+    wanted, bounds = resolver_files.write_out(order.asked)
+    for path, data in (wanted | bounds).items():
+        target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        source = decode(path, data)
-        # uv does not join lines inside a requirement, pip does.
-        joined = data if isinstance(source, Undecodable) else re.sub(r"\\(\r\n|\r|\n)", " ", source.text).encode()
-        target.write_bytes(joined)
+        target.write_bytes(data)
     rules = order.rules
     given: dict[str, list[str]] = {
         "constraints.txt": [str(rule.requirement) for rule in rules.constraints],
@@ -44,12 +40,14 @@ def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
         _write_index(folder / "indexes" / index, files)
     (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
     arguments = [
-        *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
+        *map(str, wanted),
+        *(option for path in bounds for option in ("--constraints", str(path))),
         *("--constraints", "constraints.txt", "--overrides", "overrides.txt", "--excludes", "excludes.txt"),
         *("--config-file", "uv.toml"),
         *("--python-version", str(order.profile.python), "--python-platform", order.platform.uv),
         *("--only-binary", ":all:"),
         *(option for name in rules.source_builds for option in ("--no-binary", name)),
+        *(("--prerelease", "allow") if ("--pre", "") in order.asked.options else ()),
     ]
     (folder / _resolver.ARGUMENTS).write_text(json.dumps(arguments), encoding="utf-8")
     return tuple(arguments)

@@ -21,9 +21,6 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lock_rules import Constraint
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import IndexFile
-from patchlock.model.text_files import Undecodable, decode
-from patchlock.patches import requirement_sources
-from patchlock.patches.pip_requirements import RequirementLine
 
 if TYPE_CHECKING:
     from packaging.pylock import Pylock
@@ -153,13 +150,7 @@ def _pinned(order: ResolutionInputs) -> set[NormalizedName]:
 
 def requirements_of(order: ResolutionInputs) -> list[Requirement]:
     """List what the app asks for, patched."""
-    return [
-        line.requirement
-        for path, data in order.requirements.items()
-        if not isinstance(source := decode(path, data), Undecodable)
-        for line in requirement_sources.lines(source)
-        if isinstance(line, RequirementLine)
-    ]
+    return [line.requirement for _, line in order.asked.requirements()]
 
 
 def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:

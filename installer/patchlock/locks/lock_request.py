@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue import codemods, optional_patches
 from patchlock.catalogue.reader import Catalogue
@@ -21,7 +21,9 @@ from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleE
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
+from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.lockfile import Lock
+from patchlock.model.origins import Origin
 from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
@@ -31,6 +33,7 @@ from patchlock.worktree import patch_cache, upstream_cache
 if TYPE_CHECKING:
     from patchlock.hardware.stored_choice import StoredChoice
     from patchlock.locks.resolution_inputs import ResolutionInputs
+    from patchlock.patches.pip_requirements import RequirementLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,12 +149,26 @@ def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = No
     with patch_cache.evaluator(request.cache) as evaluator:
         patched = engine.apply(wanted, given.contents, given.seen, evaluator)
     after = given.contents | {change.path: change.after for change in patched.changes}
-    included = requirements_for_locks.included(app.requirement_files, after)
-    optional_patches.require_same_lock(wanted, patched.outcomes, included)
+    others: dict[PurePosixPath, bytes] = {}
+
+    def read_other(path: PurePosixPath) -> bytes | None:
+        """Read a file that no patch names: of another kind than most requirement files, or outside the app's folder."""
+        place = requirements_for_locks.resolve_include(app.directory / "any", str(path))
+        whole = dataclasses.replace(snapshot, directory=PurePosixPath())
+        data = upstream_cache.read(whole, [place]).get(place) if place is not None else None
+        if data is not None:
+            others[path] = data
+        return data
+
+    asked = requirements_for_locks.read_all(
+        app.requirement_files, after, wanted=app.optional_lists, directory=app.directory, read=read_other
+    )
+    optional_patches.require_same_lock(wanted, patched.outcomes, asked.paths)
+    before = given.contents | others
     return Upstream(
         snapshot=snapshot,
-        requirements={path: after[path] for path in included},
-        raw={path: given.contents[path] for path in included if path in given.contents},
+        requirements={path: (after | others)[path] for path in asked.paths},
+        raw={path: before[path] for path in asked.paths if path in before},
         patched=patched,
     )
 
@@ -315,7 +332,7 @@ def collect_inputs(
     from patchlock.locks.resolution_inputs import ResolutionInputs
 
     return ResolutionInputs(
-        app=request.app,
+        app=_with_upstreams_rules(request, wanted.requirements),
         profile=request.profile,
         platform=request.platform,
         indexes=indexes_of(request),
@@ -328,6 +345,32 @@ def collect_inputs(
         catalogue=request.catalogue,
         cache=request.cache,
     )
+
+
+def _with_upstreams_rules(request: Request, requirements: Mapping[PurePosixPath, bytes]) -> App:
+    """Let what the files say of any distribution, such as [tool.uv] does, count as the app's rules; ours go before."""
+    from patchlock.locks.resolution_inputs import UPSTREAM
+
+    app = request.app
+    asked = requirements_for_locks.walk(
+        app.requirement_files, requirements, wanted=app.optional_lists, directory=app.directory
+    )[0]
+
+    def rule(path: PurePosixPath, line: RequirementLine) -> Constraint:
+        origin = Origin(file=f"{UPSTREAM}{path}", line=line.line)
+        return Constraint(requirement=line.requirement, why="upstream says so", source=str(origin), origin=origin)
+
+    ours = {canonicalize_name(one.requirement.name) for one in rules_of(request).overrides}
+    overrides = (rule(*one) for one in asked.overrides)
+    origin = Origin(file=f"{UPSTREAM}{app.requirement_files[0]}", line=1)
+    theirs = LockRules(
+        constraints=tuple(rule(*one) for one in asked.constraints),
+        overrides=tuple(one for one in overrides if canonicalize_name(one.requirement.name) not in ours),
+        exclusions=tuple(
+            Exclusion(name=name, why="upstream says so", source=str(origin), origin=origin) for name in asked.exclusions
+        ),
+    )
+    return dataclasses.replace(app, rules=app.rules + theirs) if theirs != LockRules() else app
 
 
 def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:

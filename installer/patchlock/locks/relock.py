@@ -95,7 +95,7 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     # An override stands in the place of what upstream asks for, and so of its hashes.
     for rule in wanted.rules.overrides:
         chosen.pop(canonicalize_name(rule.requirement.name), None)
-    requirements_for_locks.require_hashes(wanted.requirements, chosen, locks_resolve.markers(wanted))
+    requirements_for_locks.require_hashes(wanted.asked, chosen, locks_resolve.markers(wanted))
     if wanted.rules.distributions:
         from patchlock.locks import patched_distributions  # as above
 

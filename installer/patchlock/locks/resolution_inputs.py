@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -17,7 +18,10 @@ from patchlock.model.profile import Profile
 from patchlock.model.recipes import InTree, fits
 from patchlock.model.recorded_index import RecordedIndex
 from patchlock.patches import requirements_for_locks
-from patchlock.patches.requirements_for_locks import Pin
+from patchlock.patches.requirements_for_locks import AskedRequirements, Pin
+
+UPSTREAM = "upstream:"
+"""What the name of a file of upstream's begins with, where the catalogue's are meant, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,16 @@ class ResolutionInputs:
     cache: Path
     """Folder for what was read of wheels."""
 
+    @functools.cached_property
+    def asked(self) -> AskedRequirements:
+        """What these files ask for."""
+        return requirements_for_locks.walk(
+            self.app.requirement_files,
+            self.requirements,
+            wanted=self.app.optional_lists,
+            directory=self.app.directory,
+        )[0]
+
     @property
     def rules(self) -> LockRules:
         """The profile's rules and the app's."""
@@ -62,4 +76,4 @@ class ResolutionInputs:
     @property
     def pins(self) -> tuple[Pin, ...]:
         """Requirements that name their one file by address and sha256."""
-        return requirements_for_locks.pins(self.requirements)
+        return requirements_for_locks.pins(self.asked)

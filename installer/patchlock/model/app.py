@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Protocol
 
 from packaging.specifiers import SpecifierSet
+from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
 from patchlock.model.checks import Check
 from patchlock.model.fits import Platform
@@ -41,6 +42,18 @@ class GitUpstream:
 
     url: str
     commit: CommitId
+
+
+def list_name(text: str) -> NormalizedName:
+    """Parse the name of an extra or a group.
+
+    Raises:
+        ValueError: it is none, in one clause.
+    """
+    try:
+        return canonicalize_name(text, validate=True)
+    except InvalidName as error:
+        raise ValueError(f'"{text}" is not the name of an extra or a group') from error
 
 
 Upstream = EmbeddedUpstream | GitUpstream
@@ -103,6 +116,14 @@ class SharedSet:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OptionalLists:
+    """Which of a project's optional requirements are wanted, by their normalised names."""
+
+    extras: tuple[NormalizedName, ...] = ()
+    groups: tuple[NormalizedName, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class App:
     """An upstream application that we patch."""
 
@@ -116,6 +137,12 @@ class App:
     """The app's folder in the clone, `.` for the root."""
     requirement_files: Annotated[tuple[PurePosixPath, ...], Key("requirements"), Filled(), Parsed(PurePosixPath)]
     """From the app's folder."""
+    extras: Annotated[tuple[NormalizedName, ...], Parsed(list_name)] = ()
+    """Of these files, beside what the app needs in any case."""
+    groups: Annotated[tuple[NormalizedName, ...], Parsed(list_name)] = ()
+    """Dependency groups of these files."""
+    installs_nothing: bool = False
+    """The files may ask for no package at all."""
     python: SpecifierSet
     """Python versions that the app's code and pins allow."""
     rules: LockRules
@@ -131,6 +158,11 @@ class App:
     needs: tuple[Need, ...] = ()
     """What the app needs of a machine beyond Python packages."""
     origin: Origin
+
+    @property
+    def optional_lists(self) -> OptionalLists:
+        """The wanted extras and groups."""
+        return OptionalLists(extras=self.extras, groups=self.groups)
 
 
 class PairLike(Protocol):

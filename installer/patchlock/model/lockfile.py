@@ -98,6 +98,8 @@ class Provenance:
     """Catalogue file, or `upstream:<file>`, → sha256 of its bytes."""
     resolver_input: Sha256
     """Digest of all that uv was given: patched requirements, constraints, indexes, options."""
+    not_covered: tuple[str, ...] = ()
+    """What upstream's files declare and the lock does not hold, with its place, one clause each."""
     build_constraints: Sha256 | Literal[""] = ""
     """Of the file beside the lock that pins what builds its sdists; "" where nothing has to be built."""
 
@@ -136,6 +138,8 @@ def render(lock: Lock) -> str:
     }
     if p.build_constraints:
         head["build-constraints"] = p.build_constraints
+    if p.not_covered:
+        head["not-covered"] = list(p.not_covered)
     if p.newer:
         head["newer"] = {name: p.newer[name] for name in sorted(p.newer)}
     if unnamed := {
@@ -299,6 +303,7 @@ def _provenance(head: Mapping[str, Any]) -> Provenance:
         patches=tuple(head["patches"]),
         inputs={file: Sha256(digest) for file, digest in head["inputs"].items()},
         resolver_input=Sha256(head["resolver-input"]),
+        not_covered=tuple(map(str, head.get("not-covered", ()))),
         build_constraints=Sha256(head["build-constraints"]) if "build-constraints" in head else "",
     )
 

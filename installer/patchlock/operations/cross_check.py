@@ -31,7 +31,7 @@ from patchlock.model.hosts import Host
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.platforms import platform_of
 from patchlock.model.profile import Profile
-from patchlock.patches import requirement_sources
+from patchlock.patches import resolver_files
 
 _OF_THE_MACHINE = ("PIP_CERT", "PIP_CLIENT_CERT", "PIP_PROXY", "PIP_DEFAULT_TIMEOUT", "PIP_TIMEOUT", "PIP_RETRIES")
 """pip's settings that say how an index is reached; all others could change the answer."""
@@ -182,8 +182,9 @@ def _pins(text: str) -> dict[NormalizedName, ResolvedDistribution]:
 def _compile(order: ResolutionInputs, bounds: Mapping[NormalizedName, Version]) -> Resolution:
     with tempfile.TemporaryDirectory(prefix="patchlock-cross-check-") as name:
         folder = Path(name)
-        for path, data in (requirement_sources.for_resolver(*item) for item in order.requirements.items()):
-            target = folder / "upstream" / path
+        wanted, bounding = resolver_files.write_out(order.asked)
+        for path, data in (wanted | bounding).items():
+            target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
         lines = [str(rule.requirement) for rule in order.rules.constraints]
@@ -200,7 +201,8 @@ def _compile(order: ResolutionInputs, bounds: Mapping[NormalizedName, Version]) 
             *("--pip-args", f"--only-binary :all: {builds}".strip()),
             *(("--find-links", str(folder / "recorded.html")) if wheels else ()),
             *("--constraint", "constraints.txt", "-o", "answer.txt"),
-            *(f"upstream/{requirement_sources.for_resolver(path, b'')[0]}" for path in order.app.requirement_files),
+            *(option for path in bounding for option in ("--constraint", str(path))),
+            *map(str, wanted),
         )
         done = process.run(*argv, cwd=folder, env=_environment(), allowed=(0, 1, 2))
         if done.returncode != 0:

@@ -28,6 +28,8 @@ _LOCATION = re.compile(
 _END_OF_URL = re.compile(r"\s+;|;\s|$")
 _TARGET_AND_EXTRAS = re.compile(r"(.+?)(\[[^\]]*\])?")
 _EGG = re.compile(r"[#&]egg=([^&]*)")
+_VARIABLE = re.compile(r"\$\{([A-Z0-9_]+)\}")
+"""What pip puts a variable of the environment in the place of; other spellings stay as they are."""
 _WHEEL = re.compile(r"([^-]+)-[^-]+(?:-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl", re.IGNORECASE)
 
 _LONG_NAMES = {
@@ -129,6 +131,8 @@ class Unreadable:
     """A clause without a full stop."""
     head: Head | None = None
     """None: not even the name is certain."""
+    remedy: str = ""
+    """What to do about it where more can be said than to correct the line."""
 
 
 Line = RequirementLine | LocationLine | OptionLine | EmptyLine | Unreadable
@@ -173,6 +177,7 @@ def _line(text: str, line: int, span: Span) -> Line:
     try:
         if not body:
             return EmptyLine(line=line, span=span)
+        _require_constant(body)
         if body.startswith(("-e", "--editable")):
             return _editable_line(body, at, line, span)
         if body.startswith("-"):
@@ -180,6 +185,14 @@ def _line(text: str, line: int, span: Span) -> Line:
         return _requirement_line(body, at, line, span)
     except ValueError as error:
         return Unreadable(line=line, span=span, text=body, why=str(error), head=_head(body, at))
+
+
+def _require_constant(body: str) -> None:
+    variable = _VARIABLE.search(body)
+    if variable:
+        raise ValueError(
+            f"pip puts the variable {variable[1]} of the machine it runs on in the place of `{variable[0]}`"
+        )
 
 
 def _head(body: str, at: int) -> Head | None:
@@ -261,7 +274,15 @@ def _requirement(text: str) -> Requirement:
         # pip also takes `name @ url; marker`, where packaging asks for a blank before the semicolon.
         return Requirement(f"{text[:end]} {text[end:]}" if "@" in text[:end] else text)
     except InvalidRequirement as error:
-        raise ValueError("it is not a requirement that pip can read") from error
+        raise ValueError(f"it is not a requirement that pip can read: {_reason(error)}") from error
+
+
+def _reason(error: InvalidRequirement) -> str:
+    """Give the parser's own reason, and the words at which it stopped."""
+    said, _, shown = str(error).partition("\n")
+    text, _, mark = shown.partition("\n")
+    rest = text[mark.index("^") :].strip() if "^" in mark else ""
+    return f"{said[:1].lower()}{said[1:]}" + (f", at `{rest}`" if rest else ", at its end")
 
 
 def _end_of_url(text: str) -> int:

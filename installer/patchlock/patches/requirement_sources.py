@@ -1,82 +1,169 @@
-"""The lines that a lock is made from, in pip's format, pyproject.toml, setup.cfg, setup.py or conda's; pure."""
+"""What a requirement file asks for, whatever its format: every line of it, or why no lock can be made from it; pure.
+
+No requirement is passed over in silence: it is a line, it is named as not covered, or it is refused with its place.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import Refusal
-from patchlock.model.text_files import SourceText, Undecodable, decode
-from patchlock.patches.ops.requirements import formats
-from patchlock.patches.ops.requirements._entries import PipEntry
-from patchlock.patches.ops.requirements.lists import Declared, Doubt, Entry
-from patchlock.patches.pip_requirements import Line, LocationLine, RequirementLine, Span, Unreadable, parse
+from packaging.markers import InvalidMarker, Marker
+from packaging.utils import NormalizedName, canonicalize_name
 
-_NOWHERE = Span(start=0, end=0)
+from patchlock.model.app import OptionalLists
+from patchlock.model.patch import Refusal
+from patchlock.model.text_files import SourceText
+from patchlock.patches._declared_requirements import (
+    FileRequirements,
+    NotCovered,
+    OptionalList,
+    ProjectLists,
+    doubtful,
+    including,
+    line_of,
+    unreadable,
+    with_marker,
+)
+from patchlock.patches.ops.requirements import formats
+from patchlock.patches.ops.requirements.lists import Computed, Declared
+from patchlock.patches.pip_requirements import Line, parse
+
+INCLUDES = frozenset({"--requirement", "--constraint"})
+"""The options that name another file."""
+_OWN = OptionalLists()
+_PIP_ENDINGS = frozenset({".txt", ".in", ".pip", ""})
+_LOCKS = frozenset({"uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "pipfile.lock", "conda-lock.yml"})
+_PROJECT_NAME = {
+    "setup.cfg": re.compile(r"^\[metadata\](?:\n(?!\[).*)*?\nname[ \t]*[=:][ \t]*(\S+)", re.MULTILINE),
+    "setup.py": re.compile(r"""\bname\s*=\s*["']([^"']+)["']"""),
+}
+_FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
+_NAME_ANOTHER = "name the file that says it in `requirements` of the app's file"
 
 
 def is_pip(path: PurePosixPath) -> bool:
-    """Tell whether pip's own format is meant: every name but those of the other formats."""
-    name = path.name.lower()
-    return name not in {"pyproject.toml", "setup.cfg", "setup.py"} and path.suffix.lower() not in {".yml", ".yaml"}
+    """Tell whether pip's own format is meant, by the name."""
+    return path.suffix.lower() in _PIP_ENDINGS and path.name.lower() != "pipfile"
 
 
-def lines(source: SourceText) -> tuple[Line, ...]:
-    """Read what an app needs when it runs, as `requirement_files.parse` does.
+def lines(source: SourceText, wanted: OptionalLists = _OWN) -> tuple[Line, ...]:
+    """Read the lines of a file, as `read` does."""
+    return read(source, wanted).lines
 
-    Of a format with several lists it is the one of the app itself (`project.dependencies`, `install_requires`,
-    `dependencies.pip`), without extras and groups. Their spans are empty.
+
+def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
+    """Read what a file asks for: what the app itself needs, and the wanted extras and groups.
+
+    Lines of another format than pip's have empty spans.
     """
+    name = source.path.name.lower()
     if is_pip(source.path):
-        return parse(source)
+        return FileRequirements(lines=parse(source))
+    if name == "pyproject.toml":
+        from patchlock.patches import _project_requirements  # TOML, groups and Poetry, which most apps do without
+
+        return _project_requirements.read(source, wanted)
+    if name in _LOCKS or re.fullmatch(r"pylock\.(?:.+\.)?toml", name):
+        remedy = "name the file that it was made from in `requirements` of the app's file, such as pyproject.toml"
+        return FileRequirements(
+            lines=(unreadable(1, f"{source.path.name} is the lock of another tool", remedy=remedy),)
+        )
+    if name not in _PROJECT_NAME and source.path.suffix.lower() not in {".yml", ".yaml"}:
+        why = f"{source.path.name} is none of the files that requirements are read from: {_FORMATS}"
+        return FileRequirements(
+            lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or write one with a patch (add-file)"),)
+        )
     declared = formats.read(source)
     if isinstance(declared, Refusal):
-        return (Unreadable(line=declared.line, span=_NOWHERE, text="", why=declared.why),)
-    return tuple(sorted(_lines(declared), key=lambda line: line.line))
+        return FileRequirements(lines=(unreadable(declared.line, declared.why),))
+    return _conda(declared) if name not in _PROJECT_NAME else _setuptools(source, declared, wanted)
 
 
-def _lines(declared: Declared) -> Iterator[Line]:
+def _conda(declared: Declared) -> FileRequirements:
+    """Read what is pip's of an environment; what is conda's has no counterpart on an index that could be relied on."""
+    found = [line_of(entry) for one in declared.lists if one.name == declared.default for _, entry in one.entries]
+    found += [doubtful(doubt) for doubt in declared.doubts if doubt.within == declared.default]
+    conda = [
+        NotCovered(line=entry.line, what=f"{entry.text} is a package of conda's")
+        for one in declared.lists
+        if one.name != declared.default
+        for _, entry in one.entries
+    ]
+    conda += [
+        NotCovered(line=doubt.line, what=f"{doubt.text} is a package of conda's")
+        for doubt in declared.doubts
+        if doubt.within != declared.default
+    ]
+    return FileRequirements(lines=_sorted((*found, *declared.options)), not_covered=tuple(conda))
+
+
+def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -> FileRequirements:
+    extras_key = declared.default.replace("install_requires", "extras_require")
+    if not declared.is_project:
+        return FileRequirements(lines=(unreadable(1, "it has no call of setup()", remedy=_NAME_ANOTHER),))
+    by_list: dict[str, list[Line]] = {one.name: [] for one in declared.lists}
+    places = {one.name: 0 for one in declared.lists}
     for one in declared.lists:
-        if one.name == declared.default:
-            for _, entry in one.entries:
-                yield _line(entry)
+        by_list[one.name] += [line_of(entry) for _, entry in one.entries]
     for doubt in declared.doubts:
-        yield _doubtful(doubt)
-    for refusal in declared.computed:
-        yield Unreadable(line=refusal.line, span=_NOWHERE, text="", why=refusal.why)
-
-
-def _line(entry: Entry) -> Line:
-    if isinstance(entry, PipEntry):
-        return dataclasses.replace(entry.read, line=entry.line, span=_NOWHERE)
-    if entry.requirement is None:
-        return Unreadable(line=entry.line, span=_NOWHERE, text=entry.text, why="pip has no word for it")
-    return RequirementLine(
-        line=entry.line,
-        span=_NOWHERE,
-        requirement=entry.requirement,
-        requirement_span=_NOWHERE,
-        specifier_span=_NOWHERE,
-        editable=entry.is_editable,
-        has_hash=False,
+        by_list.setdefault(doubt.within, []).append(doubtful(doubt))
+    for computed in declared.computed:
+        by_list.setdefault(computed.within, []).extend(_computed(computed))
+    own = [*by_list.pop(declared.default, ()), *by_list.pop("setup(**)", ())]
+    unknown = by_list.pop(extras_key, [])
+    extras: dict[NormalizedName, OptionalList] = {}
+    for key in [key for key in by_list if key.startswith(f"{extras_key}.")]:
+        found = by_list.pop(key)
+        # An extra without a name is what the project itself needs where its marker holds.
+        extra, _, condition = key.removeprefix(f"{extras_key}.").partition(":")
+        first = min((line.line for line in found), default=1)
+        conditional = _where(condition, found, first)
+        if not extra:
+            own += conditional
+            continue
+        known = extras.get(canonicalize_name(extra), OptionalList(line=first, lines=()))
+        extras[canonicalize_name(extra)] = OptionalList(line=known.line, lines=(*known.lines, *conditional))
+    if declared.default not in places and not own and not wanted.extras:
+        own = [unreadable(1, f"it has no `{declared.default}`", remedy=_NAME_ANOTHER)]
+    named = _PROJECT_NAME[source.path.name.lower()].search(source.text)
+    chosen, left = ProjectLists(
+        name=canonicalize_name(named[1]) if named else None, own=tuple(own), extras=extras, groups={}
+    ).chosen(wanted)
+    tests = [line for key, found in by_list.items() if key.endswith("tests_require") for line in found]
+    return FileRequirements(
+        lines=(*chosen, *(unknown if wanted.extras else ())),
+        not_covered=(
+            *left,
+            *(
+                NotCovered(line=line.line, what="what its extras ask for is computed")
+                for line in unknown[:1]
+                if not wanted.extras
+            ),
+            *(NotCovered(line=line.line, what="what its tests ask for is no part of a lock") for line in tests[:1]),
+        ),
+        extras=frozenset(extras) | (frozenset(wanted.extras) if unknown else frozenset()),
     )
 
 
-def _doubtful(doubt: Doubt) -> Line:
-    if doubt.is_location:
-        return LocationLine(line=doubt.line, span=_NOWHERE, target=doubt.text, editable=False)
-    return Unreadable(line=doubt.line, span=_NOWHERE, text=doubt.text, why=doubt.why)
+def _where(condition: str, lines: list[Line], first: int) -> list[Line]:
+    """Let lines count where a condition holds, too."""
+    if not condition.strip():
+        return lines
+    try:
+        marker = Marker(condition)
+    except InvalidMarker:
+        return [unreadable(first, f"`{condition}` is no marker")]
+    return [with_marker(line, marker) for line in lines]
 
 
-def for_resolver(path: PurePosixPath, data: bytes) -> tuple[PurePosixPath, bytes]:
-    """Give a requirement file as a resolver of pip's format reads it, and how it is called there.
+def _computed(computed: Computed) -> Iterator[Line]:
+    refusal = computed.refusal
+    if not computed.files:
+        yield unreadable(refusal.line, refusal.why)
+    yield from (including(refusal.line, file) for file in computed.files)
 
-    Another format becomes a list of requirements beside it, so that no resolver reads the file's own settings.
-    """
-    if is_pip(path):
-        return path, data
-    source = decode(path, data)
-    read = () if isinstance(source, Undecodable) else lines(source)
-    text = "".join(f"{line.requirement}\n" for line in read if isinstance(line, RequirementLine))
-    return path.with_name(f"{path.name}.txt"), text.encode()
+
+def _sorted(found: tuple[Line, ...]) -> tuple[Line, ...]:
+    return tuple(sorted(found, key=lambda line: line.line))

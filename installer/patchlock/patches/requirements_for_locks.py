@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
@@ -14,13 +15,19 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from patchlock.model import addresses
+from patchlock.model.app import OptionalLists
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import Sha256
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Unreadable
 
+if TYPE_CHECKING:
+    from patchlock.patches._declared_requirements import FileRequirements
+
 _OTHER_INDEXES = frozenset({"--index-url", "--extra-index-url", "--find-links", "--trusted-host", "--no-index"})
 _BUILDS = frozenset({"--no-binary", "--only-binary"})
+_RELEASES = frozenset({"--all-releases", "--only-final"})
+_HERE = PurePosixPath()
 _COMMIT = re.compile(r"@([0-9a-f]{40})(?=$|[#&])")
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-fA-F]{64})(?![0-9a-fA-F])")
 _FRAGMENT = re.compile(r"[#&]sha256=([0-9a-fA-F]{64})(?![0-9a-fA-F])")
@@ -56,89 +63,280 @@ class Pin:
         return urlsplit(self.url).path.endswith(".whl")
 
 
-def _lines(source: SourceText) -> tuple[Line, ...]:
-    from patchlock.patches import requirement_sources  # all formats, which an install that knows its patches spares
+@dataclass(frozen=True, kw_only=True)
+class AskedFile:
+    """A file that a lock is made from."""
 
-    return tuple(requirement_sources.lines(source))
-
-
-def pins(contents: Mapping[PurePosixPath, bytes]) -> tuple[Pin, ...]:
-    """List the requirements of some files that name their one file by address and sha256, in order."""
-    found = []
-    for path, data in contents.items():
-        source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else _lines(source):
-            one = pin(source, line) if isinstance(line, RequirementLine) else None  # type: ignore[arg-type]
-            found += [one] if one is not None else []
-    return tuple(found)
+    path: PurePosixPath
+    """From the app's folder; a file of the repository outside of that begins with `..`."""
+    source: SourceText
+    requirements: FileRequirements
+    is_constraint: bool
+    """It only bounds what others ask for."""
 
 
-def included(files: tuple[PurePosixPath, ...], contents: Mapping[PurePosixPath, bytes]) -> tuple[PurePosixPath, ...]:
-    """List requirement files and all that they include with `-r` and `-c`, in order, each once.
+@dataclass(frozen=True, kw_only=True)
+class AskedRequirements:
+    """All that an app asks for."""
+
+    files: tuple[AskedFile, ...]
+    """Every file that says something of it, in order, each once."""
+
+    @property
+    def paths(self) -> tuple[PurePosixPath, ...]:
+        """The files."""
+        return tuple(file.path for file in self.files)
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """What the files declare and no lock holds, with its place, one clause each."""
+        return tuple(
+            f"{file.path}:{one.line}: {one.what}"
+            for file in self.files
+            if not file.is_constraint
+            for one in file.requirements.not_covered
+        )
+
+    @property
+    def overrides(self) -> tuple[tuple[PurePosixPath, RequirementLine], ...]:
+        """Requirements that stand in the place of others', with their files."""
+        return tuple((file.path, line) for file in self.files for line in file.requirements.overrides)
+
+    @property
+    def constraints(self) -> tuple[tuple[PurePosixPath, RequirementLine], ...]:
+        """Bounds that stand in no file of constraints, with their files."""
+        return tuple((file.path, line) for file in self.files for line in file.requirements.constraints)
+
+    @property
+    def exclusions(self) -> tuple[NormalizedName, ...]:
+        """Distributions that are left out, whoever asks for them."""
+        return tuple(name for file in self.files for name in file.requirements.exclusions)
+
+    @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """The options of pip that stand in the files, but those that name other files."""
+        return tuple(
+            option
+            for _, line in self.lines()
+            if isinstance(line, OptionLine)
+            for option in line.options
+            if option[0] not in _INCLUDES
+        )
+
+    def lines(self) -> Iterator[tuple[AskedFile, Line]]:
+        """Give the lines of all files, in order."""
+        return ((file, line) for file in self.files for line in file.requirements.lines)
+
+    def requirements(self) -> Iterator[tuple[AskedFile, RequirementLine]]:
+        """Give the lines that say which distribution they are for."""
+        return ((file, line) for file, line in self.lines() if isinstance(line, RequirementLine))
+
+
+_INCLUDES = {"--requirement": "-r", "--constraint": "-c"}
+_URL = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
+_DROP = "drop the line with a patch (replace-text)"
+_NO_WANTED = OptionalLists()
+Read = Callable[[PurePosixPath], bytes | None]
+"""Gives a file by its path from the app's folder, or None where upstream has none."""
+
+
+def read_all(
+    files: tuple[PurePosixPath, ...],
+    contents: Mapping[PurePosixPath, bytes],
+    *,
+    wanted: OptionalLists = _NO_WANTED,
+    directory: PurePosixPath = _HERE,
+    read: Read | None = None,
+) -> AskedRequirements:
+    """Read requirement files and all that they include, and make sure that a lock can be made from every line.
+
+    Args:
+        files: those that the app names.
+        contents: files by path from the app's folder.
+        wanted: extras and groups.
+        directory: the app's folder in the repository, which no include may leave.
+        read: gives files that `contents` lacks.
 
     Raises:
         RequirementsError: a file is missing, is no text, includes itself, or has lines that no installer can read or no
-            lock can be made from; names all of them.
+            lock can be made from; names all of them. Or nobody has a wanted extra or group.
     """
-    found: dict[PurePosixPath, tuple[PurePosixPath, ...]] = {}
-    waiting: list[tuple[PurePosixPath, tuple[PurePosixPath, ...], str]] = [(path, (), "") for path in files]
+    asked, errors = walk(files, contents, wanted=wanted, directory=directory, read=read)
+    if errors:
+        raise errors[0]
+    for kind, names in (("extra", wanted.extras), ("group", wanted.groups)):
+        have = {
+            name
+            for file in asked.files
+            for name in (file.requirements.extras if kind == "extra" else file.requirements.groups)
+        }
+        if missing := [name for name in names if name not in have]:
+            offered = f"; there {'is' if len(have) == 1 else 'are'} {', '.join(sorted(have))}" if have else ""
+            raise RequirementsError(
+                f'upstream has no {kind} "{missing[0]}"',
+                where=", ".join(map(str, files)),
+                remedy=f"correct `{kind}s` in the app's file{offered}",
+            )
+    return asked
+
+
+def walk(
+    files: tuple[PurePosixPath, ...],
+    contents: Mapping[PurePosixPath, bytes],
+    *,
+    wanted: OptionalLists = _NO_WANTED,
+    directory: PurePosixPath = _HERE,
+    read: Read | None = None,
+) -> tuple[AskedRequirements, tuple[RequirementsError, ...]]:
+    """Read requirement files as `read_all` does, as far as that is possible, and say what is wrong with them."""
+    found: dict[PurePosixPath, AskedFile] = {}
+    errors: list[RequirementsError] = []
+    waiting = [_Include(path=path) for path in files]
     while waiting:
-        path, parents, place = waiting.pop(0)
-        if path in parents:
-            raise RequirementsError(
-                f"{path} includes itself, which pip refuses",
-                where=place,
-                remedy="drop the line with a patch (replace-text)",
+        one = waiting.pop(0)
+        known = found.get(one.path)
+        if one.path in one.parents:
+            errors.append(
+                RequirementsError(f"{one.path} includes itself, which pip refuses", where=one.place, remedy=_DROP)
             )
-        if path in found:
             continue
-        found[path] = parents
-        if path not in contents:
-            remedy = (
-                "drop the line with a patch (replace-text)" if place else "correct `requirements` in the app's file"
-            )
-            raise RequirementsError(f"upstream has no file {path}", where=place, remedy=remedy)
-        source = decode(path, contents[path])
-        if isinstance(source, Undecodable):
-            raise RequirementsError(f"{path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
-        lines = _lines(source)
-        if wrong := tuple(objections(source, lines)):
-            raise RequirementsError(
-                wrong[0].what + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
-                where=f"{path}:{wrong[0].line}",
-                remedy=wrong[0].remedy,
-                evidence=[f"{path}:{one.line}: {one.what}" for one in wrong[1:]],
-            )
-        waiting += [
-            (resolve_include(path, value), (*parents, path), f"{path}:{line.line}")
-            for line in lines
-            for name, value in (line.options if isinstance(line, OptionLine) else ())
-            if name in {"--requirement", "--constraint"}
-        ]
-    return tuple(found)
+        if known is not None and (one.is_constraint or not known.is_constraint):
+            continue
+        file = _asked_file(one, contents, wanted, read)
+        if isinstance(file, RequirementsError):
+            errors.append(file)
+            continue
+        if known is None:
+            wrong = _wrong(file, directory) or _claimed(file, contents, directory, read)
+            errors += [wrong] if wrong is not None else []
+        found[one.path] = file
+        waiting += _includes(file, one, directory)
+    return AskedRequirements(files=tuple(found.values())), tuple(errors)
 
 
-def resolve_include(path: PurePosixPath, value: str) -> PurePosixPath:
-    """Name the file that another one includes, as it is written there."""
+@dataclass(frozen=True, kw_only=True)
+class _Include:
+    path: PurePosixPath
+    parents: tuple[PurePosixPath, ...] = ()
+    place: str = ""
+    """Where it is asked for; "": the app's file names it."""
+    is_constraint: bool = False
+
+
+def _asked_file(
+    one: _Include, contents: Mapping[PurePosixPath, bytes], wanted: OptionalLists, read: Read | None
+) -> AskedFile | RequirementsError:
+    from patchlock.patches import requirement_sources  # all formats, which an install that knows its patches spares
+
+    if one.place and not requirement_sources.is_pip(one.path):
+        return RequirementsError(f"{one.path} is no requirement file of pip's", where=one.place, remedy=_DROP)
+    data = contents.get(one.path)
+    if data is None and read is not None:
+        data = read(one.path)
+    if data is None:
+        remedy = _DROP if one.place else "correct `requirements` in the app's file"
+        return RequirementsError(f"upstream has no file {one.path}", where=one.place, remedy=remedy)
+    source = decode(one.path, data)
+    if isinstance(source, Undecodable):
+        return RequirementsError(f"{one.path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
+    return AskedFile(
+        path=one.path,
+        source=source,
+        requirements=requirement_sources.read(source, wanted),
+        is_constraint=one.is_constraint,
+    )
+
+
+def _wrong(file: AskedFile, directory: PurePosixPath) -> RequirementsError | None:
+    asked = file.requirements
+    lines = (*asked.lines, *asked.overrides, *asked.constraints)
+    wrong = sorted(objections(file.source, lines, directory), key=lambda one: one.line)
+    if not wrong:
+        return None
+    return RequirementsError(
+        wrong[0].what + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
+        where=f"{file.path}:{wrong[0].line}",
+        remedy=wrong[0].remedy,
+        evidence=[f"{file.path}:{one.line}: {one.what}" for one in wrong[1:]],
+    )
+
+
+def _claimed(
+    file: AskedFile, contents: Mapping[PurePosixPath, bytes], directory: PurePosixPath, read: Read | None
+) -> RequirementsError | None:
+    """Say what a workspace of uv's settles for a member of it that is locked by itself."""
+    if file.path.name.lower() != "pyproject.toml":
+        return None
+    from patchlock.patches import _project_requirements  # as in `_asked_file`
+
+    whole = resolve_include(directory / "any", str(file.path))
+    parts = whole.parent.parts if whole is not None else ()
+    names = {
+        canonicalize_name(line.requirement.name)
+        for line in file.requirements.lines
+        if isinstance(line, RequirementLine) and line.requirement.url is None
+    }
+    for above in range(1, len(parts) + 1):
+        path = resolve_include(file.path, f"{'../' * above}pyproject.toml", directory)
+        data = contents.get(path) if path is not None else None
+        if data is None and path is not None and read is not None:
+            data = read(path)
+        source = decode(path, data) if path is not None and data is not None else None
+        if path is None or source is None or isinstance(source, Undecodable):
+            continue
+        for one in _project_requirements.claims_of_workspace(source, "/".join(parts[-above:]), names):
+            return RequirementsError(one.why, where=f"{path}:{one.line}", remedy=one.remedy)
+    return None
+
+
+def _includes(file: AskedFile, by: _Include, directory: PurePosixPath) -> Iterator[_Include]:
+    for line in file.requirements.lines:
+        for name, value in line.options if isinstance(line, OptionLine) else ():
+            path = resolve_include(file.path, value, directory) if name in _INCLUDES and not _URL.match(value) else None
+            if path is not None:
+                yield _Include(
+                    path=path,
+                    parents=(*by.parents, file.path),
+                    place=f"{file.path}:{line.line}",
+                    is_constraint=name == "--constraint",
+                )
+
+
+def resolve_include(path: PurePosixPath, value: str, directory: PurePosixPath = _HERE) -> PurePosixPath | None:
+    """Name the file that another one includes, by its path from the app's folder; None where it leaves the repository.
+
+    Args:
+        path: the other one, from the app's folder.
+        value: as it is written there.
+        directory: the app's folder in the repository.
+    """
+    if PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute():
+        return None
     parts: list[str] = []
-    for part in (*path.parent.parts, *PurePosixPath(value).parts):
-        if part == ".." and parts:
-            parts.pop()
-        elif part != ".":
+    for part in (*directory.parts, *path.parent.parts, *PurePosixPath(value).parts):
+        if part != "..":
             parts.append(part)
-    return PurePosixPath(*parts)
+        elif parts:
+            parts.pop()
+        else:
+            return None
+    same = next(
+        (index for index, (a, b) in enumerate(zip(parts, directory.parts, strict=False)) if a != b),
+        min(len(parts), len(directory.parts)),
+    )
+    return PurePosixPath(*[".."] * (len(directory.parts) - same), *parts[same:])
 
 
-def objections(source: SourceText, lines: Iterable[Line]) -> Iterator[Objection]:
-    """Name the lines of a requirement file that no lock can be made from, in file order."""
+def objections(source: SourceText, lines: Iterable[Line], directory: PurePosixPath = _HERE) -> Iterator[Objection]:
+    """Name the lines of a requirement file that no lock can be made from, in their order."""
     for line in lines:
         match line:
             case Unreadable():
                 what = f"{line.why}{_odd_letters(line.text)}"
-                remedy = "correct the line upstream, or add a patch with the op replace-text"
+                remedy = line.remedy or "correct the line upstream, or add a patch with the op replace-text"
                 yield Objection(line=line.line, what=what, remedy=remedy)
             case OptionLine(options=options):
-                yield from _options(line.line, options)
+                yield from _options(line.line, options, source.path, directory)
             case LocationLine(target=target, editable=editable):
                 yield _place(line.line, target, "NAME", editable)
             case RequirementLine(requirement=requirement) if strange := _no_versions(requirement):
@@ -177,6 +375,12 @@ def _is_version(text: str) -> bool:
     return True
 
 
+def pins(asked: AskedRequirements) -> tuple[Pin, ...]:
+    """List the requirements that name their one file by address and sha256, in order."""
+    found = (pin(file.source, line) for file, line in asked.requirements())
+    return tuple(one for one in found if one is not None)
+
+
 def pin(source: SourceText, line: RequirementLine) -> Pin | None:
     """Read the one file that a requirement names; None where it names none, or not by its sha256."""
     url = line.requirement.url or ""
@@ -191,7 +395,7 @@ def pin(source: SourceText, line: RequirementLine) -> Pin | None:
 
 
 def require_hashes(
-    contents: Mapping[PurePosixPath, bytes], chosen: Mapping[NormalizedName, Sha256], markers: Mapping[str, str]
+    asked: AskedRequirements, chosen: Mapping[NormalizedName, Sha256], markers: Mapping[str, str]
 ) -> None:
     """Make sure that each chosen file is among those whose hashes stand on the lines that ask for it.
 
@@ -199,34 +403,38 @@ def require_hashes(
     refuses it, and replace-text writes the whole line.
 
     Args:
-        contents: requirement files by path.
+        asked: all that the app asks for.
         chosen: distribution → sha256 of its file.
         markers: of the machine that is locked for; lines for others are left out.
 
     Raises:
         RequirementsError: a file is none of them.
     """
-    for path, data in contents.items():
-        source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else _lines(source):
-            if not isinstance(line, RequirementLine) or not line.has_hash:
-                continue
-            marker = line.requirement.marker
-            name = canonicalize_name(line.requirement.name)
-            if name not in chosen or (marker is not None and not marker.evaluate(dict(markers))):
-                continue
-            allowed = {one.lower() for one in _HASH.findall(source.text[line.span.start : line.span.end])}  # type: ignore[union-attr]
-            if chosen[name] not in allowed:
-                raise RequirementsError(
-                    f"the file chosen for {name} has sha256 {chosen[name]}, which is none of the {len(allowed)} that "
-                    "upstream allows",
-                    where=f"{path}:{line.line}",
-                    remedy="find out why; then drop the hashes with a patch (replace-text), or ask the index that has "
-                    "upstream's file",
-                )
+    for file, line in asked.requirements():
+        if not line.has_hash:
+            continue
+        marker = line.requirement.marker
+        name = canonicalize_name(line.requirement.name)
+        if name not in chosen or (marker is not None and not marker.evaluate(dict(markers))):
+            continue
+        allowed = {one.lower() for one in _HASH.findall(file.source.text[line.span.start : line.span.end])}
+        if chosen[name] not in allowed:
+            raise RequirementsError(
+                f"the file chosen for {name} has sha256 {chosen[name]}, which is none of the {len(allowed)} that "
+                "upstream allows",
+                where=f"{file.path}:{line.line}",
+                remedy="find out why; then drop the hashes with a patch (replace-text), or ask the index that has "
+                "upstream's file",
+            )
 
 
-def _options(line: int, options: tuple[tuple[str, str], ...]) -> Iterator[Objection]:
+def _options(
+    line: int, options: tuple[tuple[str, str], ...], path: PurePosixPath, directory: PurePosixPath
+) -> Iterator[Objection]:
+    if len(options) > 1 and any(name in _INCLUDES for name, _ in options):
+        what = "pip reads the first file that the line names, and nothing else of it"
+        yield Objection(line=line, what=what, remedy="write a line for each with a patch (replace-text)")
+        return
     for name, value in options:
         written = f"{name} {value}".strip()
         if name in _OTHER_INDEXES:
@@ -236,6 +444,16 @@ def _options(line: int, options: tuple[tuple[str, str], ...]) -> Iterator[Object
                 remedy='drop the line with a patch (op = "replace-text", new = ""); what only that place has is named '
                 "by a recorded index of the profile",
             )
+        elif name in _INCLUDES and _URL.match(value):
+            yield Objection(
+                line=line,
+                what=f'"{_INCLUDES[name]} {value}" is read from another place each time, where it may have changed',
+                remedy="write what it says into the file with a patch (replace-text), or drop the line",
+            )
+        elif name in _INCLUDES and resolve_include(path, value, directory) is None:
+            yield Objection(line=line, what=f'"{_INCLUDES[name]} {value}" leads out of the repository', remedy=_DROP)
+        elif name in _RELEASES:
+            yield Objection(line=line, what=f'"{written}" says which releases of a name are taken', remedy=_DROP)
         elif name in _BUILDS:
             yield Objection(
                 line=line,

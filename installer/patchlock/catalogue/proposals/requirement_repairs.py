@@ -237,9 +237,10 @@ def all_files(files: Files, first: PurePosixPath) -> tuple[PurePosixPath, ...]:
             if isinstance(line, OptionLine)
             for option in line.options
         ]
-        waiting += [
+        included = (
             requirements_for_locks.resolve_include(path, value)
             for name, value in options
-            if name in {"--requirement", "--constraint"}
-        ]
+            if name in requirement_sources.INCLUDES
+        )
+        waiting += [path for path in included if path is not None]
     return tuple(found)

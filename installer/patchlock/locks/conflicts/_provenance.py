@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 from packaging.requirements import Requirement
 
 from patchlock.locks.conflicts.model import Member, Requester
-from patchlock.model.app import App
+from patchlock.model.app import App, OptionalLists
 from patchlock.model.lock_rules import Constraint
 from patchlock.model.patch import Patch
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import Undecodable, decode
-from patchlock.patches import engine, requirement_sources
-from patchlock.patches.pip_requirements import OptionLine, RequirementLine
+from patchlock.patches import engine, requirement_sources, requirements_for_locks
+from patchlock.patches.pip_requirements import RequirementLine
 
 Files = Mapping[PurePosixPath, bytes]
 
@@ -28,12 +28,15 @@ def members(app: App, profile: Profile, raw: Files, patched: Files) -> tuple[Mem
         raw: the requirement files as upstream has them.
         patched: all requirement files that are read, after the patches, in that order.
     """
-    writers = _writers(engine.for_profile(app.patches, profile.name), raw)
-    bounding = _constraint_files(app, patched)
+    writers = _writers(engine.for_profile(app.patches, profile.name), raw, app.optional_lists)
+    asked = requirements_for_locks.walk(
+        app.requirement_files, patched, wanted=app.optional_lists, directory=app.directory
+    )[0]
+    bounding = {file.path for file in asked.files if file.is_constraint}
     found = []
     for path in patched:
-        left = dict(_lines(raw.get(path, b""), path))
-        for number, requirement in _lines(patched[path], path):
+        left = dict(_lines(raw.get(path, b""), path, app.optional_lists))
+        for number, requirement in _lines(patched[path], path, app.optional_lists):
             line = next((n for n, one in left.items() if str(one) == str(requirement)), None)
             requester = writers.get((path, str(requirement)))
             if line is not None:
@@ -57,7 +60,9 @@ def _constraints(app: App, profile: Profile) -> Iterator[Member]:
         yield member(rule, Requester(kind="app", name=app.name, file=rule.origin.file, line=rule.origin.line))
 
 
-def _writers(patches: Iterable[Patch], raw: Files) -> Mapping[tuple[PurePosixPath, str], Requester]:
+def _writers(
+    patches: Iterable[Patch], raw: Files, wanted: OptionalLists
+) -> Mapping[tuple[PurePosixPath, str], Requester]:
     """Replay the patches, and say which wrote each requirement that upstream does not have."""
     found: dict[tuple[PurePosixPath, str], Requester] = {}
     current = dict(raw)
@@ -65,8 +70,8 @@ def _writers(patches: Iterable[Patch], raw: Files) -> Mapping[tuple[PurePosixPat
         for change in engine.apply([patch], current).changes:
             if change.path not in raw:
                 continue
-            before = {str(requirement) for _, requirement in _lines(current[change.path], change.path)}
-            for _, requirement in _lines(change.after, change.path):
+            before = {str(requirement) for _, requirement in _lines(current[change.path], change.path, wanted)}
+            for _, requirement in _lines(change.after, change.path, wanted):
                 if str(requirement) not in before:
                     origin = patch.origin
                     found[change.path, str(requirement)] = Requester(
@@ -76,39 +81,8 @@ def _writers(patches: Iterable[Patch], raw: Files) -> Mapping[tuple[PurePosixPat
     return found
 
 
-def _lines(data: bytes, path: PurePosixPath) -> Iterator[tuple[int, Requirement]]:
+def _lines(data: bytes, path: PurePosixPath, wanted: OptionalLists) -> Iterator[tuple[int, Requirement]]:
     source = decode(path, data)
-    for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
+    for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source, wanted):
         if isinstance(line, RequirementLine):
             yield line.line, line.requirement
-
-
-def _constraint_files(app: App, files: Files) -> frozenset[PurePosixPath]:
-    """Name the files that are only reached with `-c`."""
-    wanted: set[PurePosixPath] = set()
-    waiting = list(app.requirement_files)
-    while waiting:
-        path = waiting.pop()
-        source = decode(path, files.get(path, b""))
-        if path in wanted or isinstance(source, Undecodable):
-            continue
-        wanted.add(path)
-        options = [
-            option
-            for line in requirement_sources.lines(source)
-            if isinstance(line, OptionLine)
-            for option in line.options
-        ]
-        waiting += [_plain(path.parent / value) for name, value in options if name == "--requirement"]
-    return frozenset(files) - wanted
-
-
-def _plain(path: PurePosixPath) -> PurePosixPath:
-    """Take `x/..` out of a path."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == ".." and parts:
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return PurePosixPath(*parts)

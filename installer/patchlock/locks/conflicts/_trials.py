@@ -22,9 +22,6 @@ from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import toml_text
 from patchlock.model.errors import CommandFailedError, NetworkError, UnsatisfiableError
 from patchlock.model.lock_rules import LockRules
-from patchlock.model.text_files import Undecodable, decode
-from patchlock.patches import requirement_sources
-from patchlock.patches.pip_requirements import OptionLine
 
 _PIN = re.compile(r"([A-Za-z0-9._-]+)(?:==(\S+)| @ \S+?-(\d[^-/]*)-[^/]*\.whl)\S*(?:\s+#\s+via\s+(.*))?")
 _NEWEST_PYTHON = "3.14"
@@ -104,12 +101,7 @@ def _unbound(rules: LockRules) -> LockRules:
 
 def _options(order: ResolutionInputs) -> Iterator[str]:
     """Keep the options of the requirement files, but those that name other files."""
-    for path, data in order.requirements.items():
-        source = decode(path, data)
-        for line in () if isinstance(source, Undecodable) else requirement_sources.lines(source):
-            for name, value in line.options if isinstance(line, OptionLine) else ():
-                if name not in {"--requirement", "--constraint"}:
-                    yield f"{name} {value}".rstrip()
+    return (f"{name} {value}".rstrip() for name, value in order.asked.options)
 
 
 def solved(text: str) -> Solved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -17,7 +17,7 @@ from patchlock.patches.ops._structured.tree import Node, Unparsable, below, line
 from patchlock.patches.ops.requirements._entries import read_pip_entry, requirement_of
 from patchlock.patches.ops.requirements._layouts import Brackets, Lines
 from patchlock.patches.ops.requirements.lists import Declared, Doubt, Entry, RequirementList, Untouched
-from patchlock.patches.pip_requirements import Span
+from patchlock.patches.pip_requirements import OptionLine, Span, parse_one
 
 _SPEC = re.compile(
     r"(?P<channel>[^\s:]+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)(?P<rest>(?:[\s=<>!~\[].*)?)", re.ASCII
@@ -26,6 +26,14 @@ _FUZZY = re.compile(r"\s*=\s*([^=\s<>!~|,]+)(?:[=\s](\S+))?")
 _EXACT = re.compile(r"(?:\s*==\s*|\s+)([^=\s<>!~|,]+)(?:[=\s]\S+)?")
 _NOT_CONDAS = "conda has no extras, markers or URLs here; a requirement below `pip:` can have them"
 _UNSAID = "conda has no word for this specifier"
+
+
+@dataclass(kw_only=True, slots=True)
+class _Found:
+    """What stands in the lists beside requirements."""
+
+    doubts: list[Doubt] = field(default_factory=list)
+    options: list[OptionLine] = field(default_factory=list)
 
 
 def read(source: SourceText) -> Declared | Refusal:
@@ -46,18 +54,24 @@ def read(source: SourceText) -> Declared | Refusal:
         line = line_at(source.text, (shared or dependencies).span.start)
         return Refusal(line=line, kind=OutcomeKind.AMBIGUOUS, why="anchors and aliases stand among the requirements")
     lists: list[RequirementList] = []
-    doubts: list[Doubt] = []
+    found = _Found()
     for child, item in zip(dependencies.children.values(), listed, strict=True):
+        if not isinstance(item, str | dict) or (isinstance(item, dict) and not isinstance(item.get("pip", []), list)):
+            why = "it is neither a package nor a list for pip"
+            line = line_at(source.text, child.span.start)
+            found.doubts.append(Doubt(line=line, text=str(item), why=why, within="dependencies.pip"))
         if isinstance(item, dict) and isinstance(item.get("pip"), list):
             pip = child.node.children["pip"].node
             emptied = whole_lines(source.text, child.span) if len(item) == 1 and not dependencies.enclosed else None
-            lists.append(_list(source, "dependencies.pip", pip, item["pip"], doubts, emptied))
-    lists.insert(0, _list(source, "dependencies", dependencies, listed, doubts, None))
-    return Declared(lists=tuple(lists), doubts=tuple(doubts), default="dependencies.pip")
+            lists.append(_list(source, "dependencies.pip", pip, item["pip"], found, emptied))
+    lists.insert(0, _list(source, "dependencies", dependencies, listed, found, None))
+    return Declared(
+        lists=tuple(lists), doubts=tuple(found.doubts), options=tuple(found.options), default="dependencies.pip"
+    )
 
 
 def _list(
-    source: SourceText, name: str, node: Node, values: list[object], doubts: list[Doubt], emptied: Span | None
+    source: SourceText, name: str, node: Node, values: list[object], found: _Found, emptied: Span | None
 ) -> RequirementList:
     entries: list[tuple[int, Entry]] = []
     for index, (child, value) in enumerate(zip(node.children.values(), values, strict=True)):
@@ -67,11 +81,16 @@ def _list(
         literal = _literal(source.text, child.span, value)
         one: Entry | Doubt | None
         if literal is None:
-            one = Doubt(line=line, text=value, why="its escapes or line breaks hide where it stands")
+            why = "its escapes or line breaks hide where it stands"
+            one = Doubt(line=line, text=value, why=why, within=name)
         else:
-            one = read_pip_entry(literal, line) if name.endswith(".pip") else _conda(literal, line)
+            read_line = parse_one(literal.value, line) if name.endswith(".pip") else None
+            if isinstance(read_line, OptionLine):
+                found.options.append(read_line)
+                continue
+            one = read_pip_entry(literal, line, name) if name.endswith(".pip") else _conda(literal, line)
         if isinstance(one, Doubt):
-            doubts.append(one)
+            found.doubts.append(one)
         elif one is not None:
             entries.append((index, one))
     spans = node.spans()
@@ -130,7 +149,9 @@ class CondaEntry:
 def _conda(literal: Literal, line: int) -> CondaEntry | Doubt:
     match = _SPEC.fullmatch(literal.value)
     if match is None:
-        return Doubt(line=line, text=literal.value, why="it is not a specification that conda can read")
+        return Doubt(
+            line=line, text=literal.value, why="it is not a specification that conda can read", within="dependencies"
+        )
     specifier = constraint(match["rest"])
     name = canonicalize_name(match["name"])
     return CondaEntry(

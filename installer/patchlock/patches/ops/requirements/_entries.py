@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass
 
@@ -13,7 +14,16 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.model.text_files import Edit
 from patchlock.patches.ops._literals import Literal
 from patchlock.patches.ops.requirements.lists import Doubt, Untouched
-from patchlock.patches.pip_requirements import Head, Line, LocationLine, RequirementLine, Span, Unreadable, parse_one
+from patchlock.patches.pip_requirements import (
+    Head,
+    Line,
+    LocationLine,
+    OptionLine,
+    RequirementLine,
+    Span,
+    Unreadable,
+    parse_one,
+)
 
 _SPACED_SPECIFIER = re.compile(r"[~=!<>]+ \S")
 _OPERATOR = re.compile(r"^[~=!<>]+")
@@ -113,14 +123,19 @@ class PipEntry:
         return Untouched(why=_UNFIT) if edit is None else (edit,)
 
 
-def read_pip_entry(literal: Literal, line: int) -> PipEntry | Doubt | None:
-    """Read a string that holds one requirement; None where it holds none, such as an option of pip.
+def read_pip_entry(literal: Literal, line: int, within: str) -> PipEntry | Doubt | None:
+    """Read a string that holds one requirement; None where it is empty.
 
     Args:
         literal: the string.
         line: of the file.
+        within: the name of its list.
     """
-    return entry(literal, parse_one(literal.value, line))
+    read = parse_one(literal.value, line)
+    if isinstance(read, OptionLine):
+        return Doubt(line=line, text=literal.value, why="an option of pip is no requirement", within=within)
+    one = entry(literal, read)
+    return dataclasses.replace(one, within=within) if isinstance(one, Doubt) else one
 
 
 def entry(literal: Literal, read: Line) -> PipEntry | Doubt | None:

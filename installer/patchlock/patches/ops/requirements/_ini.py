@@ -12,7 +12,7 @@ from patchlock.model.text_files import SourceText
 from patchlock.patches.ops._literals import bare
 from patchlock.patches.ops.requirements._entries import PipEntry, read_pip_entry
 from patchlock.patches.ops.requirements._layouts import Lines
-from patchlock.patches.ops.requirements.lists import Declared, Doubt, RequirementList
+from patchlock.patches.ops.requirements.lists import Computed, Declared, Doubt, RequirementList
 from patchlock.patches.pip_requirements import Span
 
 _SECTION = re.compile(r"\[(?P<name>.+)\]")
@@ -42,21 +42,23 @@ def read(source: SourceText) -> Declared | Refusal:
         return Refusal(line=line, kind=OutcomeKind.UNPARSABLE, why=why)
     lists: list[RequirementList] = []
     doubts: list[Doubt] = []
-    computed: list[Refusal] = []
+    computed: list[Computed] = []
     for option in _options(source):
         if option.name not in _LISTS and not option.name.startswith(_EXTRAS):
             continue
         first = source.text[option.items[0][1].start : option.items[0][1].end] if option.items else ""
         if first.startswith(("file:", "attr:")):
             why = f"`{option.name}` is read from elsewhere (`{first}`), which must be patched instead"
-            computed.append(Refusal(line=option.line, kind=OutcomeKind.AMBIGUOUS, why=why))
+            refusal = Refusal(line=option.line, kind=OutcomeKind.AMBIGUOUS, why=why)
+            computed.append(Computed(within=option.name, refusal=refusal, files=_files(source, option)))
             continue
         entries: list[tuple[int, PipEntry]] = []
         for index, (line, span) in enumerate(option.items):
             literal = bare(source.text, span)
-            one = read_pip_entry(literal, line)
+            one = read_pip_entry(literal, line, option.name)
             if ";" in first and len(option.items) == 1 and option.line == line:
-                one = Doubt(line=line, text=first, why="semicolons separate the requirements of this line")
+                why = "semicolons separate the requirements of this line"
+                one = Doubt(line=line, text=first, why=why, within=option.name)
             if isinstance(one, PipEntry):
                 entries.append((index, one))
             elif one is not None:
@@ -65,6 +67,13 @@ def read(source: SourceText) -> Declared | Refusal:
     return Declared(
         lists=tuple(lists), doubts=tuple(doubts), computed=tuple(computed), default="options.install_requires"
     )
+
+
+def _files(source: SourceText, option: _Option) -> tuple[str, ...]:
+    """Read the names behind `file:`; setuptools separates them by commas and lines."""
+    text = ",".join(source.text[span.start : span.end] for _, span in option.items)
+    kind, _, names = text.partition(":")
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if kind.strip() == "file" else ()
 
 
 def _list(source: SourceText, option: _Option, entries: tuple[tuple[int, PipEntry], ...]) -> RequirementList:
@@ -103,6 +112,8 @@ def _options(source: SourceText) -> Iterator[_Option]:
         if match is None:
             continue
         name = f"{section}.{match['name'].strip().lower()}"
+        if section == "options":  # setuptools takes dashes there, too
+            name = name.replace("-", "_")
         option = _Option(name=name, line=line, end=start + indent + len(body), indent=indent)
         if match["value"]:
             at = start + indent + match.start("value")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from packaging.requirements import Requirement
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
@@ -141,6 +141,54 @@ def constraint(text: str) -> SpecifierSet | None:
         return SpecifierSet(",".join(clause for clause in clauses if clause))
     except InvalidSpecifier:
         return None
+
+
+def asked(name: str, value: object) -> tuple[Requirement | str, ...]:
+    """Say what a member of a table asks for; where that cannot be said, a clause says why.
+
+    Args:
+        name: its key.
+        value: a constraint, a table, or a list of them for several machines.
+    """
+    if isinstance(value, list):
+        return tuple(one for item in value for one in asked(name, item))
+    details = {"version": value} if isinstance(value, str) else value
+    if not isinstance(details, dict):
+        return (f"`{name}` is no constraint of Poetry",)
+    if unknown := sorted(details.keys() - _DETAILS):
+        return (f"patchlock does not know what `{unknown[0]}` of `{name}` means",)
+    if "source" in details:
+        return (f'`{name}` is to come from the source "{details["source"]}", and a lock asks the profile\'s indexes',)
+    markers = [str(details["markers"])] if "markers" in details else []
+    markers += [f'sys_platform == "{details["platform"]}"'] if "platform" in details else []
+    python = constraint(str(details.get("python", "*")))
+    specifier = constraint(str(details.get("version", "*")))
+    if python is None or specifier is None:
+        return (f"the constraint of `{name}` has no counterpart in PEP 440",)
+    markers += [f'python_full_version {one.operator} "{one.version}"' for one in sorted(python, key=str)]
+    condition = " and ".join(f"({marker})" for marker in markers)
+    extras = ",".join(map(str, details.get("extras", ())))
+    address = _address(details)
+    text = f"{name}[{extras}]" if extras else name
+    text += f" @ {address} " if address else str(specifier)
+    try:
+        return (Requirement(f"{text}; {condition}" if condition else text),)
+    except InvalidRequirement as error:
+        return (f"`{name}` cannot be read: {str(error).partition(chr(10))[0]}",)
+
+
+_DETAILS = {"version", "extras", "optional", "markers", "python", "platform", "source", "allow-prereleases"} | {
+    *("git", "branch", "tag", "rev", "subdirectory", "url", "path", "file", "develop")
+}
+"""Source: https://python-poetry.org/docs/dependency-specification/."""
+
+
+def _address(details: Mapping[str, object]) -> str:
+    """Write a place as pip does."""
+    if "git" in details:
+        revision = next((details[key] for key in ("rev", "tag", "branch") if key in details), "")
+        return f"git+{details['git']}" + (f"@{revision}" if revision else "")
+    return str(next((details[key] for key in ("url", "path", "file") if key in details), ""))
 
 
 def _clause(text: str) -> str | None:

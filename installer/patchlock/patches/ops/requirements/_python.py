@@ -10,7 +10,7 @@ from patchlock.patches.ops._literals import quoted
 from patchlock.patches.ops._structured import enclosed
 from patchlock.patches.ops.requirements._entries import PipEntry, read_pip_entry
 from patchlock.patches.ops.requirements._layouts import Brackets
-from patchlock.patches.ops.requirements.lists import Declared, Doubt, RequirementList
+from patchlock.patches.ops.requirements.lists import Computed, Declared, Doubt, RequirementList
 from patchlock.patches.ops.syntax import Module, parse
 from patchlock.patches.pip_requirements import Span
 
@@ -24,14 +24,15 @@ def read(source: SourceText) -> Declared | Refusal:
     if isinstance(module, Refusal):
         return module
     reader = _Reader(module)
-    for call in ast.walk(module.tree):
-        if isinstance(call, ast.Call) and _is_setup(call.func):
-            reader.call(call)
+    calls = [one for one in ast.walk(module.tree) if isinstance(one, ast.Call) and _is_setup(one.func)]
+    for call in calls:
+        reader.call(call)
     return Declared(
         lists=tuple(reader.lists),
         doubts=tuple(reader.doubts),
         computed=tuple(reader.computed),
         default="install_requires",
+        is_project=bool(calls),
     )
 
 
@@ -50,7 +51,7 @@ class _Reader:
         self.module = module
         self.lists: list[RequirementList] = []
         self.doubts: list[Doubt] = []
-        self.computed: list[Refusal] = []
+        self.computed: list[Computed] = []
 
     def call(self, call: ast.Call) -> None:
         for keyword in call.keywords:
@@ -84,7 +85,7 @@ class _Reader:
         items = tuple(Span(start=self.module.start(item), end=self.module.end(item)) for item in value.elts)
         entries: list[tuple[int, PipEntry]] = []
         for index, (item, span) in enumerate(zip(value.elts, items, strict=True)):
-            one = self._string(span, item)
+            one = self._string(name, span, item)
             if one is None:
                 self._refuse(name, item)
             elif isinstance(one, Doubt):
@@ -102,21 +103,22 @@ class _Reader:
         """A string is a list of lines, of which only one can be edited."""
         if isinstance(value.value, str) and value.value.strip() and "\n" not in value.value:
             span = Span(start=self.module.start(value), end=self.module.end(value))
-            one = self._string(span, value)
+            one = self._string(name, span, value)
             if isinstance(one, PipEntry):
                 why = "it is one string; a list of strings can be edited"
-                self.doubts.append(Doubt(line=value.lineno, text=one.text, why=why))
+                self.doubts.append(Doubt(line=value.lineno, text=one.text, why=why, within=name))
                 return
         if value.value:
             self._refuse(name, value)
 
-    def _string(self, span: Span, item: ast.expr) -> PipEntry | Doubt | None:
+    def _string(self, name: str, span: Span, item: ast.expr) -> PipEntry | Doubt | None:
         if not isinstance(item, ast.Constant) or not isinstance(item.value, str):
             return None
         literal = quoted(self.module.source.text, span, item.value)
         if literal is None or not literal.quote:
-            return Doubt(line=item.lineno, text=item.value, why="it is put together from several strings or escapes")
-        return read_pip_entry(literal, item.lineno)
+            why = "it is put together from several strings or escapes"
+            return Doubt(line=item.lineno, text=item.value, why=why, within=name)
+        return read_pip_entry(literal, item.lineno, name)
 
     def _meant(self, written: ast.expr) -> ast.expr:
         """Follow a name to the literal that it was given once, if nothing else is done with it."""
@@ -135,7 +137,8 @@ class _Reader:
 
     def _refuse(self, name: str, node: ast.expr | ast.keyword) -> None:
         why = f"`{name}` is computed here, and what it gives is known only when it runs"
-        self.computed.append(Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why))
+        refusal = Refusal(line=node.lineno, kind=OutcomeKind.AMBIGUOUS, why=why)
+        self.computed.append(Computed(within=name, refusal=refusal))
 
 
 def _handed_on(node: ast.AST) -> list[ast.expr]:

@@ -58,9 +58,9 @@ def _strings(
         line = line_at(source.text, child.span.start)
         literal = quoted(source.text, child.span, value)
         one = (
-            read_pip_entry(literal, line)
+            read_pip_entry(literal, line, name)
             if literal
-            else Doubt(line=line, text=value, why="its escapes hide where it stands")
+            else Doubt(line=line, text=value, why="its escapes hide where it stands", within=name)
         )
         if isinstance(one, PipEntry):
             entries.append((index, one))

@@ -12,6 +12,7 @@ from packaging.utils import NormalizedName
 
 from patchlock.model.patch import Refusal
 from patchlock.model.text_files import Edit
+from patchlock.patches.pip_requirements import OptionLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +100,21 @@ class Doubt:
     line: int
     text: str
     why: str
+    within: str = ""
+    """The name of its list."""
     is_location: bool = False
     """It is a URL or a path that does not say what it installs; otherwise, it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """A list whose requirements only running the file, or reading another one, would tell."""
+
+    within: str
+    """The name of the list."""
+    refusal: Refusal
+    files: tuple[str, ...] = ()
+    """The files that it is read from, where the format names them; from the folder of this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +123,13 @@ class Declared:
 
     lists: tuple[RequirementList, ...]
     doubts: tuple[Doubt, ...] = ()
-    computed: tuple[Refusal, ...] = ()
-    """Places whose requirements only running the file, or reading another one, would tell."""
+    computed: tuple[Computed, ...] = ()
+    options: tuple[OptionLine, ...] = ()
+    """Options of pip that stand among the requirements."""
     default: str = ""
     """The name of the list to which a requirement is added."""
+    is_project: bool = True
+    """A `setup.py` calls `setup`."""
 
     def within(self, name: str) -> tuple[RequirementList, ...]:
         """Choose a list by its name; "" for all but what builds the project."""

@@ -215,7 +215,7 @@ def _doubts(declared: Declared, name: NormalizedName) -> tuple[Refusal, ...]:
             refusals.append(
                 Refusal.ambiguous(doubt.line, f"`{doubt.text}` does not say what it installs, which may be {name}")
             )
-    return (*refusals, *declared.computed)
+    return (*refusals, *(one.refusal for one in declared.computed))
 
 
 def _components(target: str) -> list[str]:

@@ -1,0 +1,160 @@
+"""What one file asks for, whatever its format: its lines, what changes their meaning, and what is left out; values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.model.app import OptionalLists
+from patchlock.patches.ops.requirements._entries import PipEntry
+from patchlock.patches.ops.requirements.lists import Doubt, Entry
+from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Span, Unreadable
+
+NOWHERE = Span(start=0, end=0)
+"""The span of a line of another format than pip's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotCovered:
+    """Something that a file declares and that no lock of it holds."""
+
+    line: int
+    what: str
+    """A clause without a full stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalList:
+    """An extra or a group."""
+
+    line: int
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRequirements:
+    """What a file asks for."""
+
+    lines: tuple[Line, ...]
+    """Those of the app itself and of the wanted extras and groups; another file that they are in is a `-r`."""
+    not_covered: tuple[NotCovered, ...] = ()
+    overrides: tuple[RequirementLine, ...] = ()
+    """Stand in the place of whatever else asks for these distributions."""
+    constraints: tuple[RequirementLine, ...] = ()
+    exclusions: tuple[NormalizedName, ...] = ()
+    """Left out, whoever asks for them."""
+    extras: frozenset[NormalizedName] = frozenset()
+    """All that it has."""
+    groups: frozenset[NormalizedName] = frozenset()
+
+
+def including(line: int, file: str) -> OptionLine:
+    """Say that the requirements stand in another file."""
+    return OptionLine(line=line, span=NOWHERE, options=(("--requirement", file),))
+
+
+def stated(line: int, requirement: Requirement, *, editable: bool = False) -> RequirementLine:
+    """Make a line of a requirement."""
+    return RequirementLine(
+        line=line,
+        span=NOWHERE,
+        requirement=requirement,
+        requirement_span=NOWHERE,
+        specifier_span=NOWHERE,
+        editable=editable,
+        has_hash=False,
+    )
+
+
+def unreadable(line: int, why: str, text: str = "", remedy: str = "") -> Unreadable:
+    """Make a line that no lock can be made from."""
+    return Unreadable(line=line, span=NOWHERE, text=text, why=why, remedy=remedy)
+
+
+def line_of(entry: Entry) -> Line:
+    """Give a requirement of another format than pip's as a line of its own."""
+    if isinstance(entry, PipEntry):
+        return dataclasses.replace(entry.read, line=entry.line, span=NOWHERE)
+    if entry.requirement is None:
+        return unreadable(entry.line, "pip has no word for it", entry.text)
+    return stated(entry.line, entry.requirement, editable=entry.is_editable)
+
+
+def doubtful(doubt: Doubt) -> Line:
+    """Give what cannot be told to be about a name as a line of its own."""
+    if doubt.is_location:
+        return LocationLine(line=doubt.line, span=NOWHERE, target=doubt.text, editable=False)
+    return unreadable(doubt.line, doubt.why, doubt.text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectLists:
+    """The lists of a project: what it needs itself, and what may be wanted."""
+
+    name: NormalizedName | None
+    """Of the project, with which its extras ask for each other."""
+    own: tuple[Line, ...]
+    extras: Mapping[NormalizedName, OptionalList]
+    groups: Mapping[NormalizedName, OptionalList]
+
+    def chosen(self, wanted: OptionalLists) -> tuple[tuple[Line, ...], tuple[NotCovered, ...]]:
+        """Give the lines of the project and of what is wanted, sorted, and name the lists that are not."""
+        taken: dict[tuple[str, NormalizedName], None] = {}
+        lines = list(self._flat(self.own, taken))
+        for kind, lists, names in (("extra", self.extras, wanted.extras), ("group", self.groups, wanted.groups)):
+            for name in names:
+                if name in lists and (kind, name) not in taken:
+                    taken[kind, name] = None
+                    lines += self._flat(lists[name].lines, taken)
+        left = [
+            NotCovered(line=one.line, what=f'the {kind} "{name}" ({_summary(one.lines)}) is not asked for')
+            for kind, lists in (("extra", self.extras), ("group", self.groups))
+            for name, one in lists.items()
+            if (kind, name) not in taken and one.lines
+        ]
+        unique = dict.fromkeys(lines)
+        return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
+
+    def _flat(self, lines: Iterable[Line], taken: dict[tuple[str, NormalizedName], None]) -> Iterator[Line]:
+        """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`."""
+        for line in lines:
+            if not isinstance(line, RequirementLine) or canonicalize_name(line.requirement.name) != self.name:
+                yield line
+                continue
+            for extra in sorted(map(canonicalize_name, line.requirement.extras)):
+                if extra not in self.extras:
+                    yield unreadable(line.line, f'the project has no extra "{extra}"', str(line.requirement))
+                elif ("extra", extra) not in taken or line.requirement.marker:
+                    if line.requirement.marker is None:
+                        taken["extra", extra] = None
+                    inner = self._flat(self.extras[extra].lines, taken | {("extra", extra): None})
+                    yield from (with_marker(one, line.requirement.marker) for one in inner)
+
+
+def _summary(lines: tuple[Line, ...]) -> str:
+    names = [_called(line) for line in lines]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _called(line: Line) -> str:
+    match line:
+        case RequirementLine(requirement=requirement):
+            return requirement.name
+        case OptionLine(options=options):
+            return options[0][1]
+        case _:
+            return getattr(line, "text", "") or getattr(line, "target", "") or f"line {line.line}"
+
+
+def with_marker(line: Line, marker: Marker | None) -> Line:
+    """Let a line count only where a marker holds, too."""
+    if marker is None or not isinstance(line, RequirementLine):
+        return line
+    joined = Requirement(str(line.requirement))
+    joined.marker = marker if joined.marker is None else Marker(f"({joined.marker}) and ({marker})")
+    return dataclasses.replace(line, requirement=joined)

@@ -1,0 +1,458 @@
+"""What a `pyproject.toml` asks for: PEP 621 and 735, Poetry's tables, what uv adds to them, and dynamic lists; pure.
+
+The places of the requirements are those that the ops edit (`ops.requirements._toml`); packaging resolves groups.
+Nothing of the project runs: a list that only running it would tell is refused with its line.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from packaging.dependency_groups import resolve_dependency_groups
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.model.app import OptionalLists
+from patchlock.model.patch import Refusal
+from patchlock.model.text_files import SourceText
+from patchlock.patches._declared_requirements import (
+    FileRequirements,
+    NotCovered,
+    OptionalList,
+    ProjectLists,
+    doubtful,
+    including,
+    line_of,
+    stated,
+    unreadable,
+)
+from patchlock.patches.ops._structured import toml_tree
+from patchlock.patches.ops._structured.tree import Unparsable, line_at
+from patchlock.patches.ops.requirements import _poetry, _toml
+from patchlock.patches.ops.requirements._entries import PipEntry
+from patchlock.patches.ops.requirements.lists import Declared
+from patchlock.patches.pip_requirements import Line, RequirementLine, Unreadable
+
+Table = Mapping[str, object]
+
+_NAME_ANOTHER = "name the file that says it in `requirements` of the app's file, such as setup.cfg or setup.py"
+_WRITE_THEM = "write the requirements into a file with a patch (add-file), and name that in `requirements`"
+_UNREAD_SETTINGS = ("prerelease", "resolution", "fork-strategy", "exclude-newer", "exclude-newer-package")
+_INDEX_SETTINGS = ("index-url", "extra-index-url", "find-links", "no-index")
+
+
+def read(source: SourceText, wanted: OptionalLists) -> FileRequirements:
+    """Read what a project asks for, with the wanted extras and groups."""
+    data = toml_tree.load(source.text)
+    if isinstance(data, Unparsable):
+        return FileRequirements(lines=(unreadable(data.line, data.why),))
+    declared = _toml.read(source)
+    if isinstance(declared, Refusal):
+        return FileRequirements(lines=(unreadable(declared.line, declared.why),))
+    return _Reader(source, data, declared).read(wanted)
+
+
+def claims_of_workspace(root: SourceText, member: str, names: Collection[NormalizedName]) -> tuple[Unreadable, ...]:
+    """Say what the root of a workspace of uv's settles for a member, which reading the member alone would not tell.
+
+    Args:
+        root: the `pyproject.toml` of a folder above.
+        member: the member's folder, from that one.
+        names: the distributions that the member asks for and does not itself say where to find.
+    """
+    data = toml_tree.load(root.text)
+    declared = _toml.read(root)
+    if isinstance(data, Unparsable) or isinstance(declared, Refusal):
+        return ()
+    reader = _Reader(root, data, declared)
+    workspace = _table(reader.uv, "workspace")
+    # Where uv lets `*` end at a folder, more are taken for members here: a refusal too many is no wrong lock.
+    if not any(fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("members"))) or any(
+        fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("exclude"))
+    ):
+        return ()
+    return tuple(reader.claims(names))
+
+
+class _Reader:
+    """Reads one file, which is TOML."""
+
+    def __init__(self, source: SourceText, data: Table, declared: Declared) -> None:
+        self.text = source.text
+        self.root = toml_tree.tree(source.text)
+        self.data = data
+        self.declared = declared
+        self.project = _table(data, "project")
+        self.uv = _table(data, "tool", "uv")
+        self.poetry = _table(data, "tool", "poetry")
+
+    def read(self, wanted: OptionalLists) -> FileRequirements:
+        name = self.project.get("name", self.poetry.get("name"))
+        lists = ProjectLists(
+            name=canonicalize_name(name) if isinstance(name, str) else None,
+            own=tuple(self._own(wanted)),
+            extras=_joined(self._extras()),
+            groups=_joined(self._groups()),
+        )
+        chosen, left = lists.chosen(wanted)
+        overrides, constraints = self._uv_list("override-dependencies"), self._uv_list("constraint-dependencies")
+        sourced = [replaced for line in chosen for replaced in self._from_source(line)]
+        wrong = [line for line in (*overrides, *constraints) if not isinstance(line, RequirementLine)]
+        return FileRequirements(
+            lines=tuple(dict.fromkeys((*sourced, *self._refused_settings(), *wrong))),
+            not_covered=(*left, *self._not_covered(lists)),
+            overrides=tuple(line for line in overrides if isinstance(line, RequirementLine)),
+            constraints=tuple(line for line in constraints if isinstance(line, RequirementLine)),
+            exclusions=tuple(map(canonicalize_name, _texts(self.uv.get("exclude-dependencies")))),
+            extras=frozenset(lists.extras),
+            groups=frozenset(lists.groups),
+        )
+
+    # --- the project's own list ---------------------------------------------------------------------------------------
+
+    def _own(self, wanted: OptionalLists) -> Iterator[Line]:
+        dynamic = self._dynamic()
+        if "dependencies" in self.project:
+            yield from self._list("project", "dependencies")
+        elif "dependencies" in dynamic:
+            yield from self._elsewhere("dependencies", None)
+        elif not self.project and "dependencies" in self.poetry:
+            yield from self._poetry_table(("tool", "poetry", "dependencies"), wants_optional=False)
+        elif not self.project and not self.poetry and not (wanted.groups and "dependency-groups" in self.data):
+            yield unreadable(1, "it declares no project, neither [project] nor [tool.poetry]", remedy=_NAME_ANOTHER)
+
+    def _dynamic(self) -> Sequence[str]:
+        listed = self.project.get("dynamic", ())
+        return [str(one) for one in listed] if isinstance(listed, list) else ()
+
+    def _elsewhere(self, field: str, extra: str | None) -> Iterator[Line]:
+        """Follow a dynamic list to the files, or to the table, that its build backend reads."""
+        below = (extra,) if extra is not None else ()
+        setuptools = ("tool", "setuptools", "dynamic", field, *below)
+        hatch = ("tool", "hatch", "metadata", "hooks", "requirements_txt")
+        if files := _texts(_table(self.data, *setuptools).get("file")):
+            yield from (including(self._line(*setuptools), file) for file in files)
+        elif extra is None and (
+            files := _texts(_value(self.data, *hatch, "files") or _value(self.data, *hatch, "filename"))
+        ):
+            yield from (including(self._line(*hatch), file) for file in files)
+        elif extra is not None and (files := _texts(_value(self.data, *hatch, "optional-dependencies", extra))):
+            yield from (including(self._line(*hatch, "optional-dependencies", extra), file) for file in files)
+        elif extra is None and "dependencies" in self.poetry:
+            yield from self._poetry_table(("tool", "poetry", "dependencies"), wants_optional=False)
+        else:
+            why = f"`{field}` is dynamic, and its build backend finds it elsewhere"
+            yield unreadable(self._line("project", "dynamic"), why, remedy=f"{_NAME_ANOTHER}; or {_WRITE_THEM}")
+
+    # --- extras and groups --------------------------------------------------------------------------------------------
+
+    def _extras(self) -> Iterator[tuple[NormalizedName, OptionalList]]:
+        for name in _table(self.project, "optional-dependencies"):
+            yield self._optional(name, "project", "optional-dependencies", name)
+        if "optional-dependencies" in self._dynamic():
+            places = (
+                ("tool", "setuptools", "dynamic", "optional-dependencies"),
+                ("tool", "hatch", "metadata", "hooks", "requirements_txt", "optional-dependencies"),
+            )
+            for place in places:
+                for name in _table(self.data, *place):
+                    lines = tuple(self._elsewhere("optional-dependencies", name))
+                    yield canonicalize_name(name), OptionalList(line=self._line(*place, name), lines=lines)
+        members = {
+            canonicalize_name(key): tuple(self._poetry_member(("tool", "poetry", "dependencies"), key))
+            for key in _table(self.poetry, "dependencies")
+        }
+        for name, listed in _table(self.poetry, "extras").items():
+            line = self._line("tool", "poetry", "extras", name)
+            named: list[Line] = []
+            for one in _texts(listed):
+                unknown = unreadable(line, f'the extra "{name}" names {one}, which is no dependency')
+                named += members.get(canonicalize_name(one.partition(" ")[0].partition("[")[0]), (unknown,))
+            yield canonicalize_name(name), OptionalList(line=line, lines=tuple(named))
+
+    def _groups(self) -> Iterator[tuple[NormalizedName, OptionalList]]:
+        for name in _table(self.data, "dependency-groups"):
+            line = self._line("dependency-groups", name)
+            yield canonicalize_name(name), OptionalList(line=line, lines=tuple(self._group(name)))
+        if "dev-dependencies" in self.uv and "dev" not in _table(self.data, "dependency-groups"):
+            yield self._optional("dev", "tool", "uv", "dev-dependencies")
+        for name in _table(self.data, "tool", "pdm", "dev-dependencies"):
+            yield self._optional(name, "tool", "pdm", "dev-dependencies", name)
+        if "dev-dependencies" in self.poetry:
+            lines = tuple(self._poetry_table(("tool", "poetry", "dev-dependencies"), wants_optional=True))
+            line = self._line("tool", "poetry", "dev-dependencies")
+            yield canonicalize_name("dev"), OptionalList(line=line, lines=lines)
+        for name in _table(self.poetry, "group"):
+            place = ("tool", "poetry", "group", name)
+            lines = tuple(self._poetry_group(name, ()))
+            yield canonicalize_name(name), OptionalList(line=self._line(*place), lines=lines)
+
+    def _group(self, name: str) -> Iterator[Line]:
+        """Give the lines of a group and of those that it includes; packaging says whether they can be resolved."""
+        groups = _table(self.data, "dependency-groups")
+        line = self._line("dependency-groups", name)
+        try:
+            resolve_dependency_groups(groups, name)  # type: ignore[arg-type]
+        except ExceptionGroup as error:
+            first = error.exceptions[0]
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(first).rstrip(".")}')
+            return
+        except (ValueError, LookupError, TypeError) as error:
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(error).rstrip(".")}')
+            return
+        by_name = {canonicalize_name(one): one for one in groups}
+        waiting, seen = [name], set[str]()
+        while waiting:
+            one = waiting.pop(0)
+            if one in seen:
+                continue
+            seen.add(one)
+            yield from self._list("dependency-groups", one)
+            listed = groups[one]
+            included = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+            waiting += [by_name[canonicalize_name(str(item["include-group"]))] for item in included]
+
+    def _poetry_group(self, name: str, parents: tuple[str, ...]) -> Iterator[Line]:
+        place = ("tool", "poetry", "group", name)
+        yield from self._poetry_table((*place, "dependencies"), wants_optional=True)
+        for one in _texts(_value(self.data, *place, "include-groups")):
+            if one in {*parents, name} or one not in _table(self.poetry, "group"):
+                yield unreadable(self._line(*place), f'the group "{name}" cannot include "{one}"')
+            else:
+                yield from self._poetry_group(one, (*parents, name))
+
+    def _optional(self, name: str, *place: str) -> tuple[NormalizedName, OptionalList]:
+        return canonicalize_name(name), OptionalList(line=self._line(*place), lines=tuple(self._list(*place)))
+
+    # --- lists --------------------------------------------------------------------------------------------------------
+
+    def _list(self, *place: str) -> Iterator[Line]:
+        """Give the requirements of a list of strings, each or a line that says why not."""
+        value, line, name = _value(self.data, *place), self._line(*place), ".".join(place)
+        found = next((one for one in self.declared.lists if one.name == name), None)
+        if not isinstance(value, list) or found is None:
+            yield unreadable(line, f"`{name}` is no list of requirements")
+            return
+        for index, item in enumerate(value):
+            if not isinstance(item, str) and not (place[0] == "dependency-groups" and isinstance(item, dict)):
+                yield unreadable(self._line(*place, index), f"`{name}` has something else than a text")
+        yield from (line_of(entry) for _, entry in found.entries if isinstance(entry, PipEntry))
+        yield from (doubtful(doubt) for doubt in self.declared.doubts if doubt.within == name)
+
+    def _uv_list(self, key: str) -> tuple[Line, ...]:
+        lines: list[Line] = []
+        listed = self.uv.get(key, [])
+        if not isinstance(listed, list):
+            return (unreadable(self._line("tool", "uv", key), f"`tool.uv.{key}` is no list"),)
+        for index, item in enumerate(listed):
+            line = self._line("tool", "uv", key, index)
+            try:
+                lines += self._from_source(stated(line, Requirement(str(item))))
+            except InvalidRequirement as error:
+                why = f"`tool.uv.{key}` has what is no requirement: {str(error).partition(chr(10))[0]}"
+                lines.append(unreadable(line, why, str(item)))
+        return tuple(lines)
+
+    def _poetry_table(self, place: tuple[str, ...], *, wants_optional: bool) -> Iterator[Line]:
+        for key, value in _table(self.data, *place).items():
+            if wants_optional or not _is_optional(value):
+                yield from self._poetry_member(place, key)
+
+    def _poetry_member(self, place: tuple[str, ...], key: str) -> Iterator[Line]:
+        line = self._line(*place, key)
+        if key == "python":
+            return
+        value = _table(self.data, *place)[key]
+        for one in _poetry.asked(key, value):
+            if isinstance(one, str):
+                yield unreadable(line, one, key)
+            elif one.url is not None and not _is_url(one.url):
+                yield self._folder(line, one.name, one.url)
+            else:
+                yield stated(line, one)
+
+    # --- where distributions come from --------------------------------------------------------------------------------
+
+    def _from_source(self, line: Line) -> Iterator[Line]:
+        """Ask for a distribution where [tool.uv.sources], or Poetry beside [project], says that it is."""
+        if not isinstance(line, RequirementLine):
+            yield line
+            return
+        name = canonicalize_name(line.requirement.name)
+        places = [("tool", "uv", "sources")]
+        if self.project:
+            places.append(("tool", "poetry", "dependencies"))
+        for place in places:
+            for key, value in _table(self.data, *place).items():
+                if canonicalize_name(key) == name and (found := tuple(self._sourced(line, (*place, key), value))):
+                    yield from found
+                    return
+        yield line
+
+    def _sourced(self, line: RequirementLine, place: tuple[str, ...], value: object) -> Iterator[Line]:
+        values = value if isinstance(value, list) else [value]
+        for index, one in enumerate(values):
+            if not isinstance(one, dict):
+                continue
+            at = self._line(*place, index) if isinstance(value, list) else self._line(*place)
+            name = line.requirement.name
+            if index_name := one.get("index", one.get("source")):
+                why = f'`{name}` is to come from the index "{index_name}", and a lock asks the profile\'s indexes only'
+                yield unreadable(at, why, name, f'drop the key with a patch (delete-key, key = "{".".join(place)}")')
+            elif one.get("workspace"):
+                yield self._folder(at, name, "a member of its workspace")
+            elif "path" in one or "file" in one:
+                yield self._folder(at, name, str(one.get("path", one.get("file"))))
+            elif "git" in one or "url" in one:
+                revision = next((f"@{one[key]}" for key in ("rev", "tag", "branch") if key in one), "")
+                address = f"git+{one['git']}{revision}" if "git" in one else str(one["url"])
+                moved = _at(line.requirement, address, one.get("marker"))
+                yield (
+                    unreadable(at, f"the source of `{name}` cannot be read", name)
+                    if moved is None
+                    else stated(at, moved)
+                )
+
+    def _folder(self, line: int, name: str, where: str) -> Line:
+        remedy = (
+            f'drop it with a patch (drop-requirement, name = "{canonicalize_name(name)}"), and name the file that says '
+            "what it requires in `requirements`"
+        )
+        return unreadable(line, f"`{name}` is a project of this repository ({where}), which no index has", name, remedy)
+
+    # --- what else changes the answer ---------------------------------------------------------------------------------
+
+    def claims(self, names: Collection[NormalizedName]) -> Iterator[Unreadable]:
+        """Name what this root of a workspace says about distributions of a member."""
+        for key in _table(self.uv, "sources"):
+            if canonicalize_name(key) in names:
+                why = f"[tool.uv.sources] of the workspace says where `{key}` comes from"
+                remedy = (
+                    "drop the requirement from the member with a patch (drop-requirement), and name what stands for it "
+                    "in `requirements`"
+                )
+                yield unreadable(self._line("tool", "uv", "sources", key), why, key, remedy)
+        for key in ("override-dependencies", "constraint-dependencies", "exclude-dependencies"):
+            if self.uv.get(key):
+                why = f"`tool.uv.{key}` of the workspace counts for its members"
+                remedy = "write it into the member with a patch (set-key), or say the same in the app's file"
+                yield unreadable(self._line("tool", "uv", key), why, remedy=remedy)
+
+    def _refused_settings(self) -> Iterator[Line]:
+        listed = self.uv.get("index")
+        for index, one in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(one, dict) and not one.get("explicit"):
+                yield self._other_index(
+                    ("tool", "uv", "index", index), f"[[tool.uv.index]] {one.get('url', '')}".strip(), "tool.uv.index"
+                )
+        for key in _INDEX_SETTINGS:
+            if key in self.uv:
+                yield self._other_index(("tool", "uv", key), f"tool.uv.{key}", f"tool.uv.{key}")
+        for place, key in (
+            (("tool", "poetry", "source"), "tool.poetry.source"),
+            (("tool", "pdm", "source"), "tool.pdm.source"),
+        ):
+            listed = _value(self.data, *place)
+            for index, one in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(one, dict) and one.get("priority") not in {"explicit", "supplemental"}:
+                    yield self._other_index((*place, index), f"[[{key}]] {one.get('url', '')}".strip(), key)
+        if "dependency-metadata" in self.uv:
+            why = "`tool.uv.dependency-metadata` says what distributions require, and that is for the catalogue to say"
+            remedy = (
+                'drop it with a patch (delete-key, key = "tool.uv.dependency-metadata"), and write [[metadata]] where '
+                "it is needed"
+            )
+            yield unreadable(self._line("tool", "uv", "dependency-metadata"), why, remedy=remedy)
+        overrides = ("tool", "pdm", "resolution", "overrides")
+        if _value(self.data, *overrides):
+            why = "`tool.pdm.resolution.overrides` is not read"
+            remedy = "write the same with [[override]], and drop it with a patch (delete-key)"
+            yield unreadable(self._line(*overrides), why, remedy=remedy)
+
+    def _other_index(self, place: tuple[str | int, ...], what: str, key: str) -> Line:
+        why = f'"{what}" would let another place say what a name means, and a lock asks one index only'
+        remedy = (
+            f'drop it with a patch (delete-key, key = "{key}"); what only that place has is named by a recorded index '
+            "of the profile"
+        )
+        return unreadable(self._line(*place), why, remedy=remedy)
+
+    def _not_covered(self, lists: ProjectLists) -> Iterator[NotCovered]:
+        in_extras = {
+            canonicalize_name(line.requirement.name)
+            for one in lists.extras.values()
+            for line in one.lines
+            if isinstance(line, RequirementLine)
+        }
+        for key, value in _table(self.poetry, "dependencies").items():
+            if not self.project and _is_optional(value) and canonicalize_name(key) not in in_extras:
+                line = self._line("tool", "poetry", "dependencies", key)
+                yield NotCovered(line=line, what=f"{key} is optional, and no extra has it")
+        for key in _UNREAD_SETTINGS:
+            if key in self.uv:
+                yield NotCovered(line=self._line("tool", "uv", key), what=f"the setting tool.uv.{key} is not read")
+        pixi = ("tool", "pixi")
+        for table in ("dependencies", "pypi-dependencies"):
+            for key in _table(self.data, *pixi, table):
+                line = self._line(*pixi, table, key)
+                yield NotCovered(line=line, what=f"{key} is asked for by pixi alone")
+
+    def _line(self, *steps: str | int) -> int:
+        """Find the line of a key, or of the nearest one around it that has one."""
+        node, line = self.root, 1
+        for step in steps:
+            child = node.children.get(step)
+            if child is None:
+                break
+            line = line_at(self.text, (child.key or child.span).start if isinstance(step, str) else child.span.start)
+            node = child.node
+        return line
+
+
+def _joined(lists: Iterable[tuple[NormalizedName, OptionalList]]) -> dict[NormalizedName, OptionalList]:
+    """Join the lists of one name, which several tables may have."""
+    found: dict[NormalizedName, OptionalList] = {}
+    for name, one in lists:
+        known = found.get(name, OptionalList(line=one.line, lines=()))
+        found[name] = OptionalList(line=known.line, lines=(*known.lines, *one.lines))
+    return found
+
+
+def _value(data: Table, *keys: str) -> object:
+    """Give what stands at the end of some keys; None where nothing does."""
+    value: object = data
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _table(data: Table, *keys: str) -> Table:
+    value = _value(data, *keys)
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """Give a text, or the texts of a list."""
+    return (value,) if isinstance(value, str) else tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _is_optional(value: object) -> bool:
+    values = value if isinstance(value, list) else [value]
+    return any(isinstance(one, dict) and bool(one.get("optional")) for one in values)
+
+
+def _is_url(text: str) -> bool:
+    return "://" in text or text.startswith("git+")
+
+
+def _at(requirement: Requirement, address: str, marker: object) -> Requirement | None:
+    """Put an address in the place of the versions; None where the two cannot stand together."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    markers = [f"({one})" for one in (requirement.marker, marker) if one]
+    try:
+        return Requirement(
+            f"{requirement.name}{extras} @ {address}" + (f" ; {' and '.join(markers)}" if markers else "")
+        )
+    except InvalidRequirement:
+        return None
