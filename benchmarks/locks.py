@@ -25,7 +25,7 @@ from pathlib import Path
 
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
-from patchlock.locks import _build_requirements, _resolve, _resolver_input, patched_cache, relock
+from patchlock.locks import _build_requirements, _resolve, _resolver_input, relock
 from patchlock.locks import lock_request as locks_request
 from patchlock.locks.lock_request import Request
 from patchlock.model.app import App, GitUpstream
@@ -81,9 +81,7 @@ def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]
     lock = relock.current(request)
     assert lock is not None
     made = lock.provenance
-    order = locks_request.collect_inputs(
-        request, locks_request.upstream_requirements(request, patched_cache.read(request)), made.as_of, made.newer
-    )
+    order = locks_request.collect_inputs(request, locks_request.read_requirements(request), made.as_of, made.newer)
     names = [folder / "packages"]
     builds = _build_requirements.requirements(_build_requirements.stated(lock.packages, order.rules), order.in_tree)
     if builds:

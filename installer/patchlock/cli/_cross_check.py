@@ -85,7 +85,7 @@ def _ask(request: Request, host: Host) -> _Line:
             return _Line(pair=pair, not_asked=reason)
         require_possible(request.app, request.profile, request.platform)
         lock, _ = locks_request.read_lock(request)
-        asked = locks_request.upstream_requirements(request, locks_request.read_patched(request))
+        asked = locks_request.read_requirements(request)
         order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
         file = request.catalogue.lock_path(request.app, request.profile, request.platform)
         skipped = cross_check.reason_no_counterpart(order)

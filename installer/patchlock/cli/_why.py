@@ -110,7 +110,7 @@ def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[
     from patchlock.locks import alternatives
     from patchlock.locks import lock_request as locks_request
 
-    asked = locks_request.upstream_requirements(request, locks_request.read_patched(request))
+    asked = locks_request.read_requirements(request)
     order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
     return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
 

@@ -106,7 +106,7 @@ class UpstreamRequirements:
 
 
 def upstream_requirements(request: Request, upstream: Upstream) -> UpstreamRequirements:
-    """Take from upstream's files what a lock needs."""
+    """Take what a lock needs from upstream's files, where all of them were patched."""
     return UpstreamRequirements(
         snapshot=upstream.snapshot,
         requirements=upstream.requirements,
@@ -149,6 +149,21 @@ def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = No
     with patch_cache.evaluator(request.cache) as evaluator:
         patched = engine.apply(wanted, given.contents, given.seen, evaluator)
     after = given.contents | {change.path: change.after for change in patched.changes}
+    asked, others = _asked(app, snapshot, after)
+    optional_patches.require_same_lock(wanted, patched.outcomes, asked.paths)
+    before = given.contents | others
+    return Upstream(
+        snapshot=snapshot,
+        requirements={path: (after | others)[path] for path in asked.paths},
+        raw={path: before[path] for path in asked.paths if path in before},
+        patched=patched,
+    )
+
+
+def _asked(
+    app: App, snapshot: upstream_cache.Snapshot, files: Mapping[PurePosixPath, bytes]
+) -> tuple[requirements_for_locks.AskedRequirements, dict[PurePosixPath, bytes]]:
+    """Read the requirement files, and what they include; gives the files that were not among the given ones too."""
     others: dict[PurePosixPath, bytes] = {}
 
     def read_other(path: PurePosixPath) -> bytes | None:
@@ -161,15 +176,41 @@ def read_upstream(request: Request, fetched: upstream_cache.Snapshot | None = No
         return data
 
     asked = requirements_for_locks.read_all(
-        app.requirement_files, after, wanted=app.optional_lists, directory=app.directory, read=read_other
+        app.requirement_files, files, wanted=app.optional_lists, directory=app.directory, read=read_other
     )
-    optional_patches.require_same_lock(wanted, patched.outcomes, asked.paths)
-    before = given.contents | others
-    return Upstream(
+    return asked, others
+
+
+def read_requirements(request: Request) -> UpstreamRequirements:
+    """Patch upstream's requirement files, and whatever they include, and no other file: a lock needs nothing else.
+
+    Raises:
+        UpstreamError: upstream cannot be reached, or does not hold the commit.
+        RequirementsError: a requirement file cannot be read.
+        CatalogueError: an optional patch changes a requirement file.
+        PatchError: a patch of one cannot do what it says.
+    """
+    app, snapshot = request.app, fetch(request)
+    wanted = engine.for_profile(app.patches, request.profile.name, request.chosen)
+    before: dict[PurePosixPath, bytes] = {}
+    paths: frozenset[PurePosixPath] = frozenset(app.requirement_files)
+    with patch_cache.evaluator(request.cache) as evaluator:
+        while True:  # what they include is known when they are patched
+            before |= upstream_cache.read(snapshot, sorted(paths - before.keys()))
+            concerned = [patch for patch in wanted if paths & set(targets.matching_files(patch, before))]
+            patched = engine.apply(concerned, before, {}, evaluator)
+            after = before | {change.path: change.after for change in patched.changes}
+            asked, others = _asked(app, snapshot, after)
+            if paths >= set(asked.paths):
+                break
+            paths |= set(asked.paths)
+    engine.require_complete(patched, f"{app.name} at {snapshot.commit[:12]}")
+    optional_patches.require_same_lock(concerned, patched.outcomes, asked.paths)
+    return UpstreamRequirements(
         snapshot=snapshot,
         requirements={path: (after | others)[path] for path in asked.paths},
-        raw={path: before[path] for path in asked.paths if path in before},
-        patched=patched,
+        raw={path: (before | others)[path] for path in asked.paths if path in before.keys() | others.keys()},
+        patched_by=outcomes.patched_by(concerned, patched),
     )
 
 

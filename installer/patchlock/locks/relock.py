@@ -127,7 +127,7 @@ def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs,
         PatchlockError: as `resolve`, but for what only uv can say.
     """
     require_possible(request.app, request.profile, request.platform)
-    asked = locks_request.upstream_requirements(request, locks_request.read_patched(request))
+    asked = locks_request.read_requirements(request)
     as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
     return locks_request.collect_inputs(request, asked, as_of, newer), asked.raw
 
