@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -18,6 +18,7 @@ import pytest
 import uv
 from patched_alpha import patched, patched_once
 
+from patchlock.catalogue import agreement
 from patchlock.cli import main
 
 __all__ = ["patched", "patched_once"]
@@ -49,6 +50,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def trust() -> Iterator[None]:
+    """Trust every catalogue: a test's are its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(agreement.VARIABLE, os.path.abspath(os.sep))  # noqa: PTH100 - the root of this drive
+        yield
+
+
 @pytest.fixture(autouse=True)
 def guards(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give each test a home of its own, and no network unless it is marked `online`."""
@@ -58,6 +67,7 @@ def guards(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         if name.startswith(("XDG_", "PATCHLOCK_", "UV_", "PIP_", "GIT_")) and name not in {
             "PIP_CERT",
             "GIT_SSL_CAINFO",
+            agreement.VARIABLE,
         }:
             monkeypatch.delenv(name)
     for name in ("NO_COLOR", "FORCE_COLOR", "VIRTUAL_ENV", "PYTHONPATH"):
@@ -66,7 +76,6 @@ def guards(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATCHLOCK_HOME", str(tmp_path / "installed"))
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
-    monkeypatch.setenv("PATCHLOCK_TRUSTED_CATALOGUES", tmp_path.anchor)  # a test's catalogues are its own
     if request.node.get_closest_marker("online"):
         monkeypatch.setenv("UV_CACHE_DIR", _REAL_UV_CACHE)
         return
