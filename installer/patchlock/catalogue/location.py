@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from patchlock import __version__
-from patchlock.core import code_digest
 
 
 def catalogue_root(folder: Path | None) -> Path:
@@ -19,6 +18,8 @@ def catalogue_root(folder: Path | None) -> Path:
 
 def patches_digest(root: Path, app: str, profile: str) -> str:
     """Digest the files of a catalogue that say which patches an app has on a profile; 64 hexadecimal digits."""
+    from patchlock.core import code_digest  # hashlib takes longer to load than most commands take for an answer
+
     folders = (root / "patches" / app, root / "patches" / "shared")
     files = sorted(file for folder in folders for end in ("toml", "py") for file in folder.glob(f"*.{end}"))
     parts = [("", word.encode()) for word in (__version__, app, profile)]

@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "verify": (
         "patchlock.cli._verify",
-        "Prove that an installed app still works: packages, imports, a computation on the device.",
+        "Prove that an installed app still works: packages, imports, its start, a computation on the device.",
     ),
     "doctor": (
         "patchlock.cli._doctor",
