@@ -111,11 +111,44 @@ def test_the_table_says_why_and_leaves_empty_columns_out() -> None:
 
 def test_the_worst_kernel_is_named_first() -> None:
     judged = expectations.compare_results(
-        [proof("mm-f32"), proof("rfft", Verdict.RAISES), proof("bmm", Verdict.WRONG, detail="all zeros")], [], ""
+        [
+            proof("mm-f32", shown="profiler"),
+            proof("rfft", Verdict.RAISES),
+            proof("bmm", Verdict.WRONG, detail="all zeros"),
+        ],
+        [],
+        "",
     )
     result = summary("torch-cuda:0", "cuda:0", judged, "A card")
     assert not result.passed
-    assert result.detail == ("1 of 3 kernels work on cuda:0 (A card); bmm: wrong numbers (all zeros); rfft: raises")
+    shown = "1 of 3 kernels work on cuda:0 (A card); its profiler saw each of them there"
+    assert result.detail == f"{shown}; bmm: wrong numbers (all zeros); rfft: raises"
+
+
+SHOWN = {
+    "by its profiler": (("profiler", "profiler"), "; its profiler saw each of them there"),
+    "by its allocator": (
+        ("allocator", "allocator"),
+        "; their results lie in its memory, and no profiler of torch's sees where they were computed",
+    ),
+    "not of each": (
+        ("profiler", "allocator"),
+        "; their results lie in its memory, and no profiler of torch's sees where they were computed",
+    ),
+    "by nothing": (("", ""), "; nothing on it shows where they were computed"),
+    "by nodes": (("node placement", "node placement"), ""),
+}
+
+
+@pytest.mark.parametrize(("by", "told"), SHOWN.values(), ids=SHOWN)
+def test_what_shows_where_it_was_computed_is_told(by: tuple[str, str], told: str) -> None:
+    judged = expectations.compare_results([proof(name, shown=one) for name, one in zip("ab", by, strict=True)], [], "")
+    assert summary("torch-cuda:0", "cuda:0", judged, "").detail == f"2 of 2 kernels work on cuda:0{told}"
+
+
+def test_the_processor_has_nothing_to_show() -> None:
+    judged = expectations.compare_results([proof("mm-f32", device="cpu")], [], "")
+    assert summary("torch-cpu", "cpu", judged, "").detail == "1 of 1 kernels work on cpu"
 
 
 def test_a_device_on_which_nothing_works_does_not_pass_even_if_all_was_expected() -> None:
