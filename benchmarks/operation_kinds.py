@@ -404,13 +404,14 @@ def table(apps: dict[str, Calls], kernels: Calls) -> tuple[str, float]:
     shared = sorted((kind for kind, of in users.items() if len(of) > 1), key=lambda kind: (-len(users[kind]), kind))
     proved = [kind for kind in shared if kind in kernels.kinds]
     share = len(proved) / len(shared)
+    missing = ", ".join(f"`{kind}`" for kind in shared if kind not in proved)
     lines = [
         "# Operations that the apps' models call",
         "",
         "Written by `benchmarks/operation_kinds.py`, which says what a kind is and what it reads.",
         "",
-        f"**{len(proved)} of {len(shared)} kinds that at least two of the {len(apps)} torch apps call are computed by a kernel of",
-        f"`verify`: {share:.0%}.** Not computed: {', '.join(f'`{k}`' for k in shared if k not in proved) or 'none'}.",
+        f"**{len(proved)} of {len(shared)} kinds that at least two of the {len(apps)} torch apps call are computed by",
+        f"a kernel of `verify`: {share:.0%}.** Not computed: {missing or 'none'}.",
         "",
         "| app | files | kinds | in half precision |",
         "|---|---|---|---|",

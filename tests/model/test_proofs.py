@@ -245,6 +245,29 @@ def test_an_expectation_may_be_of_some_versions(version: str, concerns: bool) ->
     assert one.is_failure is not concerns
 
 
+@pytest.mark.parametrize(
+    ("arch", "verdict", "is_failure"),
+    [
+        ("gfx1201", Verdict.WRONG, False),
+        ("gfx1201:sramecc-", Verdict.WRONG, False),
+        ("gfx1201", Verdict.RAISES, True),
+        ("gfx1100", Verdict.WRONG, True),
+        ("", Verdict.WRONG, True),
+    ],
+)
+def test_an_expectation_may_be_of_some_architectures(arch: str, verdict: Verdict, is_failure: bool) -> None:
+    known = expectation(Verdict.WRONG, archs=("gfx1201",))
+    (one,) = expectations.compare_results([proof(verdict=verdict)], [known], "2.9.1", arch)
+    assert one.is_failure is is_failure
+
+
+def test_of_two_expectations_the_one_counts_that_a_failure_is_known_by() -> None:
+    known = [expectation(Verdict.RAISES), expectation(Verdict.WRONG, archs=("gfx1201",))]
+    for verdict in (Verdict.RAISES, Verdict.WRONG):
+        (one,) = expectations.compare_results([proof(verdict=verdict)], known, "2.9.1", "gfx1201")
+        assert (one.is_failure, one.expectation and one.expectation.outcomes) == (False, (verdict,))
+
+
 def read(text: str) -> tuple[tuple[Expectation, ...], list[str]]:
     report = Mistakes(file="x.toml", text=text)
     found = expectations.expectations(Table(tomllib.loads(text), report))
@@ -287,6 +310,16 @@ def test_every_file_of_expectations_is_of_a_back_end_and_has_sources() -> None:
 
 def test_a_back_end_without_a_file_expects_nothing(tmp_path: Path) -> None:
     assert Catalogue(root=tmp_path).expectations("cuda") == ()
+
+
+def test_many_sequences_may_go_wrong_on_gfx1201_alone() -> None:
+    wrong = KernelResult(kernel="lstm-many", device="cuda:0", verdict=Verdict.WRONG, detail="wrong by 2.0e-01")
+    known = Catalogue(root=ROOT).expectations("rocm")
+    told = {
+        arch: expectations.compare_results([wrong], known, "2.7.1+rocm6.3", arch)[0].is_failure
+        for arch in ("gfx1201", "gfx1100")
+    }
+    assert told == {"gfx1201": False, "gfx1100": True}
 
 
 def test_an_lstm_may_raise_with_rocm_6_and_not_with_rocm_7() -> None:

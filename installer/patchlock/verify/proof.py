@@ -179,7 +179,7 @@ class _Run:
         with _task_runner.open_runner(self.where, "torch") as workshop:
             self.tell("torch's devices")
             ended = workshop.run(_task("compute", "devices", back_end.device, back_end.first_seconds))
-            found, why = _devices(ended)
+            found, archs, why = _devices(ended)
             version = str((ended.found or {}).get("version", ""))
             if version:
                 self.versions["torch"] = version
@@ -190,12 +190,12 @@ class _Run:
             named = {_numbered(back_end, i): name for i, name in enumerate(found)}
             self.devices |= named
             self._loads(named, why, version)
-            for device in list(named)[: 1 if self.wanted.is_short else None]:
+            for device, arch in list(zip(named, archs, strict=True))[: 1 if self.wanted.is_short else None]:
                 kernels = INSTALL_KERNELS if self.wanted.is_short else TORCH_KERNELS
                 tasks = _tasks("compute", device, kernels, back_end)
                 seconds = _INSTALL_SECONDS if self.wanted.is_short else None
                 found_there, _ = _run_all(_row(workshop, tasks, back_end), tasks, device, self.tell, seconds)
-                made = self._judge(found_there, version)
+                made = self._judge(found_there, version, arch)
                 self.results.append(summary(f"torch-{device}", device, made, self.devices.get(device, "")))
 
     def _loads(self, named: dict[str, str], why: str, version: str) -> None:
@@ -243,8 +243,8 @@ class _Run:
         named = check in self.wanted.asked or check.provider.startswith("CPU")
         return not self.wanted.is_short or named or bool(self.devices)
 
-    def _judge(self, found: Iterable[KernelResult], version: str) -> tuple[ComparedResult, ...]:
-        made = expectations.compare_results(found, self.wanted.expectations, version)
+    def _judge(self, found: Iterable[KernelResult], version: str, arch: str = "") -> tuple[ComparedResult, ...]:
+        made = expectations.compare_results(found, self.wanted.expectations, version, arch)
         self.judged += made
         return made
 
@@ -374,13 +374,14 @@ def _hopeless(made: Sequence[KernelResult]) -> str:
     return f"{' and '.join(hung)} hung" if len(hung) >= _PATIENCE else ""
 
 
-def _devices(ended: KernelExit) -> tuple[list[str], str]:
-    """Read the names of the devices, and why there is none."""
+def _devices(ended: KernelExit) -> tuple[list[str], list[str], str]:
+    """Read the names of the devices, their architectures, and why there is none."""
     found = ended.found
     if ended.stage == "end" and not ended.killed and found is not None:
-        return [str(one["name"]) for one in found["devices"]], str(found["why"])
+        devices = found["devices"]
+        return [str(one["name"]) for one in devices], [str(one.get("arch", "")) for one in devices], str(found["why"])
     proof = kernel_results.classify_exit(ended, "")
-    return [], f"{proof.verdict.value}: {proof.detail}"
+    return [], [], f"{proof.verdict.value}: {proof.detail}"
 
 
 def _numbered(back_end: BackEnd, index: int) -> str:

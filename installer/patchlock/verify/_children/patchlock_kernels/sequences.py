@@ -50,8 +50,8 @@ KERNELS: "dict[str, tuple[Case, ...]]" = {
     "sdpa-f16": (
         _attending("128, causal", (2, 4, 128, 64), kind="float16", causal=True),
         _attending("1100 of one head", (1, 1, 1100, 64), kind="float16"),
-        _attending("in bfloat16", (2, 4, 96, 64), kind="bfloat16"),
     ),
+    "sdpa-bf16": (_attending("96", (2, 4, 96, 64), kind="bfloat16"),),
     "multihead-attention": (
         Case(
             "4 heads",
