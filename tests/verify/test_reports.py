@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Generator
 
 import pytest
 from test_proofs import expectation, proof
@@ -11,9 +12,10 @@ from test_proofs import expectation, proof
 from patchlock.catalogue import expectations
 from patchlock.catalogue.expectations import ComparedResult, Expectation
 from patchlock.cli import _verify
-from patchlock.model.kernel_results import KernelResult, Verdict
+from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict
 from patchlock.verify import reports
-from patchlock.verify.proof import ProofResult, summary
+from patchlock.verify._task_runner import Task
+from patchlock.verify.proof import ProofResult, _run_all, summary
 from patchlock.verify.reports import Report
 
 
@@ -176,3 +178,26 @@ def test_only_kernels_that_work_where_the_profile_computes_count(
     proved = ProofResult(results=(), report=dataclasses.replace(report(*proofs), back_end=back_end))
     assert proved.computed == count
     assert proved.caveat == ("" if count else ", no kernel was computed")
+
+
+FOUND = {"error": 0.0, "tolerance": 1.0, "on": "cuda:0", "wanted": "cuda:0", "version": "2.13.0"}
+
+
+def test_an_install_begins_no_kernel_after_its_time_and_ends_what_runs() -> None:
+    names, ended = ("mm-f32", "bmm", "stft"), []
+
+    def row() -> Generator[KernelExit]:
+        try:
+            for name in names:
+                yield KernelExit(name=name, code=0, stage="end", found=FOUND)
+        finally:
+            ended.append("row")
+
+    tasks = [Task(name=name, program="compute", arguments=("cuda:0", name), seconds=1, memory=1) for name in names]
+    begun: list[str] = []
+    all_of_them, version = _run_all(row(), tasks, "cuda:0", begun.append)
+    assert ([one.kernel for one in all_of_them], version) == (list(names), "2.13.0")
+    begun.clear()
+    in_no_time, _ = _run_all(row(), tasks, "cuda:0", begun.append, seconds=-1)
+    assert [one.kernel for one in in_no_time] == ["mm-f32"]  # one is computed, however long it takes
+    assert (begun, ended) == (["mm-f32 on cuda:0"], ["row", "row"])
