@@ -100,6 +100,7 @@ def test_imports_are_absolute() -> None:
     relative = [
         name
         for name, tree in MODULES.items()
+        if "_children" not in name.split(".")  # in an app's environment they lie under another name
         if any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
     ]
     assert relative == []

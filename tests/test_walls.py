@@ -35,6 +35,11 @@ PLANTED = (
         "from patchlock import __version__",
         "patchlock.verify._children.planted -> patchlock",
     ),
+    (
+        "verify/_children/patchlock_kernels/planted.py",
+        "from patchlock.core import process",
+        "patchlock.verify._children.patchlock_kernels.planted -> patchlock.core.process",
+    ),
     ("verify/_children/planted.py", "import patchlock.model", "patchlock.verify._children.planted -> patchlock.model"),
     (
         "environments/builds/_children/planted.py",

@@ -15,9 +15,9 @@ from conftest import ROOT
 
 from patchlock.core import process
 from patchlock.model import kernel_results
-from patchlock.model.backends import TORCH_KERNELS
+from patchlock.model.backends import BACK_ENDS, TORCH_KERNELS
 from patchlock.model.kernel_results import Verdict
-from patchlock.verify import _task_runner
+from patchlock.verify import _task_runner, proof
 from patchlock.verify._task_runner import ProcessContext, Task
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the faults are signals")
@@ -75,16 +75,89 @@ def test_each_fault_is_told_as_what_it_is(python: Path, tmp_path: Path, forks: s
         found = {
             name: kernel_results.classify_exit(workshop.run(task(kernel)), "cuda:0") for name, kernel in kernels.items()
         }
-    assert {name: proof.verdict for name, proof in found.items()} == {name: row[1] for name, row in FAULTS.items()}
-    assert [name for name, proof in found.items() if FAULTS[name][2] not in proof.detail] == []
+    assert {name: proved.verdict for name, proved in found.items()} == {name: row[1] for name, row in FAULTS.items()}
+    assert [name for name, proved in found.items() if FAULTS[name][2] not in proved.detail] == []
+
+
+ROW = ("mm-f32", "stft", "bmm", "lstm", "topk")
+
+
+@pytest.mark.parametrize(
+    ("faults", "verdicts", "processes"),
+    [
+        ("", "works works works works works", 1),
+        ("bmm=shifted", "works works wrong works works", 1),  # which harms nothing after it
+        ("stft=segv,lstm=raise", "works crashes works raises works", 3),
+        ("bmm=hang", "works works hangs works works", 2),
+        ("mm-f32=abort,topk=exit", "crashes works works works crashes", 2),
+        ("*=segv", "crashes crashes crashes crashes crashes", 5),
+    ],
+)
+def test_kernels_share_a_process_until_one_ends_it(
+    python: Path, tmp_path: Path, forks: str, faults: str, verdicts: str, processes: int
+) -> None:
+    with _task_runner.open_runner(where(python, tmp_path, faults), "torch") as workshop:
+        tasks = [task(kernel, seconds=5 if "hang" in faults else 20) for kernel in ROW]
+        found = [kernel_results.classify_exit(ended, "cuda:0") for ended in workshop.run_row(tasks)]
+        assert workshop._begun == processes
+    assert tuple(one.kernel for one in found) == ROW
+    assert " ".join(one.verdict.value.partition(" ")[0] for one in found) == verdicts
+
+
+def test_what_one_kernel_prints_is_not_told_of_the_next(python: Path, tmp_path: Path, forks: str) -> None:
+    with _task_runner.open_runner(where(python, tmp_path, "stft=prints-that-it-falls-back"), "torch") as workshop:
+        found = [kernel_results.classify_exit(ended, "cuda:0") for ended in workshop.run_row(map(task, ROW))]
+    assert [one.kernel for one in found if one.verdict is Verdict.FALLS_BACK] == ["stft"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_row_that_nobody_waits_for_ends(python: Path, tmp_path: Path, forks: str) -> None:
+    place = where(python, tmp_path, "stft=hang")
+    place.variables["KERNEL_TEST"] = str(tmp_path)  # type: ignore[index]
+    with _task_runner.open_runner(place, "torch") as workshop:
+        ends = workshop.run_row(map(task, ROW))
+        assert next(ends).name == "mm-f32"
+        ends.close()
+    assert list(running(f"KERNEL_TEST={tmp_path}")) == []
+
+
+EVIDENCE = {
+    "nothing is wrong": ("", "works", "profiler"),
+    "computed on the processor and copied back": (
+        "stft=silent",
+        "falls back: its profiler saw no work of the device (one)",
+        "profiler",
+    ),
+    "no profiler": ("no-profiler,stft=silent", "works", ""),
+    "a profiler that crashes": ("profiler=abort,stft=silent", "works", ""),
+    "a profiler that raises": ("profiler=raise,stft=silent", "works", ""),
+    "the profiler again after a crash": (
+        "bmm=segv,stft=silent",
+        "falls back: its profiler saw no work of the device (one)",
+        "profiler",
+    ),
+}
+
+
+@pytest.mark.parametrize(("faults", "told", "shown"), EVIDENCE.values(), ids=EVIDENCE)
+def test_the_profiler_shows_where_a_kernel_was_computed(
+    python: Path, tmp_path: Path, forks: str, faults: str, told: str, shown: str
+) -> None:
+    row = [task(kernel) for kernel in ("mm-f32", "bmm", "stft")]
+    with _task_runner.open_runner(where(python, tmp_path, faults), "torch") as workshop:
+        found = {one.name: one for one in proof._row(workshop, row, BACK_ENDS["cuda"])}
+    assert list(found) == ["mm-f32", "bmm", "stft"]
+    result = kernel_results.classify_exit(found["stft"], "cuda:0")
+    assert f"{result.verdict.value}: {result.detail}".rstrip(": ") == told
+    assert result.shown == shown
 
 
 @pytest.mark.parametrize("fault", ["hang", "hang-deaf"])
 def test_a_hang_is_ended_and_told(python: Path, tmp_path: Path, forks: str, fault: str) -> None:
     with _task_runner.open_runner(where(python, tmp_path, f"stft={fault}"), "torch") as workshop:
-        proof = kernel_results.classify_exit(workshop.run(task("stft", seconds=1.0)), "cuda:0")
+        proved = kernel_results.classify_exit(workshop.run(task("stft", seconds=1.0)), "cuda:0")
         after = kernel_results.classify_exit(workshop.run(task("bmm")), "cuda:0")
-    assert (proof.verdict, proof.detail) == (Verdict.HANGS, "no end within 1 seconds, in the stage “compute”")
+    assert (proved.verdict, proved.detail) == (Verdict.HANGS, "no end within 1 seconds, in the stage “compute”")
     assert after.verdict is Verdict.WORKS
 
 
@@ -117,10 +190,10 @@ def test_children_of_a_kernel_neither_delay_nor_outlive_it(python: Path, tmp_pat
     mark = f"KERNEL_TEST={tmp_path}"
     place.variables["KERNEL_TEST"] = str(tmp_path)  # type: ignore[index]
     with _task_runner.open_runner(place, "torch") as workshop:
-        proof = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
+        proved = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
         assert not (tmp_path / "ended").exists(), "its child was waited for"
         workshop.run(task("bmm", seconds=0.5))
-    assert proof.verdict is Verdict.WORKS
+    assert proved.verdict is Verdict.WORKS
     deadline = time.monotonic() + 5
     while list(running(mark)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -172,9 +245,9 @@ def test_a_library_that_cannot_be_imported_is_told(
     (packages,) = tmp_path.glob("e/lib/*/site-packages")
     (packages / "torch.py").write_text(text)
     with _task_runner.open_runner(where(tmp_path / "e/bin/python", tmp_path), "torch") as workshop:
-        proof = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
-    assert proof.verdict is verdict
-    assert detail in proof.detail
+        proved = kernel_results.classify_exit(workshop.run(task("stft")), "cuda:0")
+    assert proved.verdict is verdict
+    assert detail in proved.detail
 
 
 def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: Path) -> None:

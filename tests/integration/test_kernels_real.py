@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import kernel_faults
 import pytest
 import uv
 
@@ -32,11 +35,12 @@ def run(
     python: Path, folder: Path, device: str, kernels: tuple[str, ...], program: str = "compute"
 ) -> list[KernelExit]:
     module = {"compute": "torch", "onnx_session": "onnxruntime"}[program]
+    tasks = [
+        Task(name=kernel, program=program, arguments=(device, kernel), seconds=120, memory=4 << 30)
+        for kernel in kernels
+    ]
     with _task_runner.open_runner(where(python, folder), module) as workshop:
-        return [
-            workshop.run(Task(name=kernel, program=program, arguments=(device, kernel), seconds=120, memory=4 << 30))
-            for kernel in kernels
-        ]
+        return list(workshop.run_row(tasks))
 
 
 def judged(
@@ -99,7 +103,7 @@ torch.cumsum = lambda x, dim: running(x, dim) * 0
 
 PUT_IN = {
     "mm-f32": (Verdict.WRONG, "wrong by"),
-    "bmm": (Verdict.HANGS, "no end within 8 seconds, in the stage “compute”"),
+    "bmm": (Verdict.HANGS, "no end within 15 seconds, in the stage “compute”"),
     "stft": (Verdict.CRASHES, "SIGABRT in the stage “compute”"),
     "rfft": (Verdict.OUT_OF_MEMORY, ""),
     "topk": (Verdict.OUT_OF_MEMORY, "when it had more than 1.0 GB of memory"),
@@ -115,13 +119,40 @@ def test_faults_in_the_real_torch_are_told(tmp_path: Path) -> None:
     with _task_runner.open_runner(where(python, tmp_path), "torch") as workshop:
         found = {
             name: kernel_results.classify_exit(
-                workshop.run(Task(name=name, program="compute", arguments=("cpu", name), seconds=8, memory=10**9)),
+                workshop.run(Task(name=name, program="compute", arguments=("cpu", name), seconds=15, memory=10**9)),
                 "cpu",
             )
             for name in PUT_IN
         }
     assert {name: (p.verdict, p.detail) for name, p in found.items() if p.verdict is not PUT_IN[name][0]} == {}
     assert [(name, p.detail) for name, p in found.items() if PUT_IN[name][1] not in p.detail] == []
+
+
+SILENT_OR_SUBTLE = (
+    kernel_faults.Fault(("conv1d",), "silent", "second call"),
+    kernel_faults.Fault(("lstm",), "noise", "more than 100"),
+    kernel_faults.Fault(("scaled_dot_product_attention",), "mask ignored"),
+    kernel_faults.Fault(("stft", "istft"), "conjugate"),
+    kernel_faults.Fault(("linear",), "last number wrong", "second call"),
+)
+
+
+@needs_torch
+@pytest.mark.skipif(sys.platform != "linux", reason="the card stands in a fork")
+def test_mistakes_of_a_pretended_card_are_noticed_and_without_one_all_works(tmp_path: Path) -> None:
+    python, said = kernel_faults.environment(tmp_path / "e", Path(TORCH)), tmp_path / "fault.json"
+    place = where(python, tmp_path)
+    variables = {**place.variables, "PATCHLOCK_FAULT": str(said), "PATCHLOCK_CALLED": str(tmp_path / "called")}
+    kernels = ("linear", "stft", "istft", "conv1d", "sdpa-mask", "lstm-many")
+    with _task_runner.open_runner(dataclasses.replace(place, variables=variables), "torch") as workshop:
+        said.write_text("{}")
+        sound = kernel_faults.results(workshop, "cuda:0", kernels)
+        assert {one.kernel: (one.verdict.value, one.shown) for one in sound} == dict.fromkeys(
+            kernels, ("works", "profiler")
+        )
+        for fault in SILENT_OR_SUBTLE:
+            said.write_text(json.dumps(vars(fault)))
+            assert kernel_faults.failures(kernel_faults.results(workshop, "cuda:0", kernels)), fault
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from patchlock.catalogue.table_reader import Report as Mistakes
 from patchlock.catalogue.table_reader import Table
 from patchlock.model import backends
 from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict, classify_exit, failure
+from patchlock.verify._children.patchlock_kernels import KERNELS
 
 FOUND = {
     "error": 1e-7,
@@ -57,6 +58,16 @@ ENDS: dict[str, tuple[dict[str, Any], Verdict, str]] = {
     ),
     "elsewhere": ({"found": FOUND | {"on": "cpu"}}, Verdict.FALLS_BACK, "its result is on cpu, not on cuda:0"),
     "nowhere": ({"found": FOUND | {"on": ""}}, Verdict.FALLS_BACK, "its result is on nothing, not on cuda:0"),
+    "wrong in one case": (
+        {"found": FOUND | {"error": 0.25, "case": "9 apart"}},
+        Verdict.WRONG,
+        "wrong by 2.5e-01 of the largest value, 0.001 is allowed (9 apart)",
+    ),
+    "computed elsewhere and copied back": (
+        {"found": FOUND | {"elsewhere": "its profiler saw no work of the device"}},
+        Verdict.FALLS_BACK,
+        "its profiler saw no work of the device",
+    ),
     "said in a warning": (
         {"found": FOUND | {"said": ["x will fall back to run on the CPU"]}},
         Verdict.FALLS_BACK,
@@ -234,6 +245,29 @@ def test_an_expectation_may_be_of_some_versions(version: str, concerns: bool) ->
     assert one.is_failure is not concerns
 
 
+@pytest.mark.parametrize(
+    ("arch", "verdict", "is_failure"),
+    [
+        ("gfx1201", Verdict.WRONG, False),
+        ("gfx1201:sramecc-", Verdict.WRONG, False),
+        ("gfx1201", Verdict.RAISES, True),
+        ("gfx1100", Verdict.WRONG, True),
+        ("", Verdict.WRONG, True),
+    ],
+)
+def test_an_expectation_may_be_of_some_architectures(arch: str, verdict: Verdict, is_failure: bool) -> None:
+    known = expectation(Verdict.WRONG, archs=("gfx1201",))
+    (one,) = expectations.compare_results([proof(verdict=verdict)], [known], "2.9.1", arch)
+    assert one.is_failure is is_failure
+
+
+def test_of_two_expectations_the_one_counts_that_a_failure_is_known_by() -> None:
+    known = [expectation(Verdict.RAISES), expectation(Verdict.WRONG, archs=("gfx1201",))]
+    for verdict in (Verdict.RAISES, Verdict.WRONG):
+        (one,) = expectations.compare_results([proof(verdict=verdict)], known, "2.9.1", "gfx1201")
+        assert (one.is_failure, one.expectation and one.expectation.outcomes) == (False, (verdict,))
+
+
 def read(text: str) -> tuple[tuple[Expectation, ...], list[str]]:
     report = Mistakes(file="x.toml", text=text)
     found = expectations.expectations(Table(tomllib.loads(text), report))
@@ -242,7 +276,7 @@ def read(text: str) -> tuple[tuple[Expectation, ...], list[str]]:
 
 ROW = '[[expect]]\nkernel = "stft"\noutcomes = ["crashes"]\nwhy = "a"\nsource = "https://a"\n'
 MISTAKES = {
-    "unknown kernel": (ROW.replace("stft", "sfft"), 'there is no kernel "sfft"; did you mean "stft"?'),
+    "unknown kernel": (ROW.replace("stft", "sfft"), 'there is no kernel "sfft"; did you mean "fft"?'),
     "unknown outcome": (
         ROW.replace("crashes", "crash"),
         'no outcome "crash" that is a failure; did you mean "crashes"?',
@@ -278,6 +312,16 @@ def test_a_back_end_without_a_file_expects_nothing(tmp_path: Path) -> None:
     assert Catalogue(root=tmp_path).expectations("cuda") == ()
 
 
+def test_many_sequences_may_go_wrong_on_gfx1201_alone() -> None:
+    wrong = KernelResult(kernel="lstm-many", device="cuda:0", verdict=Verdict.WRONG, detail="wrong by 2.0e-01")
+    known = Catalogue(root=ROOT).expectations("rocm")
+    told = {
+        arch: expectations.compare_results([wrong], known, "2.7.1+rocm6.3", arch)[0].is_failure
+        for arch in ("gfx1201", "gfx1100")
+    }
+    assert told == {"gfx1201": False, "gfx1100": True}
+
+
 def test_an_lstm_may_raise_with_rocm_6_and_not_with_rocm_7() -> None:
     raised = KernelResult(kernel="lstm", device="cuda:0", verdict=Verdict.RAISES, detail="miopenStatusUnknownError")
     known = Catalogue(root=ROOT).expectations("rocm")
@@ -291,16 +335,25 @@ def test_an_lstm_may_raise_with_rocm_6_and_not_with_rocm_7() -> None:
 # --- kernels and back ends ---------------------------------------------------------------------------------------------
 
 
-def kernels_of(program: str, name: str) -> tuple[str, ...]:
+def models_of(program: str, name: str) -> tuple[str, ...]:
     tree = ast.parse((ROOT / "installer/patchlock/verify/_children" / f"{program}.py").read_text())
     tables = [n.value for n in tree.body if isinstance(n, ast.AnnAssign) and ast.unparse(n.target) == name]
     return tuple(ast.literal_eval(key) for key in tables[0].keys)  # type: ignore[union-attr]
 
 
 def test_the_programs_have_the_kernels_that_are_asked_for() -> None:
-    assert kernels_of("compute", "KERNELS") == backends.TORCH_KERNELS
-    assert kernels_of("onnx_session", "MODELS") == backends.ONNX_KERNELS
-    assert len(backends.TORCH_KERNELS) == 17
+    assert tuple(KERNELS) == backends.TORCH_KERNELS
+    assert models_of("onnx_session", "MODELS") == backends.ONNX_KERNELS
+
+
+def test_every_case_of_a_kernel_has_a_name_of_its_own() -> None:
+    names = {kernel: [case.name for case in cases] for kernel, cases in KERNELS.items()}
+    assert {kernel: own for kernel, own in names.items() if len(set(own)) < len(own) or not own} == {}
+
+
+def test_an_install_asks_for_what_verify_asks_for_too_and_first_for_the_most_telling() -> None:
+    assert set(backends.INSTALL_KERNELS) < set(backends.TORCH_KERNELS)
+    assert backends.INSTALL_KERNELS[0] == backends.TORCH_KERNELS[0]
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,22 @@ class StandaloneContract(_ImportContract):
     """Keep programs that may run under another Python free of the package."""
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Find each import of the package, or of any of its modules, from below a `_children`."""
+        """Find each import of the package, or of any of its modules, from below a `_children`.
+
+        What lies there as a package of its own may import its parts: a program takes it along.
+        """
         broken = [
             f"{importer} -> {imported}"
             for importer, imported in sorted(_imports(graph))
-            if "_children" in importer.split(".")
+            if (own := _program(importer)) and _program(imported) != own
         ]
         return ContractCheck(kept=not broken, metadata={"broken": broken})
+
+
+def _program(module: str) -> str:
+    """Give the program or package below a `_children` that a module is or belongs to; "" where it is none."""
+    parts = module.split(".")
+    return ".".join(parts[: parts.index("_children") + 2]) if "_children" in parts[:-1] else ""
 
 
 def _ours(graph: ImportGraph) -> list[str]:

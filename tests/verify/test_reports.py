@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Generator
 
 import pytest
 from test_proofs import expectation, proof
@@ -11,9 +12,10 @@ from test_proofs import expectation, proof
 from patchlock.catalogue import expectations
 from patchlock.catalogue.expectations import ComparedResult, Expectation
 from patchlock.cli import _verify
-from patchlock.model.kernel_results import KernelResult, Verdict
+from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict
 from patchlock.verify import reports
-from patchlock.verify.proof import ProofResult, summary
+from patchlock.verify._task_runner import Task
+from patchlock.verify.proof import ProofResult, _run_all, summary
 from patchlock.verify.reports import Report
 
 
@@ -111,11 +113,44 @@ def test_the_table_says_why_and_leaves_empty_columns_out() -> None:
 
 def test_the_worst_kernel_is_named_first() -> None:
     judged = expectations.compare_results(
-        [proof("mm-f32"), proof("rfft", Verdict.RAISES), proof("bmm", Verdict.WRONG, detail="all zeros")], [], ""
+        [
+            proof("mm-f32", shown="profiler"),
+            proof("rfft", Verdict.RAISES),
+            proof("bmm", Verdict.WRONG, detail="all zeros"),
+        ],
+        [],
+        "",
     )
     result = summary("torch-cuda:0", "cuda:0", judged, "A card")
     assert not result.passed
-    assert result.detail == ("1 of 3 kernels work on cuda:0 (A card); bmm: wrong numbers (all zeros); rfft: raises")
+    shown = "1 of 3 kernels work on cuda:0 (A card); its profiler saw each of them there"
+    assert result.detail == f"{shown}; bmm: wrong numbers (all zeros); rfft: raises"
+
+
+SHOWN = {
+    "by its profiler": (("profiler", "profiler"), "; its profiler saw each of them there"),
+    "by its allocator": (
+        ("allocator", "allocator"),
+        "; their results lie in its memory, and no profiler of torch's sees where they were computed",
+    ),
+    "not of each": (
+        ("profiler", "allocator"),
+        "; their results lie in its memory, and no profiler of torch's sees where they were computed",
+    ),
+    "by nothing": (("", ""), "; nothing on it shows where they were computed"),
+    "by nodes": (("node placement", "node placement"), ""),
+}
+
+
+@pytest.mark.parametrize(("by", "told"), SHOWN.values(), ids=SHOWN)
+def test_what_shows_where_it_was_computed_is_told(by: tuple[str, str], told: str) -> None:
+    judged = expectations.compare_results([proof(name, shown=one) for name, one in zip("ab", by, strict=True)], [], "")
+    assert summary("torch-cuda:0", "cuda:0", judged, "").detail == f"2 of 2 kernels work on cuda:0{told}"
+
+
+def test_the_processor_has_nothing_to_show() -> None:
+    judged = expectations.compare_results([proof("mm-f32", device="cpu")], [], "")
+    assert summary("torch-cpu", "cpu", judged, "").detail == "1 of 1 kernels work on cpu"
 
 
 def test_a_device_on_which_nothing_works_does_not_pass_even_if_all_was_expected() -> None:
@@ -143,3 +178,26 @@ def test_only_kernels_that_work_where_the_profile_computes_count(
     proved = ProofResult(results=(), report=dataclasses.replace(report(*proofs), back_end=back_end))
     assert proved.computed == count
     assert proved.caveat == ("" if count else ", no kernel was computed")
+
+
+FOUND = {"error": 0.0, "tolerance": 1.0, "on": "cuda:0", "wanted": "cuda:0", "version": "2.13.0"}
+
+
+def test_an_install_begins_no_kernel_after_its_time_and_ends_what_runs() -> None:
+    names, ended = ("mm-f32", "bmm", "stft"), []
+
+    def row() -> Generator[KernelExit]:
+        try:
+            for name in names:
+                yield KernelExit(name=name, code=0, stage="end", found=FOUND)
+        finally:
+            ended.append("row")
+
+    tasks = [Task(name=name, program="compute", arguments=("cuda:0", name), seconds=1, memory=1) for name in names]
+    begun: list[str] = []
+    all_of_them, version = _run_all(row(), tasks, "cuda:0", begun.append)
+    assert ([one.kernel for one in all_of_them], version) == (list(names), "2.13.0")
+    begun.clear()
+    in_no_time, _ = _run_all(row(), tasks, "cuda:0", begun.append, seconds=-1)
+    assert [one.kernel for one in in_no_time] == ["mm-f32"]  # one is computed, however long it takes
+    assert (begun, ended) == (["mm-f32 on cuda:0"], ["row", "row"])

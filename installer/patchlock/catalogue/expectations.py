@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -31,6 +31,8 @@ class Expectation:
     source: str
     versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
     """Of torch, or of ONNX Runtime; empty: of all."""
+    archs: tuple[str, ...] = ()
+    """What the driver calls the device's architecture, such as `gfx1201`; empty: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ class ComparedResult:
 
 
 def compare_results(
-    proofs: Iterable[KernelResult], expectations: Iterable[Expectation], version: str
+    proofs: Iterable[KernelResult], expectations: Iterable[Expectation], version: str, arch: str = ""
 ) -> tuple[ComparedResult, ...]:
     """Put each proof beside what is expected of it.
 
@@ -62,12 +64,19 @@ def compare_results(
         proofs: of one library.
         expectations: of the back end.
         version: of the library; "" where nobody could say.
+        arch: of the device; "" where it has none, or nobody could say.
     """
-    there = [one for one in expectations if _concerns(one, version)]
+    family = arch.partition(":")[0]  # AMD's has features after it: gfx90a:sramecc+:xnack-
+    there = [one for one in expectations if _concerns(one, version) and (not one.archs or family in one.archs)]
     return tuple(
-        ComparedResult(proof=proof, expectation=next((one for one in there if one.kernel == proof.kernel), None))
+        ComparedResult(proof=proof, expectation=_nearest(proof, [one for one in there if one.kernel == proof.kernel]))
         for proof in proofs
     )
+
+
+def _nearest(proof: KernelResult, known: Sequence[Expectation]) -> Expectation | None:
+    """Give the one that a failure is known by, or else any of its kernel."""
+    return next((one for one in known if proof.verdict in one.outcomes), known[0] if known else None)
 
 
 def _concerns(expectation: Expectation, version: str) -> bool:
@@ -81,7 +90,7 @@ def expectations(root: Table) -> tuple[Expectation, ...]:
     """Read the `[[expect]]` tables of a file of `profiles/expectations/`."""
     found: list[Expectation] = []
     for table, one in root.rows("expect", Expectation):
-        if any(one.kernel == other.kernel and one.versions == other.versions for other in found):
+        if any((one.kernel, one.versions, one.archs) == (other.kernel, other.versions, other.archs) for other in found):
             table.problem("kernel", f'"{one.kernel}" is expected twice', "make one table of them")
         found.append(one)
     return tuple(found)

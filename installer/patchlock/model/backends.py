@@ -8,10 +8,43 @@ from dataclasses import dataclass
 from packaging.utils import NormalizedName, canonicalize_name
 
 TORCH_KERNELS = (
-    *("mm-f32", "mm-f16", "mm-bf16", "linear", "bmm", "stft", "istft", "rfft", "conv1d", "conv-transpose1d"),
-    *("sdpa", "lstm", "topk", "multinomial", "cumsum-i64", "pow-f64", "lstsq"),
+    *("mm-f32", "mm-f16", "mm-bf16", "mm-large", "linear", "linear-f16", "bmm", "einsum"),
+    *("stft", "istft", "rfft", "irfft", "fft", "ifft", "windows"),
+    *("conv1d", "conv1d-dilated", "conv1d-grouped", "conv1d-f16", "conv-transpose1d", "conv2d", "conv-transpose2d"),
+    *(
+        "interpolate",
+        "pool",
+        "sdpa",
+        "sdpa-mask",
+        "sdpa-f16",
+        "sdpa-bf16",
+        "multihead-attention",
+        "lstm",
+        "lstm-many",
+        "gru",
+    ),
+    *("layer-norm", "group-norm", "batch-norm", "norms-f16", "normalize"),
+    *("activations", "activations-f16", "softmax", "elementary", "comparisons", "complex", "reductions", "cumsum"),
+    *("cumsum-i64", "pow-f64", "embedding", "gather", "scatter", "masks", "shapes", "ranges", "topk", "sort"),
+    *("random", "multinomial", "lstsq", "solve"),
 )
-"""Of `verify/_children/compute.py`, most telling first: where that one hangs or crashes, the others are not tried."""
+"""Of `verify/_children/patchlock_kernels`, most telling first: where it hangs or crashes, the others are not tried."""
+INSTALL_KERNELS = (
+    *(
+        "mm-f32",
+        "mm-f16",
+        "linear",
+        "stft",
+        "istft",
+        "conv1d",
+        "conv1d-dilated",
+        "conv-transpose1d",
+        "conv2d",
+        "interpolate",
+    ),
+    *("sdpa", "sdpa-mask", "lstm", "gru", "layer-norm", "group-norm", "activations", "softmax", "embedding", "topk"),
+)
+"""Those of them that an install asks for: one at least of every part of a model that makes sound."""
 ONNX_KERNELS = ("ort-matmul", "ort-conv", "ort-conv-transpose")
 """Of `verify/_children/onnx_session.py`."""
 KERNELS = (*TORCH_KERNELS, *ONNX_KERNELS)

@@ -74,6 +74,9 @@ class KernelResult:
     """The same on the CPU of this machine; None where that is the device, or where the CPU cannot."""
     first_ms: float | None = None
     """Milliseconds of the first run, with all that is compiled or searched then."""
+    shown: Literal["", "profiler", "allocator", "node placement"] = ""
+    """What shows that the device computed it: its profiler, or ONNX Runtime's own. Its allocator shows less: that the
+    result lies there. On the CPU nothing has to."""
 
     @property
     def is_slower(self) -> bool:
@@ -126,6 +129,7 @@ def classify_exit(ended: KernelExit, device: str) -> KernelResult:
         ms=_number(found.get("ms")),
         cpu_ms=_number(found.get("cpu_ms")),
         first_ms=_number(found.get("first")),
+        shown=found.get("shown", ""),
     )
 
 
@@ -195,9 +199,12 @@ def _numbers(ended: KernelExit, device: str) -> tuple[Verdict, str]:
     if found.get("zeros"):
         return Verdict.WRONG, "all zeros"
     if not error <= tolerance:
-        return Verdict.WRONG, f"wrong by {error:.1e} of the largest value, {tolerance:g} is allowed"
+        case = f" ({found['case']})" if found.get("case") else ""
+        return Verdict.WRONG, f"wrong by {error:.1e} of the largest value, {tolerance:g} is allowed{case}"
     if found.get("on") != found.get("wanted"):
         return Verdict.FALLS_BACK, f"its result is on {found.get('on') or 'nothing'}, not on {found.get('wanted')}"
+    if found.get("elsewhere"):
+        return Verdict.FALLS_BACK, str(found["elsewhere"])
     if fell and device != "cpu":
         return Verdict.FALLS_BACK, fell
     return Verdict.WORKS, ""

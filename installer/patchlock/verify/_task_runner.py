@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -30,19 +30,22 @@ _BREATH = 0.01
 """Seconds between two looks at the children."""
 _IMPORT = 300
 """Seconds that the first import of a library may take: gigabytes from a slow disk."""
+_GRACE = 10
+"""Seconds that a process may take to end after its last task."""
 _LAST_WORDS = 5
 """Lines of a log that are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One program of `children/`, run once."""
+    """One thing that a program of `_children/` does."""
 
     name: str
     """For whoever asks what became of it."""
     program: str
     """Without `.py`; its first argument is the file for its answer."""
     arguments: tuple[str, ...]
+    """The last one says what to do; the program takes several of these, joined by commas."""
     seconds: float
     memory: int
     """Bytes."""
@@ -125,12 +128,20 @@ class _Child:
 
 @dataclasses.dataclass(slots=True)
 class _Running:
-    task: Task
+    """A process that does tasks one after another, and the one that it is at."""
+
+    tasks: tuple[Task, ...]
     child: _Child
     answer: Path
     log: Path
     started: float
+    """When the task began that it is at."""
+    at: int = 0
     peak: int = 0
+    size: int = -1
+    """Bytes of the answer when it was read."""
+    parts: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """What it has said of each task that it has begun."""
 
 
 class TaskRunner:
@@ -142,21 +153,32 @@ class TaskRunner:
 
     def run(self, task: Task) -> KernelExit:
         """Run a task to its end, or to one of its limits."""
-        running = self._begin(task)
-        try:
-            while True:
-                time.sleep(_BREATH)
-                ended = _look(running)
-                if ended is not None:
-                    return ended
-        except BaseException:
-            _kill(running)
-            raise
+        (ended,) = self.run_row([task])
+        return ended
 
-    def _begin(self, task: Task) -> _Running:
+    def run_row(self, tasks: Iterable[Task]) -> Generator[KernelExit]:
+        """Run tasks of one program that differ in their last argument: in one process, as long as each goes well.
+
+        Whoever crashes, hangs or raises is told as that, and the next one begins in a new process. Closing the iterator
+        ends what runs.
+        """
+        left = tuple(tasks)
+        while left:
+            running = self._begin(left)
+            try:
+                for ended in _watch(running):
+                    left = left[1:]
+                    yield ended
+            except BaseException:
+                _kill(running)
+                raise
+
+    def _begin(self, tasks: tuple[Task, ...]) -> _Running:
         self._begun += 1
         answer, log = self._folder / f"{self._begun}.answer", self._folder / f"{self._begun}.log"
-        argv = (str(self._programs / f"{task.program}.py"), str(answer), *task.arguments)
+        first = tasks[0]
+        what = ",".join(task.arguments[-1] for task in tasks)
+        argv = (str(self._programs / f"{first.program}.py"), str(answer), *first.arguments[:-1], what)
         if self._server is not None:
             child = self._server.begin(argv, log)
         else:
@@ -169,7 +191,7 @@ class TaskRunner:
                 log=log,
             )
             child = _Child(number=lambda: own.pid, poll=own.poll)
-        return _Running(task=task, child=child, answer=answer, log=log, started=time.monotonic())
+        return _Running(tasks=tasks, child=child, answer=answer, log=log, started=time.monotonic())
 
 
 @contextlib.contextmanager
@@ -194,21 +216,46 @@ def open_runner(where: ProcessContext, module: str) -> Iterator[TaskRunner]:
                 server.close()
 
 
-def _look(one: _Running) -> KernelExit | None:
-    """Say how a task ended, if it has; end it where it is beyond a limit."""
-    code = one.child.poll()
-    if code is not None:
-        number = one.child.number()
-        if number is not None:
-            process.kill_left(number)
-        return _ended(one, code)
-    taken = of_process(one.child.number())
-    one.peak = max(one.peak, taken)
-    if taken > one.task.memory:
-        return _ended(one, _kill(one), "memory", one.task.memory)
-    if time.monotonic() - one.started > one.task.seconds:
-        return _ended(one, _kill(one), "time", one.task.seconds)
-    return None
+def _watch(one: _Running) -> Iterator[KernelExit]:
+    """Say how each task of a process ended, until one did not go well; it is the last."""
+    while one.at < len(one.tasks):
+        time.sleep(_BREATH)
+        code = one.child.poll()  # before the answer is read, so that nothing is added after that
+        _read(one)
+        while _is_complete(one):
+            yield _ended(one, 0)
+            one.at += 1
+            one.peak, one.started = 0, time.monotonic()
+        if one.at == len(one.tasks):
+            break
+        if code is not None:
+            yield _ended(one, code)
+            break
+        task, taken = one.tasks[one.at], of_process(one.child.number())
+        one.peak = max(one.peak, taken)
+        if taken > task.memory:
+            yield _ended(one, _kill(one), "memory", task.memory)
+            return
+        if time.monotonic() - one.started > task.seconds:
+            yield _ended(one, _kill(one), "time", task.seconds)
+            return
+    _let_end(one)
+
+
+def _is_complete(one: _Running) -> bool:
+    return one.at < min(len(one.tasks), len(one.parts)) and one.parts[one.at].get("stage") == "end"
+
+
+def _let_end(one: _Running) -> None:
+    """Let a process end that has nothing left to do, and kill what it left behind."""
+    deadline = time.monotonic() + _GRACE
+    while one.child.poll() is None and time.monotonic() < deadline:
+        time.sleep(_BREATH)
+    if one.child.poll() is None:
+        _kill(one)
+    number = one.child.number()
+    if number is not None:
+        process.kill_left(number)
 
 
 def _kill(one: _Running) -> int | None:
@@ -236,11 +283,11 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 
 def _ended(one: _Running, code: int | None, killed: Literal["", "time", "memory"] = "", limit: float = 0) -> KernelExit:
-    values: dict[str, Any] = {}
-    for line in _complete_lines(one.answer):
-        values |= line
+    _read(one)
+    values = one.parts[one.at] if one.at < len(one.parts) else {}
+    until = one.parts[one.at + 1].get("printed") if one.at + 1 < len(one.parts) else None
     return KernelExit(
-        name=one.task.name,
+        name=one.tasks[one.at].name,
         code=code,
         killed=killed,
         limit=limit,
@@ -248,26 +295,34 @@ def _ended(one: _Running, code: int | None, killed: Literal["", "time", "memory"
         found=values.get("found"),
         raised=values.get("raised", ""),
         message=values.get("message", ""),
-        log=_last_words(one.log),
+        log=_last_words(one.log, values.get("printed", 0), until),
         seconds=time.monotonic() - one.started,
         peak=one.peak,
     )
 
 
-def _complete_lines(answer: Path) -> Iterator[dict[str, Any]]:
-    """Read the lines of an answer; one that was cut by a crash is none."""
-    text = answer.read_text(encoding="utf-8", errors="replace") if answer.exists() else ""
+def _read(one: _Running) -> None:
+    """Read what a process has said: lines, of which one that names a kernel begins it; one that a crash cut is none."""
+    size = one.answer.stat().st_size if one.answer.exists() else 0
+    if size == one.size:
+        return
+    one.size, one.parts = size, []
+    text = one.answer.read_text(encoding="utf-8", errors="replace") if size else ""
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
             values = json.loads(line)
-            if isinstance(values, dict):
-                yield values
+            if isinstance(values, dict) and "kernel" in values:
+                one.parts.append(values)
+            elif isinstance(values, dict) and one.parts:
+                one.parts[-1] |= values
 
 
-def _last_words(log: Path) -> tuple[str, ...]:
+def _last_words(log: Path, begin: int, end: int | None) -> tuple[str, ...]:
+    """Give the last lines of a part of a log, in bytes."""
     if not log.exists():
         return ()
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 8192))
-        text = file.read().decode("utf-8", errors="replace")
+        until = log.stat().st_size if end is None else end
+        file.seek(max(begin, until - 8192))
+        text = file.read(max(0, until - file.tell())).decode("utf-8", errors="replace")
     return tuple(line.strip() for line in text.splitlines() if line.strip())[-_LAST_WORDS:]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import hashlib
 import json
 import platform
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchlock.catalogue import expectations
@@ -15,7 +17,16 @@ from patchlock.catalogue.expectations import ComparedResult, Expectation
 from patchlock.core import atomic_files
 from patchlock.hardware import probes
 from patchlock.model import kernel_results
-from patchlock.model.backends import BACK_ENDS, BUILDS, ONNX_KERNELS, TORCH, TORCH_KERNELS, BackEnd, providers
+from patchlock.model.backends import (
+    BACK_ENDS,
+    BUILDS,
+    INSTALL_KERNELS,
+    ONNX_KERNELS,
+    TORCH,
+    TORCH_KERNELS,
+    BackEnd,
+    providers,
+)
 from patchlock.model.checks import OnnxSessionCheck
 from patchlock.model.errors import ProgramMissingError, UsageError
 from patchlock.model.installation import Installation
@@ -36,6 +47,10 @@ WRONG_LOCK = frozenset({_BUILD, _NOTHING})
 """Ids of results whose failure is mended by another lock, and not by installing the same one again."""
 _PATIENCE = 2
 """After so many hangs on one device nothing more is tried on it."""
+_INSTALL_SECONDS = 20
+"""An install begins no further kernel after that: where each is compiled at its first use, one may take minutes."""
+_PROFILER = "profiler"
+"""What `compute` is asked for before the kernels, so that they can be shown to run on the device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +68,7 @@ class ProofPlan:
     """Makes the lock again."""
     expectations: tuple[Expectation, ...] = ()
     is_short: bool = False
-    """Only the most telling kernel of torch, on the first device; a machine without a device is told, not failed."""
+    """`INSTALL_KERNELS` alone, on the first device, as many as begin in time; no device is told, not failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +179,7 @@ class _Run:
         with _task_runner.open_runner(self.where, "torch") as workshop:
             self.tell("torch's devices")
             ended = workshop.run(_task("compute", "devices", back_end.device, back_end.first_seconds))
-            found, why = _devices(ended)
+            found, archs, why = _devices(ended)
             version = str((ended.found or {}).get("version", ""))
             if version:
                 self.versions["torch"] = version
@@ -175,10 +190,12 @@ class _Run:
             named = {_numbered(back_end, i): name for i, name in enumerate(found)}
             self.devices |= named
             self._loads(named, why, version)
-            for device in list(named)[: 1 if self.wanted.is_short else None]:
-                kernels = TORCH_KERNELS[:1] if self.wanted.is_short else TORCH_KERNELS
-                found_there, _ = _run_all(workshop, _tasks("compute", device, kernels, back_end), device, self.tell)
-                made = self._judge(found_there, version)
+            for device, arch in list(zip(named, archs, strict=True))[: 1 if self.wanted.is_short else None]:
+                kernels = INSTALL_KERNELS if self.wanted.is_short else TORCH_KERNELS
+                tasks = _tasks("compute", device, kernels, back_end)
+                seconds = _INSTALL_SECONDS if self.wanted.is_short else None
+                found_there, _ = _run_all(_row(workshop, tasks, back_end), tasks, device, self.tell, seconds)
+                made = self._judge(found_there, version, arch)
                 self.results.append(summary(f"torch-{device}", device, made, self.devices.get(device, "")))
 
     def _loads(self, named: dict[str, str], why: str, version: str) -> None:
@@ -205,7 +222,7 @@ class _Run:
         with _task_runner.open_runner(self.where, "onnxruntime") as workshop:
             for check in wanted:
                 tasks = _tasks("onnx_session", check.provider, ONNX_KERNELS, back_end)
-                found, version = _run_all(workshop, tasks, check.provider, self.tell)
+                found, version = _run_all(workshop.run_row(tasks), tasks, check.provider, self.tell)
                 if version:
                     self.versions["onnxruntime"] = version
                 made = self._judge(found, version)
@@ -226,8 +243,8 @@ class _Run:
         named = check in self.wanted.asked or check.provider.startswith("CPU")
         return not self.wanted.is_short or named or bool(self.devices)
 
-    def _judge(self, found: Iterable[KernelResult], version: str) -> tuple[ComparedResult, ...]:
-        made = expectations.compare_results(found, self.wanted.expectations, version)
+    def _judge(self, found: Iterable[KernelResult], version: str, arch: str = "") -> tuple[ComparedResult, ...]:
+        made = expectations.compare_results(found, self.wanted.expectations, version, arch)
         self.judged += made
         return made
 
@@ -256,8 +273,21 @@ def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str)
     expected = [one.proof.kernel for one in judged if one.proof.verdict is not Verdict.WORKS and not one.is_failure]
     known = [f"{', '.join(expected)} as expected not"] if expected else []
     beside = f" ({named})" if named and named != device else ""
-    detail = "; ".join([f"{works} of {len(judged)} kernels work on {device}{beside}", *told, *known])
+    detail = "; ".join([f"{works} of {len(judged)} kernels work on {device}{beside}", *_shown(judged), *told, *known])
     return CheckResult(id=id_, level="computes", passed=not failed and works > 0, detail=detail)
+
+
+def _shown(judged: Sequence[ComparedResult]) -> Iterator[str]:
+    """Say what shows that kernels that work were computed on the device, where that is in question."""
+    working = [one.proof for one in judged if one.proof.verdict is Verdict.WORKS]
+    asked = [proof for proof in working if not proof.device.upper().startswith("CPU")]
+    by = {proof.shown for proof in asked}
+    if by == {"profiler"}:
+        yield "its profiler saw each of them there"
+    elif "allocator" in by:
+        yield "their results lie in its memory, and no profiler of torch's sees where they were computed"
+    elif "" in by:
+        yield "nothing on it shows where they were computed"
 
 
 def _seen(back_end: str) -> Iterator[CheckResult]:
@@ -278,23 +308,61 @@ def _task(program: str, name: str, device: str, seconds: float) -> Task:
     return Task(name=name, program=program, arguments=(device, name), seconds=seconds, memory=_MEMORY)
 
 
+def _row(workshop: TaskRunner, tasks: Sequence[Task], back_end: BackEnd) -> Generator[KernelExit]:
+    """Run kernels in as few processes as they let it be, each with the profiler where it sees the device work."""
+    if back_end.device != "cuda":  # the processor has nothing to show, and DirectML's work no profiler of torch's sees
+        yield from workshop.run_row(tasks)
+        return
+    left, shows = list(tasks), True
+    while left:
+        device = left[0].arguments[0]
+        first = [_task("compute", _PROFILER, device, back_end.seconds)] if shows else []
+        with contextlib.closing(workshop.run_row([*first, *left])) as ends:
+            if first:
+                ended = next(ends)
+                shows = ended.stage == "end" and bool((ended.found or {}).get("shows"))
+            for ended in ends:
+                left.pop(0)
+                yield ended
+                if ended.stage != "end":
+                    break
+
+
 def _run_all(
-    workshop: TaskRunner, tasks: Iterable[Task], device: str, tell: Callable[[str], None]
+    ends: Generator[KernelExit],
+    tasks: Iterable[Task],
+    device: str,
+    tell: Callable[[str], None],
+    seconds: float | None = None,
 ) -> tuple[list[KernelResult], str]:
-    """Run the kernels of one device, until there is no hope for it; gives the version of the library too."""
+    """Run the kernels of one device, until there is no hope for it; gives the version of the library too.
+
+    Args:
+        ends: of the tasks, in their order; what runs them ends with it.
+        tasks: one for each kernel.
+        device: where they run.
+        tell: called with a few words before each kernel.
+        seconds: after which none is begun any more; None: all are.
+    """
     made: list[KernelResult] = []
     version = ""
-    for task in tasks:
-        why = _hopeless(made)
-        if why:
-            made.append(
-                KernelResult(kernel=task.name, device=device, verdict=Verdict.UNAVAILABLE, detail=f"not tried: {why}")
-            )
-            continue
-        tell(f"{task.name} on {device}")
-        ended = workshop.run(task)
-        version = str((ended.found or {}).get("version", version))
-        made.append(kernel_results.classify_exit(ended, device))
+    started = time.monotonic()
+    with contextlib.closing(ends):
+        for task in tasks:
+            why = _hopeless(made)
+            if why:
+                made.append(
+                    KernelResult(
+                        kernel=task.name, device=device, verdict=Verdict.UNAVAILABLE, detail=f"not tried: {why}"
+                    )
+                )
+                continue
+            if seconds is not None and made and time.monotonic() - started > seconds:
+                break
+            tell(f"{task.name} on {device}")
+            ended = next(ends)
+            version = str((ended.found or {}).get("version", version))
+            made.append(kernel_results.classify_exit(ended, device))
     return made, version
 
 
@@ -306,13 +374,14 @@ def _hopeless(made: Sequence[KernelResult]) -> str:
     return f"{' and '.join(hung)} hung" if len(hung) >= _PATIENCE else ""
 
 
-def _devices(ended: KernelExit) -> tuple[list[str], str]:
-    """Read the names of the devices, and why there is none."""
+def _devices(ended: KernelExit) -> tuple[list[str], list[str], str]:
+    """Read the names of the devices, their architectures, and why there is none."""
     found = ended.found
     if ended.stage == "end" and not ended.killed and found is not None:
-        return [str(one["name"]) for one in found["devices"]], str(found["why"])
+        devices = found["devices"]
+        return [str(one["name"]) for one in devices], [str(one.get("arch", "")) for one in devices], str(found["why"])
     proof = kernel_results.classify_exit(ended, "")
-    return [], f"{proof.verdict.value}: {proof.detail}"
+    return [], [], f"{proof.verdict.value}: {proof.detail}"
 
 
 def _numbered(back_end: BackEnd, index: int) -> str:

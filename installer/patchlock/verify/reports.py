@@ -59,6 +59,7 @@ def _row(one: ComparedResult) -> dict[str, Any]:
         "ms": proof.ms,
         "cpu-ms": proof.cpu_ms,
         "first-ms": proof.first_ms,
+        "shown-by": proof.shown,
         "slower-than-cpu": proof.is_slower,
         "expected": None
         if expectation is None

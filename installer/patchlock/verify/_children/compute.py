@@ -1,242 +1,35 @@
-"""Compute one kernel on one device with torch, compare it with another computation of the same on the CPU, and time it.
+"""Compute kernels on one device with torch, compare each with another computation of the same on the CPU, and time it.
 
 Arguments: the file that the answer goes to, the device as torch calls it (`cpu`, `cuda:0`, `privateuseone:0`), and the
-kernel's name, or `devices` to ask which devices there are. The answer is lines of JSON: a line for each stage that is
-begun, so that a crash tells where, and the result as the last one. What libraries print is no answer.
+names of kernels, joined by commas. `devices` among them asks which devices there are; `profiler` whether torch's
+profiler sees the device work, which the kernels after it then make use of. The answer is lines of JSON: one that names
+each kernel before it is begun, one for each stage of it, so that a crash tells where, and what was found. What
+libraries print is no answer. What raises ends the process: the device may be unfit for anything after it.
 
-The kernels are what audio models stand on. Each has a reference in float64 on the CPU that goes another way than torch
-does (a transform by its matrix, a recurrence step by step), so that the check can fail on the CPU too.
+The kernels are those of `patchlock_kernels`, beside this file.
 """
 
+import contextlib
 import importlib
 import importlib.util
-import itertools
 import json
 import math
 import os
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Torch = Any
 Tensor = Any
-Function = Callable[..., Tensor]
 
 _SEED = 20260101
+_CALLS = 3
+"""How often each case is computed and compared: what is wrong at every second call is wrong."""
 _STEPS = (5, 0.02, 40)
 """How often a kernel is timed at least, the seconds that this should take, how often at most."""
-
-
-class Kernel:
-    """One computation, its inputs, and the same by another way."""
-
-    def __init__(
-        self, inputs: Function, run: Function, reference: Function, tolerance: float, **more: Function
-    ) -> None:
-        self.inputs, self.run, self.reference, self.tolerance = inputs, run, reference, tolerance
-        self.read: Function = more.get("read", lambda _t, result, *_inputs: result)
-        """Turns a result, when it is on the CPU, into what is compared."""
-
-
-# --- inputs: seeded, on the CPU; t is torch, r its generator ---------------------------------------------------------
-
-
-def _normal(*shapes: "tuple[int, ...]", kind: str = "float32") -> Function:
-    return lambda t, r: [t.randn(shape, generator=r).to(getattr(t, kind)) for shape in shapes]
-
-
-def _signal(t: Torch, r: Tensor) -> "list[Tensor]":
-    return [t.randn((2, 65536), generator=r), t.hann_window(512)]
-
-
-def _scores(t: Torch, r: Tensor) -> "list[Tensor]":
-    weights = t.rand((4, 8), generator=r) + 0.25
-    weights[:, 3] = 0.0  # what has no weight must never be drawn
-    return [weights]
-
-
-def _long(t: Torch, r: Tensor) -> "list[Tensor]":
-    return [t.randint(-(1 << 40), 1 << 40, (64, 2048), generator=r)]
-
-
-def _powers(t: Torch, r: Tensor) -> "list[Tensor]":
-    base = t.rand(65536, generator=r, dtype=t.float64) * 1.5 + 0.5
-    return [base, t.rand(65536, generator=r, dtype=t.float64) * 6 - 3]
-
-
-def _cells(t: Torch, r: Tensor) -> "list[Tensor]":
-    size, shapes = 64, [(256, 64), (256, 64), (256,), (256,)]
-    weights = [(t.rand(shape, generator=r) - 0.5) / 4 for _ in range(2) for shape in shapes]
-    return [t.randn((4, 32, size), generator=r), *weights]
-
-
-# --- kernels as models call them --------------------------------------------------------------------------------------
-
-
-def _stft(t: Torch, x: Tensor, window: Tensor) -> Tensor:
-    return t.stft(x, 512, hop_length=128, window=window, center=True, return_complex=True)
-
-
-def _istft(t: Torch, x: Tensor, window: Tensor) -> Tensor:
-    return t.istft(_stft(t, x, window), 512, hop_length=128, window=window, center=True, length=x.shape[-1])
-
-
-def _lstm(t: Torch, x: Tensor, *weights: Tensor) -> Tensor:
-    layers = t.nn.LSTM(64, 64, num_layers=2, batch_first=True).to(x.device)
-    for own, given in zip(layers.parameters(), weights, strict=True):
-        own.data.copy_(given)
-    return layers(x)[0]
-
-
-# --- the same, by another way, in float64 -----------------------------------------------------------------------------
-
-
-def _products(t: Torch, a: Tensor, b: Tensor) -> Tensor:
-    total = t.zeros((a.shape[0], b.shape[1]), dtype=t.float64)
-    for column, row in zip(a.double().T, b.double(), strict=True):
-        total.addcmul_(column[:, None], row[None, :])
-    return total
-
-
-def _spectrum_matrix(t: Torch, size: int) -> Tensor:
-    """Give cosines and sines of the discrete Fourier transform, (size, 2 * (size // 2 + 1)), interleaved."""
-    turns = t.arange(size, dtype=t.float64)[:, None] * t.arange(size // 2 + 1, dtype=t.float64)[None, :]
-    angles = (turns % size) * (2 * math.pi / size)
-    return t.stack([angles.cos(), -angles.sin()], dim=-1).reshape(size, -1)
-
-
-def _magnitudes(t: Torch, x: Tensor, window: Tensor) -> Tensor:
-    padded = t.cat([x[:, 1:257].flip(1), x, x[:, -257:-1].flip(1)], dim=1).double()
-    frames = padded.unfold(1, 512, 128) * window.double()
-    parts = (frames @ _spectrum_matrix(t, 512)).reshape(2, -1, 257, 2)
-    return (parts**2).sum(-1).sqrt().transpose(1, 2)
-
-
-def _convolution(t: Torch, x: Tensor, w: Tensor) -> Tensor:
-    padded = t.nn.functional.pad(x.double(), (3, 3))
-    length = x.shape[-1]
-    return sum(t.einsum("bil,oi->bol", padded[:, :, k : k + length], w.double()[:, :, k]) for k in range(7))
-
-
-def _transposed(t: Torch, x: Tensor, w: Tensor) -> Tensor:
-    length = x.shape[-1]
-    wide = t.zeros((x.shape[0], w.shape[1], (length - 1) * 4 + 8), dtype=t.float64)
-    for k in range(8):
-        wide[:, :, k : k + (length - 1) * 4 + 1 : 4] += t.einsum("bil,io->bol", x.double(), w.double()[:, :, k])
-    return wide[:, :, 2:-2]
-
-
-def _attention(t: Torch, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = q.double() @ k.double().transpose(-1, -2) / math.sqrt(q.shape[-1])
-    later = t.ones(scores.shape[-2:], dtype=t.bool).triu(1)
-    weights = scores.masked_fill(later, -math.inf).exp()
-    return weights / weights.sum(-1, keepdim=True) @ v.double()
-
-
-def _recurrence(t: Torch, x: Tensor, *weights: Tensor) -> Tensor:
-    layer = x.double()
-    for given in (weights[:4], weights[4:]):
-        wi, wh, bi, bh = (w.double() for w in given)
-        state = memory = t.zeros((layer.shape[0], 64), dtype=t.float64)
-        steps = []
-        for step in layer.unbind(1):
-            i, f, g, o = (step @ wi.T + bi + state @ wh.T + bh).chunk(4, dim=1)
-            memory = f.sigmoid() * memory + i.sigmoid() * g.tanh()
-            state = o.sigmoid() * memory.tanh()
-            steps.append(state)
-        layer = t.stack(steps, dim=1)
-    return layer
-
-
-def _shares(t: Torch, drawn: Tensor, weights: Tensor) -> Tensor:
-    """Say how often each index was drawn; not a number where one is no index."""
-    if not bool(((drawn >= 0) & (drawn < weights.shape[1])).all()):
-        return t.full(weights.shape, math.nan, dtype=t.float64)
-    return t.stack([t.bincount(row, minlength=weights.shape[1]) for row in drawn]).double() / drawn.shape[1]
-
-
-def _running(t: Torch, x: Tensor) -> Tensor:
-    return t.tensor([list(itertools.accumulate(row)) for row in x.tolist()])
-
-
-def _pow(t: Torch, base: Tensor, exponent: Tensor) -> Tensor:
-    pairs = zip(base.tolist(), exponent.tolist(), strict=True)
-    return t.tensor([math.pow(b, e) for b, e in pairs], dtype=t.float64)
-
-
-def _normal_equations(t: Torch, a: Tensor, b: Tensor) -> Tensor:
-    a, b = a.double(), b.double()
-    return t.linalg.inv(a.T @ a) @ (a.T @ b)
-
-
-def _mm(kind: str, tolerance: float) -> Kernel:
-    return Kernel(_normal((384, 384), (384, 384), kind=kind), lambda _t, a, b: a @ b, _products, tolerance)
-
-
-KERNELS: "dict[str, Kernel]" = {
-    "mm-f32": _mm("float32", 1e-3),
-    "mm-f16": _mm("float16", 2e-2),
-    "mm-bf16": _mm("bfloat16", 5e-2),
-    "linear": Kernel(
-        _normal((256, 512), (384, 512), (384,)),
-        lambda t, x, w, bias: t.nn.functional.linear(x, w, bias),
-        lambda t, x, w, bias: _products(t, x, w.T) + bias.double(),
-        1e-3,
-    ),
-    "bmm": Kernel(
-        _normal((8, 160, 160), (8, 160, 160)),
-        lambda t, a, b: t.bmm(a, b),
-        lambda t, a, b: t.stack([_products(t, one, other) for one, other in zip(a, b, strict=True)]),
-        1e-3,
-    ),
-    "stft": Kernel(_signal, lambda t, x, w: _stft(t, x, w).abs(), _magnitudes, 1e-3),
-    "istft": Kernel(_signal, _istft, lambda _t, x, _w: x.double(), 1e-3),
-    "rfft": Kernel(
-        _normal((256, 1024)),
-        lambda t, x: t.view_as_real(t.fft.rfft(x)),
-        lambda t, x: (x.double() @ _spectrum_matrix(t, 1024)).reshape(256, -1, 2),
-        1e-3,
-    ),
-    "conv1d": Kernel(
-        _normal((4, 32, 1024), (64, 32, 7)),
-        lambda t, x, w: t.nn.functional.conv1d(x, w, padding=3),
-        _convolution,
-        1e-3,
-    ),
-    "conv-transpose1d": Kernel(
-        _normal((4, 64, 256), (64, 32, 8)),
-        lambda t, x, w: t.nn.functional.conv_transpose1d(x, w, stride=4, padding=2),
-        _transposed,
-        1e-3,
-    ),
-    "sdpa": Kernel(
-        _normal((4, 8, 128, 64), (4, 8, 128, 64), (4, 8, 128, 64)),
-        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True),
-        _attention,
-        1e-3,
-    ),
-    "lstm": Kernel(_cells, _lstm, _recurrence, 1e-3),
-    "topk": Kernel(
-        _normal((64, 4096)),
-        lambda t, x: t.topk(x, 16, dim=-1)[0],
-        lambda t, x: t.tensor([sorted(row, reverse=True)[:16] for row in x.tolist()], dtype=t.float64),
-        1e-6,
-    ),
-    "multinomial": Kernel(
-        _scores,
-        lambda t, weights: t.multinomial(weights, 16384, replacement=True),
-        lambda _t, weights: weights.double() / weights.double().sum(1, keepdim=True),
-        0.1,
-        read=_shares,
-    ),
-    "cumsum-i64": Kernel(_long, lambda t, x: t.cumsum(x, dim=1), _running, 0.0),
-    "pow-f64": Kernel(_powers, lambda t, base, exponent: t.pow(base, exponent), _pow, 1e-9),
-    "lstsq": Kernel(
-        _normal((384, 96), (384, 16)), lambda t, a, b: t.linalg.lstsq(a, b).solution, _normal_equations, 1e-2
-    ),
-}
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -253,6 +46,12 @@ class Answer:
         with open(self._path, "a", encoding="utf-8") as file:  # noqa: PTH123 - one call less in a child
             file.write(json.dumps(values) + "\n")
 
+    def begin(self, name: str) -> None:
+        """Say which kernel begins now, and how much was printed before it."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self.tell(kernel=name, printed=os.fstat(1).st_size)
+
     def stage(self, name: str) -> None:
         """Say what begins now."""
         self.tell(stage=name)
@@ -260,20 +59,26 @@ class Answer:
 
 def _error(t: Torch, got: Tensor, want: Tensor) -> float:
     """Give the largest difference, in parts of the largest wanted value; not a number where anything is none."""
-    exact = got.dtype == want.dtype == t.int64
-    difference = (got - want) if exact else (got.double() - want.double())
-    return float(difference.abs().max().double() / want.abs().max().double())
+    if got.shape != want.shape:
+        return math.inf
+    exact = want.dtype == t.int64  # of which float64 has not all
+    difference = (got.to(t.int64) - want) if exact else (got.double() - want.double())
+    return float(difference.abs().max().double() / want.double().abs().max())
 
 
-def _wait(t: Torch, device: str, result: Tensor) -> None:
+def _listed(result: Any) -> "Sequence[Tensor]":
+    return result if isinstance(result, list) else [result]
+
+
+def _wait(t: Torch, device: str, result: Any) -> None:
     """Wait until a device has computed: where it cannot be asked for that, a number is fetched."""
     if device.startswith("cuda"):
         t.cuda.synchronize()
     elif device != "cpu":
-        result.flatten()[:1].cpu()
+        _listed(result)[0].flatten()[:1].cpu()
 
 
-def _time(t: Torch, device: str, run: "Callable[[], Tensor]") -> float:
+def _time(t: Torch, device: str, run: "Callable[[], Any]") -> float:
     """Give the milliseconds of the fastest run, after a first one that does not count."""
     least, seconds, most = _STEPS
     _wait(t, device, run())
@@ -294,46 +99,195 @@ def _place(name: str) -> object:
     return name
 
 
-def compute(t: Torch, name: str, device: str, answer: Answer) -> "dict[str, object]":
-    """Compute a kernel on a device, and say how wrong the result is, where it is, and how long it takes."""
-    kernel = KERNELS[name]
-    answer.stage("inputs")
-    inputs = kernel.inputs(t, t.Generator().manual_seed(_SEED))
-    want = kernel.reference(t, *inputs)
+def _kernels() -> Any:
+    """Import the kernels, which lie beside this file, where an isolated Python does not look."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - one import less in a child
+    try:
+        return importlib.import_module("patchlock_kernels").KERNELS
+    finally:
+        del sys.path[0]
+
+
+# --- what shows where something was computed --------------------------------------------------------------------------
+
+
+class Work:
+    """What a device did, as its profiler and its allocator saw it."""
+
+    def __init__(self, events: int = 0, copied: int = 0, allocated: "int | None" = None) -> None:
+        self.events = events
+        """Computations on the device, and copies within it."""
+        self.copied = copied
+        """Bytes that went from the device to the CPU."""
+        self.allocated = allocated
+        """Bytes that the device's allocator gave out; None where it cannot be asked."""
+
+
+def _allocated(t: Torch) -> "int | None":
+    """Give all bytes that the device's allocator ever gave out."""
+    with contextlib.suppress(AttributeError, RuntimeError, AssertionError):
+        given = t.cuda.memory_stats().get("allocated_bytes.all.allocated")
+        return given if isinstance(given, int) else None
+    return None
+
+
+def watch(t: Torch, run: "Callable[[], Any]", *, with_profiler: bool) -> Work:
+    """Run something on a device of CUDA's kind, and see what that does there.
+
+    Source: https://docs.pytorch.org/docs/stable/profiler.html, and of the categories of events
+    https://github.com/pytorch/kineto/blob/main/libkineto/src/ActivityType.cpp
+    """
+    before = _allocated(t)
+    if with_profiler:
+        with t.profiler.profile(activities=[t.profiler.ProfilerActivity.CUDA]) as watched:
+            run()
+            t.cuda.synchronize()
+    else:
+        run()
+        t.cuda.synchronize()
+    after = _allocated(t)
+    work = Work(allocated=None if before is None or after is None else after - before)
+    if with_profiler:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")  # noqa: PTH118 - as above
+            watched.export_chrome_trace(path)
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123
+                _count(json.load(file)["traceEvents"], work)
+    return work
+
+
+def _count(events: "Iterable[dict[str, Any]]", work: Work) -> None:
+    for event in events:
+        kind, name = event.get("cat", ""), str(event.get("name", ""))
+        if kind in {"kernel", "gpu_memset"} or (kind == "gpu_memcpy" and "DtoD" in name):
+            work.events += 1
+        elif kind == "gpu_memcpy" and "DtoH" in name:
+            work.copied += int(event.get("args", {}).get("bytes", 0))
+
+
+def _elsewhere(
+    work: Work, inputs: "Sequence[Tensor]", results: "Sequence[Tensor]", *, profiled: bool, hybrid: bool
+) -> str:
+    """Say by what a device shows that it did not compute; "" where it shows nothing of the kind."""
+    if profiled and not work.events:
+        return "its profiler saw no work of the device"
+    largest = max(_bytes(one) for one in inputs)
+    if profiled and not hybrid and work.copied >= largest:
+        return f"its profiler saw {work.copied} bytes go back to the CPU"
+    if work.allocated is not None and work.allocated < sum(_bytes(one) for one in results):
+        return f"its allocator gave {work.allocated} bytes for it"
+    return ""
+
+
+def _bytes(one: Tensor) -> int:
+    return int(one.numel() * one.element_size())
+
+
+def profiler(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
+    """Say whether torch's profiler sees a device work."""
     answer.stage("device")
+    ones = t.ones(1000).to(device)
+    answer.stage("profiler")
+    work = watch(t, lambda: ones * 2, with_profiler=True)
+    return {"shows": work.events > 0, "version": t.__version__}
+
+
+# --- one kernel -------------------------------------------------------------------------------------------------------
+
+
+class Found:
+    """What is known of a kernel so far, with the case that was furthest from what was wanted."""
+
+    def __init__(self, version: str) -> None:
+        self.values: dict[str, Any] = {"error": 0.0, "tolerance": 0.0, "case": "", "zeros": False, "said": []}
+        self.values |= {"on": "", "wanted": "", "elsewhere": "", "shown": "", "version": version}
+        self._share = -1.0
+
+    def compared(self, case: str, error: float, tolerance: float, *, zeros: bool) -> None:
+        """Take in one comparison; the worst one stays."""
+        share = error / tolerance if tolerance else (0.0 if error == 0 else math.inf)
+        share = math.inf if math.isnan(error) else share
+        if share > self._share:
+            self._share = share
+            self.values |= {"error": error, "tolerance": tolerance, "case": case, "zeros": zeros}
+
+    def placed(self, case: str, on: str, wanted: str, elsewhere: str) -> None:
+        """Take in where something was computed; the first that was computed elsewhere stays."""
+        if self.values["on"] == self.values["wanted"] and not self.values["elsewhere"]:
+            self.values |= {"on": on, "wanted": wanted, "elsewhere": f"{elsewhere} ({case})" if elsewhere else ""}
+
+
+def compute(t: Torch, name: str, device: str, answer: Answer, *, with_profiler: bool) -> "dict[str, object]":
+    """Compute a kernel on a device, and say how wrong the worst result is, what shows where, and how long it takes."""
+    cases = _kernels()[name]
+    found = Found(t.__version__)
+    for case in cases:
+        _compute_case(t, case, device, answer, found, with_profiler=with_profiler)
+    answer.tell(found=found.values)  # what follows is only about time, and may still go wrong
+    answer.stage("time")
+    inputs = cases[0].inputs(t, t.Generator().manual_seed(_SEED))
     place = _place(device)
     moved = [one.to(place) for one in inputs]
-    answer.stage("compute")
-    t.manual_seed(_SEED)
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        result = kernel.run(t, *moved)
-        _wait(t, device, result)
-    first = (time.perf_counter() - started) * 1000
-    answer.stage("compare")
-    home = result.to("cpu")
-    error = _error(t, kernel.read(t, home, *inputs), want)
-    found: dict[str, object] = {
-        "error": error,
-        "tolerance": kernel.tolerance,
-        "zeros": not bool((home != 0).any()),
-        "on": str(result.device),
-        "wanted": str(moved[0].device),
-        "said": [str(one.message) for one in heard],
-        "first": first,
-        "version": t.__version__,
-    }
-    answer.tell(found=found)  # what follows is only about time, and may still go wrong
-    answer.stage("time")
-    found["ms"] = _time(t, device, lambda: kernel.run(t, *moved))
+    found.values["ms"] = _time(t, device, lambda: cases[0].run(t, *moved))
     if device != "cpu":
         answer.stage("time on the CPU")
         try:
-            found["cpu_ms"] = _time(t, "cpu", lambda: kernel.run(t, *inputs))
+            found.values["cpu_ms"] = _time(t, "cpu", lambda: cases[0].run(t, *inputs))
         except RuntimeError as reason:  # the CPU lacks some kernels in float16
-            found["said"] = [*found["said"], f"not timed on the CPU: {reason}"]  # type: ignore[misc]
-    return found
+            found.values["said"].append(f"not timed on the CPU: {reason}")
+    return found.values
+
+
+def _compute_case(t: Torch, case: Any, device: str, answer: Answer, found: Found, *, with_profiler: bool) -> None:
+    answer.stage("inputs")
+    inputs = case.inputs(t, t.Generator().manual_seed(_SEED))
+    wants = _listed(case.reference(t, *inputs))
+    answer.stage("device")
+    place = _place(device)
+    moved = [one.to(place) for one in inputs]
+    t.manual_seed(_SEED)
+    answer.stage("compute")
+    calls, work = _Calls(t, case, moved, device), None
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        if device.startswith("cuda"):
+            work = watch(t, calls.make, with_profiler=with_profiler)
+        else:
+            calls.make()
+    found.values.setdefault("first", calls.first)
+    found.values["said"] += [str(one.message) for one in heard]
+    answer.stage("compare")
+    results, elsewhere = [one for result in calls.results for one in _listed(result)], ""
+    if work is not None:
+        elsewhere = _elsewhere(work, moved, results, profiled=with_profiler, hybrid=case.is_hybrid)
+        found.values["shown"] = "profiler" if with_profiler else "allocator" if work.allocated is not None else ""
+    for one in results:
+        found.placed(case.name, str(one.device), str(moved[0].device), elsewhere)
+    for result in calls.results:
+        homes = [one.to("cpu") for one in _listed(result)]
+        read = _listed(case.read(t, homes if isinstance(result, list) else homes[0], *inputs))
+        for got, want in zip(read, wants, strict=True):
+            zeros = not bool((got != 0).any())
+            found.compared(case.name, _error(t, got, want), case.tolerance, zeros=zeros)
+
+
+class _Calls:
+    """Computes a case again and again."""
+
+    def __init__(self, t: Torch, case: Any, inputs: "Sequence[Tensor]", device: str) -> None:
+        self._t, self._case, self._inputs, self._device = t, case, inputs, device
+        self.results: list[Any] = []
+        self.first = 0.0
+        """Milliseconds of the first call."""
+
+    def make(self) -> None:
+        """Make all calls."""
+        for call in range(_CALLS):
+            started = time.perf_counter()
+            self.results.append(self._case.run(self._t, *self._inputs))
+            _wait(self._t, self._device, self.results[-1])
+            if call == 0:
+                self.first = (time.perf_counter() - started) * 1000
 
 
 def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
@@ -383,20 +337,27 @@ def _refusal(t: Torch) -> str:
 
 def main(arguments: "Iterable[str]") -> None:
     """Do what the arguments say, and write what came of it."""
-    path, device, name = arguments
+    path, device, names = arguments
     answer = Answer(path)
-    answer.stage("import")
-    try:
-        t = importlib.import_module("torch")
-        if name == "devices":
-            answer.tell(found=devices(t, device, answer))
-        else:
-            with t.no_grad():  # DirectML has no inference_mode
-                answer.tell(found=compute(t, name, device, answer))
-    except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
-        answer.tell(raised=type(reason).__name__, message=str(reason)[:2000])
-        return
-    answer.tell(stage="end")
+    with_profiler = False
+    for name in names.split(","):
+        answer.begin(name)
+        answer.stage("import")
+        try:
+            t = importlib.import_module("torch")
+            if name == "devices":
+                found = devices(t, device, answer)
+            elif name == "profiler":
+                found = profiler(t, device, answer)
+                with_profiler = bool(found["shows"])
+            else:
+                with t.no_grad():  # DirectML has no inference_mode
+                    found = compute(t, name, device, answer, with_profiler=with_profiler)
+        except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
+            answer.tell(raised=type(reason).__name__, message=str(reason)[:2000])
+            return
+        answer.tell(found=found)
+        answer.stage("end")
 
 
 if __name__ == "__main__":
