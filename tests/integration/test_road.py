@@ -50,8 +50,10 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
     [head] = [line for line in lines if line.startswith("mini is installed")]
-    assert re.fullmatch(r"mini is installed on tiny \(linux-\w+\) in \d+\.\d s; no kernel was computed", head)
-    assert "verified" not in done.stdout + done.stderr
+    assert re.fullmatch(
+        r"mini is installed on tiny \(linux-\w+\) in \d+\.\d s; not verified: no kernel was computed", head
+    )
+    assert "installed and verified" not in done.stdout + done.stderr
     assert "patches   alpha-that-exists  needed  requirements.txt:2" in lines
     assert "on-the-cpu         needed  app.py:4" in lines
     assert "computes  says-where: computed on cpu" in lines
@@ -66,9 +68,13 @@ def test_an_app_that_nothing_can_compute_with_on_a_gpu_is_never_verified(locked:
     locked.profile.write_text(locked.profile.read_text() + 'back-end = "cuda"\n')
     assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
     assert "seen      kernels: nothing was computed on cuda; `patchlock verify` does that" in done.stdout
-    assert "verified" not in done.stdout + done.stderr
+    assert (
+        "error[verify]: mini is installed; not verified: nothing was computed on cuda, as no device was seen ("
+        in done.stderr
+    )
+    assert "installed and verified" not in done.stdout + done.stderr
     done = patchlock("verify", "mini")
     assert done.returncode == 1
     assert (
@@ -85,7 +91,7 @@ def test_run_starts_the_app_in_its_environment(installed: Path, patchlock: Patch
 def test_run_hands_over_arguments_and_exit_code(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     (world.upstream / "app.py").write_text(
         "import sys\nif __name__ == '__main__':\n"
-        "    print('computed on cpu', sys.argv[1:])\n    sys.exit(7 if sys.argv[1:] else 0)\n"
+        "    print('computed on cpu', sys.argv[1:])\n    sys.exit(7 if '--profile' in sys.argv else 0)\n"
     )
     world.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
@@ -182,7 +188,7 @@ def test_failed_verification_leaves_the_old_generation(
     assert patchlock(*lock_here()).returncode == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "error[verify]: 2 of 4 checks of mini did not pass" in done.stderr
+    assert "error[verify]: 3 of 5 checks of mini did not pass" in done.stderr
     assert (installed / "current").read_text() == pointer
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
     assert patchlock("verify", "mini").returncode == 0

@@ -109,7 +109,7 @@ def test_install_proves_some_kernels_and_verify_all(installed: Path, patchlock: 
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     levels = [line.split()[1] for line in lines if line.startswith("ok ")]
-    assert levels == sorted(levels, key=["seen", "loads", "computes"].index)
+    assert levels == sorted(levels, key=["seen", "loads", "starts", "computes"].index)
     detail = f"{ALL - 1} of {ALL} kernels work on cuda:0 (Pretended GPU); {known}"
     assert f"ok      computes  torch-cuda:0: {detail}" in lines
     assert sum(line.split()[1:2] == ["cuda:0"] for line in lines if not line.startswith("note")) == ALL
@@ -198,17 +198,29 @@ def test_a_patience_that_is_no_number_is_a_mistake(installed: Path, patchlock: P
 
 
 def test_an_install_without_a_card_says_that_nothing_was_computed(patchlock: Patchlock, tmp_path: Path) -> None:
-    done = patchlock("install", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
+    done = patchlock("install", "mini", "--no-device", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     assert "nothing was computed, and `patchlock verify` fails until there is one" in done.stdout
-    assert re.match(r"\nmini is installed on tiny \(.*\) in .* s; no kernel was computed\n", done.stdout)
+    assert re.match(r"\nmini is installed on tiny \(.*\) in .* s; not verified: no kernel was computed\n", done.stdout)
     [stage] = [line for line in done.stderr.splitlines() if line.startswith("verify")]
     assert " checks passed, no kernel was computed (" in stage
     [receipt] = [path.read_text() for path in tmp_path.glob("mini@tiny/environments/*/receipt.toml")]
     again = patchlock("install", "mini", "--json", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)})
     assert json.loads(again.stdout)["ok"]
-    assert "verified" not in done.stdout + done.stderr + again.stdout + again.stderr + receipt
+    assert "installed and verified" not in done.stdout + done.stderr + again.stdout + again.stderr + receipt
     assert patchlock("verify", "mini", env=card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)}).returncode == 1
+
+
+def test_an_install_without_a_card_fails_unless_that_is_meant(patchlock: Patchlock, tmp_path: Path) -> None:
+    variables = card("no-card=") | {"PATCHLOCK_HOME": str(tmp_path)}
+    done = patchlock("install", "mini", "--json", env=variables)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["ok"], answer["data"]["changed"]) == (1, False, True)
+    assert (
+        answer["error"]["what"]
+        == "mini is installed; not verified: nothing was computed on cuda, as no device was seen"
+    )
+    assert patchlock("run", "mini", env=variables).returncode == 0  # it is installed all the same
 
 
 WRONG_BUILDS = {"built=": "the processor alone", "built=hip": "ROCm"}

@@ -15,6 +15,7 @@ from patchlock.cli import _launcher, _options, _output
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
     from patchlock.locks.lock_request import Request
+    from patchlock.model.errors import VerifyError
     from patchlock.operations.install import InstallResult
 
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     help="An overlay's archive that may be another than at first use.",
 )
 @_options.needs_option
+@_options.no_device_option
 @_options.edited_lock
 @_options.common
 def install_command(
@@ -52,11 +54,12 @@ def install_command(
     archives: tuple[Path, ...],
     accept_changed: tuple[str, ...],
     ignore_needs: bool,
+    no_device: bool,
     accept_edited_lock: bool,
     local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Patch the app's source, install its lock and prove that it works.
 
     \b
@@ -76,7 +79,7 @@ def install_command(
         ):
             _require_whole(folder / "environments" / generation, app, profile)
             _tell_nothing_to_do(app, profile, freshness.is_of_edited_lock(folder / "environments" / generation))
-            return
+            return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
     from patchlock.hardware import stored_choice
@@ -104,7 +107,7 @@ def install_command(
         request = dataclasses.replace(request, kept=kept)
     if repair:
         _repair(request, as_json)
-        return
+        return 0
     receipt = up_to_date(request)
     _launcher.write(request.home)
     if receipt is not None:
@@ -116,15 +119,36 @@ def install_command(
             _output.succeed("install", _report(request, receipt))
         else:
             _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock)
-        return
+        return 0
     from patchlock.operations import install
 
     report = install.install(request, _output.progress(as_json), ignore_needs=ignore_needs)
+    return _tell_installed(request, report, "install", no_device=no_device, as_json=as_json)
+
+
+def _tell_installed(request: Request, report: InstallResult, command: str, *, no_device: bool, as_json: bool) -> int:
+    """Say what was installed, and give the exit code: 1 where nothing was computed, which somebody has to want."""
     _launcher.write_for(request)
+    is_proved = bool(report.computed) or request.profile.back_end == "cpu" or no_device
+    error = None if is_proved else _not_verified(request)
     if as_json:
-        _output.succeed("install", _report(request, report.receipt, report))
-    else:
-        click.echo(_summary(request, report))
+        return _output.succeed(command, _report(request, report.receipt, report), error)
+    click.echo(_summary(request, report))
+    if error is not None:
+        raise error
+    return 0
+
+
+def _not_verified(request: Request) -> VerifyError:
+    from patchlock.model.errors import VerifyError
+
+    app, back_end = request.app.name, request.profile.back_end
+    return VerifyError(
+        f"{app} is installed; not verified: nothing was computed on {back_end}, as no device was seen",
+        where=str(request.installation.folder),
+        remedy=f"where the device is, run `patchlock verify {_options.pair_arguments(request)}`; an install that is "
+        "meant for another machine is made with --no-device",
+    )
 
 
 def _remembered(app: str, catalogue: Path) -> str | None:
@@ -230,7 +254,9 @@ def _summary(request: Request, report: InstallResult) -> str:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
         pairs.append(("note", "\n".join(report.notes)))
-    done, but = ("installed and verified", "") if report.computed else ("installed", "; no kernel was computed")
+    done, but = (
+        ("installed and verified", "") if report.computed else ("installed", "; not verified: no kernel was computed")
+    )
     head = f"{app} is {done} on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s{but}"
     return f"\n{head}\n{_output.rows(pairs)}"
 
@@ -274,6 +300,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @_options.choice
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
 @_options.needs_option
+@_options.no_device_option
 @_options.edited_lock
 @_options.common
 def update_command(
@@ -285,11 +312,12 @@ def update_command(
     left_out: tuple[str, ...],
     abort: bool,
     ignore_needs: bool,
+    no_device: bool,
     accept_edited_lock: bool,
     local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
-) -> None:
+) -> int:
     """Bring an installed app to what upstream's branch has now; your edits are kept.
 
     \b
@@ -311,17 +339,13 @@ def update_command(
             _output.succeed("update", {"changed": bool(files), "restored": list(files)})
         else:
             click.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
-        return
+        return 0
     generations.require_current(request.installation, app)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs)
-    _launcher.write_for(request)
-    if as_json:
-        _output.succeed("update", _report(request, report.receipt, report))
-    else:
-        click.echo(_summary(request, report))
+    return _tell_installed(request, report, "update", no_device=no_device, as_json=as_json)
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True})

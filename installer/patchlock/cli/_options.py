@@ -82,6 +82,13 @@ def needs_option(function: F) -> F:
     )(function)
 
 
+def no_device_option(function: F) -> F:
+    """Add that an install need not prove a device, as where an image is made for another machine."""
+    return click.option(
+        "--no-device", is_flag=True, help="Let it be no failure that this machine has no device to compute on."
+    )(function)
+
+
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
     function = click.option(

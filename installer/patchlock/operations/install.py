@@ -33,6 +33,7 @@ from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
 from patchlock.verify import checks, proof, start
+from patchlock.verify.checks import LEVELS
 from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
 _LEAST_ROOM = 200_000_000
@@ -365,4 +366,5 @@ def prove(
     own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
     tell(start.ID)
     started = start.prove(request.app.launch, where, profile.back_end)
-    return dataclasses.replace(proved, results=(*stands, *loads, started, *proved.results, *own))
+    results = sorted((*stands, *loads, started, *proved.results, *own), key=lambda result: LEVELS.index(result.level))
+    return dataclasses.replace(proved, results=tuple(results))

@@ -37,13 +37,17 @@ _PATIENCE = 900
 """Seconds for a check of ours: a first import reads gigabytes from a slow disk and compiles for a minute."""
 
 
+LEVELS = ("seen", "loads", "starts", "computes")
+"""What a check can prove, from the least on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
     """What one check found."""
 
     id: str
     level: str
-    """What was proved, or would have been: `seen`, `loads`, `starts` or `computes`."""
+    """What was proved, or would have been, of `LEVELS`."""
     passed: bool
     detail: str
     """The evidence, or what is wrong."""

@@ -227,7 +227,10 @@ class _Run:
                     self.versions["onnxruntime"] = version
                 made = self._judge(found, version)
                 named = f"ONNX Runtime {version}" if version else ""
-                self.results.append(summary(check.id, check.provider, made, named))
+                if self._has_no_device(check, made):
+                    self.results.append(_no_device(check, made))
+                else:
+                    self.results.append(summary(check.id, check.provider, made, named))
 
     def _back_end(self) -> BackEnd:
         """Give the back end, with the patience that the user has."""
@@ -239,14 +242,27 @@ class _Run:
         return dataclasses.replace(back_end, first_seconds=int(named), seconds=int(named))
 
     def _may_be_asked(self, check: OnnxSessionCheck) -> bool:
-        """Whether a provider is proved: an install asks a GPU's only where it was named or torch saw a GPU."""
+        """Whether a provider is proved: an install asks a GPU's beside torch only if it was named or torch saw one."""
         named = check in self.wanted.asked or check.provider.startswith("CPU")
-        return not self.wanted.is_short or named or bool(self.devices)
+        return not self.wanted.is_short or named or bool(self.devices) or not self.wanted.has_torch
+
+    def _has_no_device(self, check: OnnxSessionCheck, made: Sequence[ComparedResult]) -> bool:
+        """Tell whether an install finds a provider that nobody has named without a device; `verify` fails there."""
+        is_implied = check not in self.wanted.asked and not check.provider.startswith("CPU")
+        absent = {Verdict.UNAVAILABLE, Verdict.FALLS_BACK}
+        return self.wanted.is_short and is_implied and all(one.proof.verdict in absent for one in made)
 
     def _judge(self, found: Iterable[KernelResult], version: str, arch: str = "") -> tuple[ComparedResult, ...]:
         made = expectations.compare_results(found, self.wanted.expectations, version, arch)
         self.judged += made
         return made
+
+
+def _no_device(check: OnnxSessionCheck, made: Sequence[ComparedResult]) -> CheckResult:
+    why = next((one.proof.detail for one in made if one.proof.detail), "it computes elsewhere")
+    told = f"{check.provider} has no device here: {why}; nothing was computed"
+    told += ", and `patchlock verify` fails until there is one"
+    return CheckResult(id=check.id, level="loads", passed=True, detail=told)
 
 
 def _wrong_build(wanted: ProofPlan, back_end: BackEnd, version: str, built: Collection[str]) -> CheckResult:
