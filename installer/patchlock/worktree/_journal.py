@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -91,7 +91,7 @@ def begin(tree: Tree, name: str = STAGED) -> Path:
     return place
 
 
-def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_sparse: bool) -> None:
+def write(tree: Tree, place: Path, journal: Journal, target: CommitId, known: Collection[PurePosixPath]) -> None:
     """Lay ready all that a move writes, what stands there now, and the journal itself.
 
     Args:
@@ -99,7 +99,8 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
         place: as `begin` gave it.
         journal: the move.
         target: the commit whose attributes say how files are written.
-        is_sparse: the user's is a sparse checkout, whose patterns leave files out.
+        known: files that the user's index has, and does not leave out: they are written whatever the patterns of a
+            sparse checkout say, as git leaves a changed file there. Those patterns decide about new files alone.
     """
     step("lay ready")
     attributes = {p: e for p, e in trees.everything(tree.repository, target).items() if p.name == ".gitattributes"}
@@ -108,15 +109,23 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
     index, stdin = place / "index.new", _snapshot.index_rows(rows.items())
     _snapshot.run(tree, "update-index", "-z", "--index-info", index=index, root=place / _NEW, stdin=stdin)
     step("check out")
-    if is_sparse:
-        made = _snapshot.run(tree, "write-tree", "--missing-ok", index=index, root=place / _NEW).text
-        index.unlink()
-        _snapshot.run(tree, "read-tree", "--reset", "-u", made, index=index, root=place / _NEW)
+    new = [name for name, stood in journal.puts.items() if stood is None and PurePosixPath(name) not in known]
+    out = _left_out(tree, place, journal, new) if new and tree.is_clone else []
+    if out:
         listed = {name for name, _, rows in journal.index if rows}
-        out = [name for name in journal.entries if name in listed and not os.path.lexists(place / _NEW / name)]
-        journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *out])])
-    else:
-        _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
+        gone = [PurePosixPath(name) for name in out]
+        _snapshot.run(
+            tree,
+            "update-index",
+            "-z",
+            "--force-remove",
+            "--stdin",
+            index=index,
+            root=place / _NEW,
+            stdin=_snapshot.joined(gone),
+        )
+        journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *(n for n in out if n in listed)])])
+    _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
     # Of a binary file git leaves the user's side, so nothing is written.
     left = {name: stat_of(place / _NEW / name) or stat_of(tree.root / name) for name in journal.conflicts}
     journal = replace(journal, left={**left, **journal.left})
@@ -131,6 +140,23 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
             sync(file)
     step("write the journal")
     atomic_write(place / _FILE, json.dumps(asdict(journal), indent=1))
+
+
+def _left_out(tree: Tree, place: Path, journal: Journal, names: Collection[str]) -> list[str]:
+    """Give those of some new files that the patterns of a sparse checkout leave out."""
+    asked = ("config", "--type=bool", "--get", "core.sparseCheckout")
+    if git(*asked, repository=tree.repository, allowed=(0, 1)).text != "true":
+        return []
+    index, root = place / "index.sparse", place / "sparse"
+    root.mkdir()
+    rows = [(PurePosixPath(name), f"{' '.join(journal.entries[name])} 0") for name in names]
+    _snapshot.run(tree, "update-index", "-z", "--index-info", index=index, root=root, stdin=_snapshot.index_rows(rows))
+    made = _snapshot.run(tree, "write-tree", "--missing-ok", index=index, root=root).text
+    index.unlink()
+    _snapshot.run(tree, "read-tree", "--reset", "-u", made, index=index, root=root)  # git's only way to ask, until 2.41
+    out = [name for name in names if not os.path.lexists(root / name)]
+    remove_tree(root)
+    return out
 
 
 def _keep(file: Path, copy: Path) -> None:

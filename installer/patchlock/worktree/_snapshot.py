@@ -36,6 +36,11 @@ class Snapshot:
     stats: Mapping[PurePosixPath, list[int] | None]
     """Of what may be written, what stood there before anything was read; see `stat_of`."""
 
+    @property
+    def checked_out(self) -> Collection[PurePosixPath]:
+        """Files of the user's index that a sparse checkout does not leave out, whether or not they are missing."""
+        return (self.index.keys() | self.unmerged.keys()) - self.sparse
+
 
 def stat_of(path: Path) -> list[int] | None:
     """Say by what a file is known again: inode, bytes, nanoseconds since 1970, mode; None where no file stands.

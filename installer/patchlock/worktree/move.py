@@ -161,7 +161,7 @@ def move(
             return Moved(written=(), conflicts=left, left_by_git=left)
         after = None if forget else _without(tree, target, left) if left else target
         journal = _journal_of(tree, plan, snapshot, goal, where, after, brings_branch=brings_branch)
-        _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+        _journal.write(tree, place, journal, target, snapshot.checked_out)
         _journal.decide(tree, place)
     finally:
         if place.exists():
@@ -319,7 +319,7 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
         taken_back={**first.taken_back, **own.taken_back},
     )
     target = CommitId(first.applied[1] or first.applied[0] or "")
-    _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+    _journal.write(tree, place, journal, target, snapshot.checked_out)
     _journal.replace_move(tree, place)
     return sorted(plan.conflicts)
 
