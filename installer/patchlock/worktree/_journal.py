@@ -15,12 +15,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from patchlock.core.atomic_files import atomic_write, remove_tree, sync
-from patchlock.model.errors import BusyError, CommandFailedError, UnsafePathError
+from patchlock.model.errors import BusyError, CommandFailedError, DiskFullError, UnsafePathError, from_os
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
 from patchlock.worktree._snapshot import stat_of
@@ -91,7 +91,7 @@ def begin(tree: Tree, name: str = STAGED) -> Path:
     return place
 
 
-def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_sparse: bool) -> None:
+def write(tree: Tree, place: Path, journal: Journal, target: CommitId, known: Collection[PurePosixPath]) -> None:
     """Lay ready all that a move writes, what stands there now, and the journal itself.
 
     Args:
@@ -99,7 +99,8 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
         place: as `begin` gave it.
         journal: the move.
         target: the commit whose attributes say how files are written.
-        is_sparse: the user's is a sparse checkout, whose patterns leave files out.
+        known: files that the user's index has, and does not leave out: they are written whatever the patterns of a
+            sparse checkout say, as git leaves a changed file there. Those patterns decide about new files alone.
     """
     step("lay ready")
     attributes = {p: e for p, e in trees.everything(tree.repository, target).items() if p.name == ".gitattributes"}
@@ -108,15 +109,23 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
     index, stdin = place / "index.new", _snapshot.index_rows(rows.items())
     _snapshot.run(tree, "update-index", "-z", "--index-info", index=index, root=place / _NEW, stdin=stdin)
     step("check out")
-    if is_sparse:
-        made = _snapshot.run(tree, "write-tree", "--missing-ok", index=index, root=place / _NEW).text
-        index.unlink()
-        _snapshot.run(tree, "read-tree", "--reset", "-u", made, index=index, root=place / _NEW)
+    new = [name for name, stood in journal.puts.items() if stood is None and PurePosixPath(name) not in known]
+    out = _left_out(tree, place, journal, new) if new and tree.is_clone else []
+    if out:
         listed = {name for name, _, rows in journal.index if rows}
-        out = [name for name in journal.entries if name in listed and not os.path.lexists(place / _NEW / name)]
-        journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *out])])
-    else:
-        _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
+        gone = [PurePosixPath(name) for name in out]
+        _snapshot.run(
+            tree,
+            "update-index",
+            "-z",
+            "--force-remove",
+            "--stdin",
+            index=index,
+            root=place / _NEW,
+            stdin=_snapshot.joined(gone),
+        )
+        journal = replace(journal, sparse=[*dict.fromkeys([*journal.sparse, *(n for n in out if n in listed)])])
+    _snapshot.run(tree, "checkout-index", "--all", "--quiet", index=index, root=place / _NEW)
     # Of a binary file git leaves the user's side, so nothing is written.
     left = {name: stat_of(place / _NEW / name) or stat_of(tree.root / name) for name in journal.conflicts}
     journal = replace(journal, left={**left, **journal.left})
@@ -131,6 +140,23 @@ def write(tree: Tree, place: Path, journal: Journal, target: CommitId, *, is_spa
             sync(file)
     step("write the journal")
     atomic_write(place / _FILE, json.dumps(asdict(journal), indent=1))
+
+
+def _left_out(tree: Tree, place: Path, journal: Journal, names: Collection[str]) -> list[str]:
+    """Give those of some new files that the patterns of a sparse checkout leave out."""
+    asked = ("config", "--type=bool", "--get", "core.sparseCheckout")
+    if git(*asked, repository=tree.repository, allowed=(0, 1)).text != "true":
+        return []
+    index, root = place / "index.sparse", place / "sparse"
+    root.mkdir()
+    rows = [(PurePosixPath(name), f"{' '.join(journal.entries[name])} 0") for name in names]
+    _snapshot.run(tree, "update-index", "-z", "--index-info", index=index, root=root, stdin=_snapshot.index_rows(rows))
+    made = _snapshot.run(tree, "write-tree", "--missing-ok", index=index, root=root).text
+    index.unlink()
+    _snapshot.run(tree, "read-tree", "--reset", "-u", made, index=index, root=root)  # git's only way to ask, until 2.41
+    out = [name for name in names if not os.path.lexists(root / name)]
+    remove_tree(root)
+    return out
 
 
 def _keep(file: Path, copy: Path) -> None:
@@ -162,6 +188,26 @@ def read(tree: Tree, name: str) -> Journal | None:
     return Journal(**data)
 
 
+@contextlib.contextmanager
+def _writing(tree: Tree, name: str) -> Iterator[None]:
+    """Name the user's file where the system refuses to write it.
+
+    Raises:
+        DiskFullError: there is no room.
+        FileAccessError: it is not allowed, or the disk is broken.
+    """
+    try:
+        yield
+    except OSError as error:
+        kind = type(from_os(error))
+        cure = "free some room" if kind is DiskFullError else "let yourself write there"
+        raise kind(
+            f"{name} cannot be written: {(error.strerror or str(error)).lower()}; the move is half done",
+            where=str(tree.root / name),
+            remedy=f"{cure}, and run the same command again: it goes on",
+        ) from error
+
+
 def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     """Do what a decided move says, as far as it is not done yet.
 
@@ -182,12 +228,13 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
         if now != journal.removes[name]:
             left.append(PurePosixPath(name))
             continue
-        file.unlink()
+        with _writing(tree, name):
+            file.unlink()
         remove_empty(tree, file.parent)
     for name in journal.folders:
         step(f"make folder {name}")
-        if not (tree.root / name).is_dir():
-            (tree.root / name).mkdir(parents=True)
+        with _writing(tree, name):
+            (tree.root / name).mkdir(parents=True, exist_ok=True)
     for name, stood in journal.puts.items():
         new, file = place / _NEW / name, tree.root / name
         step(f"put {name}")
@@ -198,7 +245,8 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
             beside(file).unlink(missing_ok=True)
             left.append(PurePosixPath(name))
             continue
-        _put(new, file)
+        with _writing(tree, name):
+            _put(new, file)
     if left:
         return tuple(left)
     if tree.is_clone:
@@ -238,9 +286,14 @@ def _put(new: Path, file: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         copy = beside(file)
-        copy.unlink(missing_ok=True)
-        shutil.copy2(new, copy, follow_symlinks=False)
-        copy.replace(file)
+        try:
+            copy.unlink(missing_ok=True)
+            shutil.copy2(new, copy, follow_symlinks=False)
+            copy.replace(file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                copy.unlink(missing_ok=True)
+            raise
         new.unlink()
 
 
@@ -265,7 +318,7 @@ def _write_index(tree: Tree, journal: Journal) -> None:
     changed = [(name, new) for name, old, new in journal.index if now.get(name, []) == old != new]
     if not changed:
         return
-    rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name, _ in changed]
+    rows = _snapshot.no_rows(tree, (PurePosixPath(name) for name, _ in changed))
     rows += [(PurePosixPath(name), row) for name, new in changed for row in new]
     update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
     paths = [PurePosixPath(name) for name in journal.sparse]
@@ -389,9 +442,12 @@ def open_conflicts(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     unmerged = _unmerged(tree)
     found = []
     for name in journal.conflicts:
+        rows = _rows_of(journal, name)
+        if tree.is_clone and sorted(unmerged.get(name, [])) != sorted(rows):
+            continue
         data = trees.read(tree, PurePosixPath(name)) or b""
-        is_ours = not tree.is_clone or sorted(unmerged.get(name, [])) == sorted(_rows_of(journal, name))
-        if is_ours and (_branch_state.has_markers(data) or _is_untouched(tree, journal, name)):
+        is_submodule = any(row.startswith("160000") for row in rows)  # there is no file that could tell
+        if is_submodule or _branch_state.has_markers(data) or _is_untouched(tree, journal, name):
             found.append(PurePosixPath(name))
     return tuple(found)
 
@@ -426,7 +482,7 @@ def end_conflicts(tree: Tree, journal: Journal) -> None:
     """Put the rows of conflicts that the user has ended in his files, and not in git's index, back to normal."""
     unmerged = _unmerged(tree)
     mine = [name for name in journal.conflicts if sorted(unmerged.get(name, [])) == sorted(_rows_of(journal, name))]
-    rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name in mine if name in unmerged]
+    rows = _snapshot.no_rows(tree, (PurePosixPath(name) for name in mine if name in unmerged))
     rows += [(PurePosixPath(name), journal.normal[name]) for name in mine if name in unmerged and journal.normal[name]]
     if rows:
         update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
@@ -472,10 +528,12 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
                     where=str(tree.root),
                     remedy="move that elsewhere, and run this again: it goes on",
                 )
-            _put(old, file)
+            with _writing(tree, name):
+                _put(old, file)
         elif not stood and not (done / _mark(name)).exists():
             if stat_of(file) is not None:
-                file.unlink()
+                with _writing(tree, name):
+                    file.unlink()
                 remove_empty(tree, file.parent)
             (done / _mark(name)).touch()
     if tree.is_clone and (place / _INDEX).exists():

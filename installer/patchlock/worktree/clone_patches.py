@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -103,7 +103,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
-    outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+    outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -158,7 +158,7 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
     Raises:
         UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
-        GitFirstError: upstream changes what only git brings; nothing was changed.
+        GitFirstError: a merge or the like of the user's is not done; nothing was changed.
         BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.
@@ -176,13 +176,16 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     repository = tree.repository
     clone = f"git -C {shlex.quote(str(tree.root))}"
+    if (named := trees.object_format(repository)) != "sha1":
+        raise UpstreamError(
+            f"the clone names its objects by {named}, and patchlock's cache by sha1, so nothing was fetched",
+            where=str(tree.root),
+            remedy=f"fetch with `{clone} pull --rebase --autostash`, then renew the patches with "
+            f"`patchlock patch apply --source {shlex.quote(str(tree.root))}`",
+        )
     unfinished, _ = _branch_state.unfinished(repository)
     if unfinished:
-        raise UpstreamError(
-            f"a {unfinished} of yours is not done, so nothing was changed",
-            where=str(tree.root),
-            remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
-        )
+        raise move.not_done(tree, unfinished)
     branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
     remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
     url = _configured(tree, f"remote.{remote}.url") if remote else ""
@@ -190,7 +193,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         raise UpstreamError(
             "the clone is on no branch that follows one of upstream",
             where=str(tree.root),
-            remedy=f"check out upstream's branch: `{clone} switch main`",
+            remedy=f"check out upstream's branch: `{clone} switch {_upstreams_branch(tree)}`",
         )
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
@@ -211,6 +214,16 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         return _apply(tree, wanted, cache, newest)
 
 
+def _upstreams_branch(tree: Tree) -> str:
+    """Name the branch that upstream's repository opens with, else one of the user's that follows upstream's."""
+    asked = ("for-each-ref", "--format=%(symref:lstrip=3)", "refs/remotes/*/HEAD")
+    found = git(*asked, repository=tree.repository).text.split()
+    if not found:
+        form = "--format=%(if)%(upstream)%(then)%(refname:lstrip=2)%(end)"
+        found = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.split()
+    return shlex.quote(found[0]) if found else "BRANCH"
+
+
 def _configured(tree: Tree, key: str) -> str:
     return git("config", "--get", key, repository=tree.repository, allowed=(0, 1)).text
 
@@ -229,7 +242,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
     """
     with patch_cache.evaluator(cache) as evaluator:
         upstream, patched = upstream_files.patched(tree, wanted, evaluator)
-        outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+        outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     return upstream, patched, outcomes
 
 
@@ -282,7 +295,7 @@ def require_patched(tree: Tree) -> CommitId:
         raise NotPatchedError(
             "no patches are applied there",
             where=str(tree.root),
-            remedy=f"apply them: `patchlock patch apply APP --source {tree.root}`",
+            remedy=f"apply them: `patchlock patch apply APP --source {shlex.quote(str(tree.root))}`",
         )
     return applied
 
@@ -316,12 +329,30 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
     )
 
 
-def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+def _all_in_tree(tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator) -> tuple[Outcome, ...]:
+    paths = [wanted.directory / change.path for change in patched.changes]
+    gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
+    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
+    left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
+    return tuple(_in_tree(tree, wanted, patched, outcome, names, left_out, evaluator) for outcome in patched.outcomes)
+
+
+def _in_tree(
+    tree: Tree,
+    wanted: PatchSet,
+    patched: Patched,
+    outcome: Outcome,
+    names: Mapping[PurePosixPath, PurePosixPath],
+    left_out: Collection[PurePosixPath],
+    evaluator: Evaluator,
+) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return outcome
-    present = _snapshot.stored(tree, [wanted.directory / change.path])[wanted.directory / change.path]
+    path = wanted.directory / change.path
+    path = names.get(path, path)
+    present = _snapshot.stored(tree, [path])[path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:
@@ -329,7 +360,8 @@ def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, e
     if present == change.before:
         return outcome
     if present is None:
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="you have removed the file")
+        detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
     problems = engine.failed_ensures(patch, change.path, present, evaluator)
     if problems:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -90,6 +90,16 @@ def is_unfinished(tree: Tree) -> bool:
     return tree.has_repository and _journal.is_unfinished(tree)
 
 
+def finishing_words(tree: Tree) -> str:
+    """Give the words after `patchlock patch` that finish a move that was cut off, or "" where there is none."""
+    if not is_unfinished(tree):
+        return ""
+    if _journal.folder(tree, _journal.ABORTING).exists():
+        return "apply --abort"
+    journal = _journal.read(tree, _journal.REJOIN) or _journal.read(tree, _journal.MOVE)
+    return "undo" if journal is not None and journal.applied[1] is None else "apply"
+
+
 def pending(tree: Tree) -> CommitId | None:
     """Name the patched commit that a tree is on its way to, or None where no move was cut off."""
     for name in (_journal.REJOIN, _journal.MOVE):
@@ -128,8 +138,8 @@ def move(
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
 
     Raises:
-        GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or git is too old to
-            merge; nothing was changed.
+        GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or a merge or the like
+            is not done; or git is too old to merge; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
         UnsafePathError: a path leaves the tree, or something of the user's stands in the way.
     """
@@ -153,15 +163,17 @@ def move(
             raise SourceConflictError(
                 f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
                 where=str(tree.root),
-                remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
-                "run this again",
+                remedy=f"see yours with `git -C {shlex.quote(str(tree.repository))} diff {tree.ref(APPLIED)}`, undo or "
+                "move them, and run this again",
             )
         left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
             return Moved(written=(), conflicts=left, left_by_git=left)
+        if where and where.unfinished and not plan.resolved and (plan.puts or plan.removes):
+            raise not_done(tree, where.unfinished)
         after = None if forget else _without(tree, target, left) if left else target
         journal = _journal_of(tree, plan, snapshot, goal, where, after, brings_branch=brings_branch)
-        _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+        _journal.write(tree, place, journal, target, snapshot.checked_out)
         _journal.decide(tree, place)
     finally:
         if place.exists():
@@ -199,7 +211,8 @@ def _journal_of(
     start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
-        unstages = after is None or (plan.resolved and not is_merging)
+        # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
+        unstages = after is None or (snapshot.unmerged and not is_merging)
         patched = tuple(commit for commit in (goal.base, after) if commit and unstages)
         rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched)
         if plan.unstaged:
@@ -319,7 +332,7 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
         taken_back={**first.taken_back, **own.taken_back},
     )
     target = CommitId(first.applied[1] or first.applied[0] or "")
-    _journal.write(tree, place, journal, target, is_sparse=bool(snapshot.sparse))
+    _journal.write(tree, place, journal, target, snapshot.checked_out)
     _journal.replace_move(tree, place)
     return sorted(plan.conflicts)
 
@@ -335,6 +348,11 @@ def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     return _journal.open_conflicts(tree, journal)
 
 
+def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
+    """Give those of some conflicts between whose sides git puts no markers: binary files and submodules."""
+    return tuple(path for path in paths if not _branch_state.has_markers(trees.read(tree, path) or b""))
+
+
 def _end_conflicts(tree: Tree) -> None:
     """Take note that the user has resolved what the last move left.
 
@@ -343,7 +361,7 @@ def _end_conflicts(tree: Tree) -> None:
     """
     left = conflicted(tree)
     if left:
-        marked = [path for path in left if _branch_state.has_markers(trees.read(tree, path) or b"")]
+        marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
             add = f"`git -C {shlex.quote(str(tree.root))} add {shlex.join(map(str, left))}`"
             raise SourceConflictError(
@@ -416,21 +434,31 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
     )
 
 
+def not_done(tree: Tree, name: str) -> GitFirstError:
+    """Say that git's own merge, rebase or the like has to be ended first, as it must be able to go on and back."""
+    clone = shlex.join(["git", "-C", str(tree.root)])
+    return GitFirstError(
+        f"a `git {name}` of yours is not done, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"end it with `{clone} {name} --continue`, or give it up with `{clone} {name} --abort`; "
+        "then run this again",
+    )
+
+
 def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False) -> GitFirstError:
     """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
     name, _ = _branch_state.unfinished(tree.repository)
     is_all = {*map(PurePosixPath, _journal.others(tree, None))} <= {*paths}
     clone = shlex.join(["git", "-C", str(tree.root)])
     files = shlex.join(map(str, paths))
-    finish = f"choose between the two sides in each, `{clone} add {files}`"
+    # In a merge the choice is a part of the next commit. Of a stash nothing is staged, least of all a patch.
+    finish = f"choose between the two sides in each, `{clone} {'add' if name else 'reset -q --'} {files}`"
     if name:
         finish += f", `{clone} {name} --continue`" if is_all else ""
-        give_up = f"go back with `{clone} {name} --abort`"
-    else:
-        give_up = f"where `git stash` left it, take `{clone} checkout HEAD -- {files}`: your side stays in the stash"
+        finish += f", or go back with `{clone} {name} --abort`"
     so = "so no patch was put there" if is_part else "so nothing was changed"
     return GitFirstError(
         f"git's own conflict stands in {', '.join(map(str, paths))}, {so}",
         where=str(tree.root),
-        remedy=f"{finish}, or {give_up}; then run this again",
+        remedy=f"{finish}; then run this again",
     )
