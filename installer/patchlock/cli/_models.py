@@ -35,8 +35,9 @@ _SETTLED = 1.0
 def models_command(
     app: str, profile: str | None, fetch: bool, accept_changed: tuple[str, ...], catalogue: Path | None, as_json: bool
 ) -> None:
-    """List the models that an app downloads: how large, under which licence, what for, and whether they are there.
+    """List the models that an app downloads, and fetch them into their places with --fetch.
 
+    Says how large each is, under which licence, what it is for, and whether it is where the app looks.
     HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN hold, as for every program that asks Hugging Face.
 
     \b

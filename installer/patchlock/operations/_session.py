@@ -22,16 +22,24 @@ def hold_installation(installation: Installation, progress: Progress, *, needs_s
         needs_source: git will work in the source, so that it must be whole.
     """
 
-    def waiting() -> None:
-        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
-
-    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+    with lock(installation, progress) as held:
         clear(installation)
         if installation.source.exists() and needs_source:
             clone.require_whole(installation.source, installation.app)
         generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
         yield held
         installation.journal.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def lock(installation: Installation, progress: Progress) -> Iterator[int]:
+    """Hold the installation, and touch nothing in it; `progress` is told when another patchlock has to end first."""
+
+    def waiting() -> None:
+        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
+
+    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+        yield held
 
 
 def clear(installation: Installation) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from patchlock.core import file_lock
 from patchlock.environments import generations, models
 from patchlock.environments.models import LocatedFile, Tell
 from patchlock.locks.lock_request import Request
 from patchlock.model.models import ModelSize, size_of
 from patchlock.model.progress import Progress
+from patchlock.operations import _session
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +39,8 @@ def fetch(request: Request, progress: Progress, meter: Callable[[], Tell]) -> Fe
     installation = request.installation
     generations.require_current(installation, request.app.name)
 
-    def waiting() -> None:
-        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
-
     brought = []
-    with file_lock.hold(installation.lock, wait=300, waiting=waiting), models.hold(request):
+    with _session.lock(installation, progress), models.hold(request):
         located = models.locate(request)
         models.require_room(request, [one for one in located if one.state == "missing"])
         for one in located:
