@@ -22,17 +22,24 @@ _MARKS = frozenset({".locks", "CACHEDIR.TAG"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class HubFile:
+class CachedName:
+    """What a file is called in a cache."""
+
+    commit: str
+    etag: str
+    """Its name among the blobs: its sha256, or the SHA-1 that git gives it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubFile(CachedName):
     """What the server says of a file."""
 
     url: str
-    """Where its bytes come from, of one commit."""
-    etag: str
-    """Its name among the blobs: its sha256, or the SHA-1 that git gives it."""
+    """Where its bytes come from, of that commit."""
     size: int
     """Bytes; 0 where the server does not say."""
     headers: dict[str, str]
-    """For this server alone, with the user's token."""
+    """For this server alone, with the user's token, which no error shows."""
 
 
 def _library() -> ModuleType:
@@ -83,7 +90,7 @@ def describe(repository: str, path: PurePosixPath, revision: str) -> HubFile:
         )
     kept = {name: value for name, value in headers.items() if name.lower() == "authorization"}
     pinned = hub.hf_hub_url(repository, str(path), revision=found.commit_hash)
-    return HubFile(url=pinned, etag=found.etag, size=found.size or 0, headers=kept)
+    return HubFile(commit=found.commit_hash, url=pinned, etag=found.etag, size=found.size or 0, headers=kept)
 
 
 def blob(repository: str, etag: str, cache: Path) -> Path:
@@ -97,19 +104,44 @@ def folder(repository: str, cache: Path) -> Path:
     return cache / name
 
 
-def name_blob(repository: str, path: PurePosixPath, revision: str, cache: Path) -> Path:
-    """Give a file whose blob lies in a cache the name under which programs look for it.
+def name_blob(repository: str, path: PurePosixPath, found: CachedName, revision: str, cache: Path) -> Path:
+    """Give a blob of a cache the name under which programs look for it, each step whole, as the library lays them out.
 
-    Raises:
-        ModelError, NetworkError: as `describe`.
+    Args:
+        repository: `owner/name`.
+        path: of the file in it.
+        found: commit and blob.
+        revision: that was asked for; "" means `main`.
+        cache: its folder.
     """
-    with _told(repository, path, revision):
-        return Path(_library().hf_hub_download(repository, str(path), revision=revision or None, cache_dir=cache))
+    root = folder(repository, cache)
+    pointer = root / "snapshots" / found.commit / path
+    if not pointer.exists():
+        pointer.parent.mkdir(parents=True, exist_ok=True)
+        pointer.unlink(missing_ok=True)  # a link to nothing
+        target = root / "blobs" / found.etag
+        try:
+            pointer.symlink_to(os.path.relpath(target, pointer.parent))
+        except OSError:  # Windows, where not everybody may
+            os.link(target, pointer)
+    # A program that asks for no commit, and reaches no server, looks for the one that `main` was.
+    for name in {revision or "main", "main"} - {found.commit}:
+        ref = root / "refs" / name
+        if not ref.exists() or (name == (revision or "main") and ref.read_text("utf-8") != found.commit):
+            ref.parent.mkdir(parents=True, exist_ok=True)
+            atomic_files.atomic_write(ref, found.commit)
+    return pointer
 
 
-def commit_of(pointer: Path, path: PurePosixPath) -> str:
-    """Name the commit that a file of a cache belongs to."""
-    return pointer.parents[len(path.parts) - 1].name
+def name_of(pointer: Path, path: PurePosixPath) -> CachedName:
+    """Tell the commit and the blob of a file in a cache."""
+    root = pointer.parents[len(path.parts) + 1]
+    if pointer.is_symlink():
+        etag = pointer.readlink().name
+    else:
+        same = (blob.name for blob in (root / "blobs").glob("*") if blob.is_file() and blob.samefile(pointer))
+        etag = next(same, "") or atomic_files.sha256(pointer)
+    return CachedName(commit=pointer.parents[len(path.parts) - 1].name, etag=etag)
 
 
 def forget(repository: str, commit: str, paths: frozenset[str], cache: Path) -> int:
@@ -143,7 +175,7 @@ def remove_linked(repository: str, cache: Path, store: Path) -> bool:
     """
     here, there = folder(repository, cache), folder(repository, store)
     files = [path for path in here.rglob("*") if path.is_file() and path.parent.name != "refs"]
-    if not files or not all(_is_same(path, there / "blobs" / path.resolve().name) for path in files):
+    if not files or not all(_is_same(path, there / path.relative_to(here)) for path in files):
         return False
     atomic_files.remove_tree(here)
     atomic_files.remove_tree(cache / ".locks" / here.name)

@@ -203,9 +203,9 @@ def _from_hub(
         pointer = _fetched(request, model, file, known, tell, note, shared)
     stored = pointer.resolve()
     if model.hub_cache:
-        own = _cache(request, model)
-        _link(stored, _hugging_face.blob(model.repository, stored.name, own))
-        _hugging_face.name_blob(model.repository, file.path, model.revision, own)
+        own, name = _cache(request, model), _hugging_face.name_of(pointer, file.path)
+        _link(stored, _hugging_face.blob(model.repository, name.etag, own))
+        _hugging_face.name_blob(model.repository, file.path, name, model.revision, own)
     return stored
 
 
@@ -238,12 +238,10 @@ def _fetched(
         _move(incoming, blob)
     if known is None:
         _trust(request, model, file, atomic_files.sha256(blob), note)
-    pointer = _hugging_face.name_blob(model.repository, file.path, model.revision, cache)
+    pointer = _hugging_face.name_blob(model.repository, file.path, found, model.revision, cache)
     if is_new:
-        commit = _hugging_face.commit_of(pointer, file.path)
-        _write_fetched(
-            request.home, {*_read_fetched(request.home), (str(cache), model.repository, commit, str(file.path))}
-        )
+        ours = (str(cache), model.repository, found.commit, str(file.path))
+        _write_fetched(request.home, {*_read_fetched(request.home), ours})
     return pointer
 
 

@@ -17,7 +17,7 @@ USER_CACHE, PACKAGES = "{cache}", "{packages}"
 site-packages of the generation in use, where some packages keep what they download."""
 When = Literal["start", "use"]
 WHEN = {"start": "the app needs it to start", "use": "what it is for needs it, the first time"}
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+|https?://[\w.-]+(?::\d+)?(?:/[\w.~%+-]+)+")
+_REPOSITORY = re.compile(r"[\w.-]+(?:/[\w.-]+)?|https?://[\w.-]+(?::\d+)?(?:/[\w.~%+-]+)+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REVISION = re.compile(r"[A-Za-z0-9][\w.-]*")
 
@@ -48,7 +48,7 @@ class Model:
     """Files of one repository that an app looks for in one place."""
 
     repository: Annotated[str, Matches('"{}" is neither OWNER/NAME of Hugging Face nor an address', _REPOSITORY)]
-    """`owner/name` of Hugging Face, or the address of the folder that the files are in."""
+    """`owner/name` of Hugging Face (`name` of a few old ones), or the address of the folder that the files are in."""
     revision: Annotated[str, Matches('"{}" is no commit, tag or branch', _REVISION)] = ""
     """Of Hugging Face: a commit, or the tag or branch that the app asks for; "" means `main`."""
     into: Annotated[str, Matches('"{}" must be a folder', re.compile(r"[^\\:~]+"))] = ""

@@ -21,7 +21,6 @@ def hold_installation(installation: Installation, progress: Progress, *, needs_s
         progress: told when another patchlock has to end first.
         needs_source: git will work in the source, so that it must be whole.
     """
-
     with lock(installation, progress) as held:
         clear(installation)
         if installation.source.exists() and needs_source:
