@@ -115,6 +115,12 @@ def name_blob(repository: str, path: PurePosixPath, found: CachedName, revision:
         cache: its folder.
     """
     root = folder(repository, cache)
+    # A program that asks for no commit, and reaches no server, looks for the one that `main` was.
+    for name in {revision or "main", "main"} - {found.commit}:
+        ref = root / "refs" / name
+        if not ref.exists() or (name == (revision or "main") and ref.read_text("utf-8") != found.commit):
+            ref.parent.mkdir(parents=True, exist_ok=True)
+            atomic_files.atomic_write(ref, found.commit)
     pointer = root / "snapshots" / found.commit / path
     if not pointer.exists():
         pointer.parent.mkdir(parents=True, exist_ok=True)
@@ -124,12 +130,6 @@ def name_blob(repository: str, path: PurePosixPath, found: CachedName, revision:
             pointer.symlink_to(os.path.relpath(target, pointer.parent))
         except OSError:  # Windows, where not everybody may
             os.link(target, pointer)
-    # A program that asks for no commit, and reaches no server, looks for the one that `main` was.
-    for name in {revision or "main", "main"} - {found.commit}:
-        ref = root / "refs" / name
-        if not ref.exists() or (name == (revision or "main") and ref.read_text("utf-8") != found.commit):
-            ref.parent.mkdir(parents=True, exist_ok=True)
-            atomic_files.atomic_write(ref, found.commit)
     return pointer
 
 

@@ -100,8 +100,10 @@ def _cache(request: Request, model: Model) -> Path:
 
 @contextlib.contextmanager
 def hold(request: Request) -> Iterator[None]:
-    """Keep other patchlocks from fetching models, or removing them."""
+    """Keep other patchlocks from fetching models, or removing them, and clear what a killed one left in the store."""
     with file_lock.hold(_incoming(request) / "lock", wait=_OTHER_HOLDER):
+        for file in _store(request.home).rglob(".*.new"):
+            file.unlink()
         yield
 
 
