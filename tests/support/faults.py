@@ -150,11 +150,12 @@ def _serve(state: Path) -> None:
 
     from patchlock.cli import COMMANDS
 
-    for name in ("install", "run", "verify", "update", "prune"):
+    for name in ("install", "run", "verify", "update", "prune", "models"):
         importlib.import_module(COMMANDS[name][0])
     for name in (
         "patchlock.operations.install",
         "patchlock.operations.lifecycle",
+        "patchlock.operations.models",
         "patchlock.locks._resolve",
         "patchlock.locks.relock",
         "patchlock.verify._smoke_import",

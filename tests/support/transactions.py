@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import miniature
 from faults import Done, Fault, Server
+from hub import LoopbackHub, commit_of
 from sdists import ask, made, maker, offer, sdist
 
 APP = b'''"""An app."""
@@ -29,6 +31,31 @@ ONE, NEW, TWO = (f"computed on cpu edition {e} alpha {a}\n" for e, a in ((1, "1.
 MINE = "# mine\n"
 USERS = {"models/weights.bin": bytes(range(256)) * 400, "outputs/a file.txt": b"mine\r\n", "README.md": b"my notes\n"}
 """Files of the user's in the source; the last one changes a file of upstream's."""
+
+HUB_MODEL, VENDOR_MODEL, LISTED = bytes(range(256)) * 1200, b"voice" * 50_000, b'{"rate": 24000}\n'
+DECLARED = """
+[[model]]
+repository = "maker/speaks"
+into = "models/speaks"
+why = "x"
+license = "MIT"
+source = "https://example.com/why"
+files = [{{ path = "model.bin", bytes = {size}, sha256 = "{sha256}" }}, {{ path = "config.json" }}]
+[[model]]
+repository = "maker/listens"
+why = "x"
+license = "MIT"
+source = "https://example.com/why"
+files = [{{ path = "weights.bin" }}]
+[[model]]
+repository = "{vendor}/vendor"
+into = "voices"
+why = "x"
+license = "MIT"
+source = "https://example.com/why"
+files = [{{ path = "voice.bin", bytes = {vendor_size}, sha256 = "{vendor_sha256}" }}]
+"""
+"""Models of the miniature: of a hub, of a hub's cache, and of a vendor's own server."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +86,9 @@ TRANSACTIONS = (
     Transaction("purge", "two", ("uninstall", "mini", "--purge"), TWO, None, keeps=False),
     Transaction("recover", "cut", ("run", "mini"), ONE, ONE),
     Transaction("verify", "cut", ("verify", "mini"), ONE, ONE),
+    Transaction("models", "modelled", ("models", "mini", "--fetch"), ONE, ONE),
+    Transaction("unlink", "fetched", ("uninstall", "mini"), ONE, None),
+    Transaction("empty", "fetched", ("uninstall", "mini", "--purge"), ONE, None, keeps=False),
     Transaction("build", "built", ("install", "mini"), None, ONE, keeps=False),
 )
 
@@ -70,6 +100,7 @@ class Places:
         self.folder = folder / "work"
         self._states = folder / "states"
         self._server = server
+        self._hub: LoopbackHub | None = None
         self._states.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -93,6 +124,35 @@ class Places:
         return self.folder / "tmp"
 
     @property
+    def hub(self) -> LoopbackHub:
+        """The hub, which is there from its first use to the end of the process."""
+        if self._hub is None:
+            self._hub = LoopbackHub()
+            self._hub.in_git = {"maker/speaks/config.json"}
+            self._hub.files = {
+                "maker/speaks/model.bin": HUB_MODEL,
+                "maker/speaks/config.json": LISTED,
+                "maker/listens/weights.bin": HUB_MODEL[1:],
+                "vendor/voice.bin": VENDOR_MODEL,
+            }
+        return self._hub
+
+    @property
+    def models(self) -> dict[Path, bytes]:
+        """Where the app finds its models, and what they are."""
+        listens = self._hub_cache / "models--maker--listens" / "snapshots" / commit_of("maker/listens")
+        return {
+            self.source / "models" / "speaks" / "model.bin": HUB_MODEL,
+            self.source / "models" / "speaks" / "config.json": LISTED,
+            listens / "weights.bin": HUB_MODEL[1:],
+            self.source / "voices" / "voice.bin": VENDOR_MODEL,
+        }
+
+    @property
+    def _hub_cache(self) -> Path:
+        return self.folder / "user" / ".cache" / "huggingface" / "hub"
+
+    @property
     def env(self) -> dict[str, str]:
         """The whole environment of a command."""
         return {
@@ -106,6 +166,7 @@ class Places:
             "UV_CACHE_DIR": str(self.folder / "uv"),
             "UV_PYTHON_DOWNLOADS": "never",
             "UV_OFFLINE": "1",
+            "HF_ENDPOINT": self.hub.url,
             "PYTHONPYCACHEPREFIX": str(self.folder.parent / "bytecode"),
         }
 
@@ -141,21 +202,18 @@ class Places:
                 _publish(world.upstream, self.folder / "public")
             case "built":
                 self.put("locked")
-                world = self._world()
-                offer(world, maker(world.wheels), sdist(self.folder / "sdists", "delta", "1.0", made("delta")))
-                rules = '[[build]]\nnames = ["delta"]\nwhy = "x"\nsource = "tests"\n[[metadata]]\nname = "delta"\n'
-                rules += 'version = "1.0"\nrequires = []\nbuild = ["maker"]\nwhy = "x"\nsource = "tests"\n'
-                ask(world, b"alpha==9.0\nbeta\ndelta\n", self.folder, rules)
-                shutil.rmtree(self.folder / "name")
-                self._must(*miniature.lock_here())
+                self._ask_for_a_build()
             case "installed":
                 self.put("locked")
-                self._must("install", "mini")
-                for name, data in USERS.items():
-                    (self.source / name).parent.mkdir(exist_ok=True)
-                    (self.source / name).write_bytes(data)
-                app = self.source / "app.py"
-                app.write_text(app.read_text() + MINE)
+                self._install_and_use()
+            case "modelled":
+                self.put("locked")
+                self._declare_models()
+                self._install_and_use()
+                self._must("models", "mini")  # which compiles what a fetch imports
+            case "fetched":
+                self.put("modelled")
+                self._must("models", "mini", "--fetch")
             case "newer":
                 self.put("installed")
                 world = self._world()
@@ -183,6 +241,35 @@ class Places:
                 for path in (self.folder / "tmp").iterdir():  # what a killed one leaves there is the system's to remove
                     shutil.rmtree(path)
 
+    def _ask_for_a_build(self) -> None:
+        world = self._world()
+        offer(world, maker(world.wheels), sdist(self.folder / "sdists", "delta", "1.0", made("delta")))
+        rules = '[[build]]\nnames = ["delta"]\nwhy = "x"\nsource = "tests"\n[[metadata]]\nname = "delta"\n'
+        rules += 'version = "1.0"\nrequires = []\nbuild = ["maker"]\nwhy = "x"\nsource = "tests"\n'
+        ask(world, b"alpha==9.0\nbeta\ndelta\n", self.folder, rules)
+        shutil.rmtree(self.folder / "name")
+        self._must(*miniature.lock_here())
+
+    def _declare_models(self) -> None:
+        filled = DECLARED.format(
+            vendor=self.hub.url,
+            size=len(HUB_MODEL),
+            sha256=hashlib.sha256(HUB_MODEL).hexdigest(),
+            vendor_size=len(VENDOR_MODEL),
+            vendor_sha256=hashlib.sha256(VENDOR_MODEL).hexdigest(),
+        )
+        app = self._world().app
+        app.write_text(app.read_text() + filled)
+        self._must(*miniature.lock_here())
+
+    def _install_and_use(self) -> None:
+        self._must("install", "mini")
+        for name, data in USERS.items():
+            (self.source / name).parent.mkdir(exist_ok=True)
+            (self.source / name).write_bytes(data)
+        app = self.source / "app.py"
+        app.write_text(app.read_text() + MINE)
+
     def _must(self, *words: str) -> None:
         done = self.run(*words)
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
@@ -195,10 +282,12 @@ class Places:
     # --- what must be true ------------------------------------------------------------------------------------------
 
     def objections(self, transaction: Transaction) -> list[str]:
-        """Say what is wrong with the users' files, after whatever happened."""
+        """Say what is wrong with models and with the users' files, after whatever happened."""
+        found = [
+            f"the model {path.name} is not what it was" for path, data in self.models.items() if _is_other(path, data)
+        ]
         if not transaction.keeps:
-            return []
-        found = []
+            return found
         for name, data in USERS.items():
             file = self.source / name
             if not file.is_file() or file.read_bytes() != data:
@@ -206,6 +295,19 @@ class Places:
         app = self.source / "app.py"
         if not app.is_file() or not app.read_text().endswith(MINE):
             found.append("the user's edit of app.py is lost")
+        return found
+
+    def misplaced(self, transaction: Transaction) -> list[str]:
+        """Say which models are not where a command that has ended well brings or leaves them."""
+        wanted = {"models": True, "unlink": False, "empty": False}.get(transaction.name)
+        inside = [path for path in self.models if self.source in path.parents]
+        if wanted is None:
+            return []
+        if wanted:
+            return [f"the model {path.name} is not there" for path in self.models if not path.is_file()]
+        found = [f"the model {path.name} is still in the app's folder" for path in inside if path.exists()]
+        if transaction.name == "empty" and any(self._hub_cache.glob("models--*/blobs/*")):
+            found.append("the cache of the hub still has models")
         return found
 
     def leftovers(self, *, temporary: bool) -> list[str]:
@@ -221,7 +323,7 @@ class Places:
                 is_ours = inside.parts[0] == "cache" and not any(part.endswith(".git") for part in inside.parts)
                 is_left = re.search(r"\.(new|partial|patchlock)$|^tmp_|^index\.\d+|^journal$", name)
                 is_uvs = inside.parts[2:3] == ("environments",) and len(inside.parts) == 5
-                is_stuck = name.endswith(".lock") and not is_ours and not is_uvs
+                is_stuck = name.endswith(".lock") and not is_ours and not is_uvs and name != "trusted.lock"
                 if inside.parts[0] == "tmp":
                     is_left, is_stuck = temporary, False
                 if is_left or is_stuck:
@@ -284,9 +386,9 @@ def after(places: Places, transaction: Transaction, *, looks_first: bool, tempor
     again = places.run(*transaction.words)
     if again.returncode != 0 and not says(again):
         wrong.append(f"the next {transaction.name} ended with {again.returncode}: {again.stderr[-400:]}")
-    if again.returncode == 1 and transaction.name not in {"rollback", "uninstall", "purge"}:
+    if again.returncode == 1 and transaction.after is not None and transaction.name != "rollback":
         wrong.append(f"the next {transaction.name} did not complete: {again.stderr[-400:]}")
-    wrong += places.objections(transaction)
+    wrong += places.objections(transaction) + places.misplaced(transaction)
     wrong += _runs(places.run("run", "mini"), {transaction.after}, "after it was repeated")
     if transaction.after is not None:
         verified = places.run("verify", "mini")
@@ -304,6 +406,10 @@ def _runs(done: Done, allowed: set[str | None], when: str) -> list[str]:
     if None in allowed and done.returncode == 1 and "error[not-installed]" in done.stderr:
         return []
     return [f"{when} the app does not run as it should: {done.returncode} {done.stdout!r} {done.stderr[-500:]!r}"]
+
+
+def _is_other(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.read_bytes() != data
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from packaging.version import Version
 
-from patchlock.catalogue import _fits, _needs, _overlays, _recipes, _rule_tables
+from patchlock.catalogue import _fits, _models, _needs, _overlays, _recipes, _rule_tables
 from patchlock.catalogue.table_reader import Table, version
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
 from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
@@ -77,6 +77,7 @@ def app(
         checks=_checks(root),
         refusals=refusals(root, profiles),
         needs=_needs.needs(root, profiles, resources),
+        models=_models.models(root, profiles),
     )
     upstream.finish()
     table.finish()

@@ -31,6 +31,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli._doctor",
         "Name the known troubles that this machine shows, what cures each, and the command that proves the cure.",
     ),
+    "models": (
+        "patchlock.cli._models",
+        "List the models that an app downloads, and fetch them into their places with --fetch.",
+    ),
     "run": ("patchlock.cli._install", "Start an installed app; what follows `--` goes to it."),
     "rollback": (
         "patchlock.cli._install",

@@ -228,6 +228,7 @@ def _repair(request: Request, as_json: bool) -> None:
 
 
 def _summary(request: Request, report: InstallResult) -> str:
+    from patchlock.cli import _models
     from patchlock.cli._plan import outcome_lines
     from patchlock.model import lockfile
 
@@ -242,6 +243,7 @@ def _summary(request: Request, report: InstallResult) -> str:
             "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks),
         ),
         ("folder", str(request.installation.source / request.app.directory)),
+        *_models.summary_row(request),
         ("run", f"{itself} run {pair}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
         ("launcher", _launchers(request)),
         ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
@@ -270,6 +272,7 @@ def _launchers(request: Request) -> str:
 
 
 def _report(request: Request, receipt: Receipt, report: InstallResult | None = None) -> dict[str, object]:
+    from patchlock.cli import _models
     from patchlock.cli._plan import outcome_data
 
     return {
@@ -280,6 +283,7 @@ def _report(request: Request, receipt: Receipt, report: InstallResult | None = N
         "merged": list(report.merged) if report else [],
         "notes": list(report.notes) if report else [],
         "warnings": list(report.warnings) if report else [],
+        "models": _models.summary_data(request),
         "seconds": round(report.seconds, 3) if report else 0.0,
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _launcher, _models, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
@@ -91,6 +91,7 @@ def plan_command(
                 {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
                 for o in overlays.for_platform(made.profile.overlays, made.platform.name)
             ],
+            "models": _models.summary_data(request),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
             "folder": str(request.installation.folder),
             "diff": diff(made.patched.changes),
@@ -135,6 +136,7 @@ def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[t
             for o in made.profile.overlays
             if made.platform.name in o.platforms
         ),
+        *_models.summary_row(request),
         ("folder", str(request.installation.folder)),
         (
             "install",

@@ -84,7 +84,12 @@ def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Pat
     left = lifecycle.uninstall(request, _output.progress(as_json), purge=purge)
     if as_json:
         kept = [*(path for path, _ in left.files), *(f"commit {commit}" for commit in left.commits)]
-        data = {"kept": kept, "bytes": sum(size for _, size in left.files), "downloads_bytes": left.downloads}
+        data = {
+            "kept": kept,
+            "bytes": sum(size for _, size in left.files),
+            "downloads_bytes": left.downloads,
+            "models_bytes": left.models,
+        }
         _output.succeed("uninstall", data | {"folder": str(request.installation.folder)})
     else:
         click.echo("\n".join(_left(request, left)))
@@ -100,6 +105,8 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
         lines += [f"  {path}  {size}".rstrip() for path, size in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove it too: {purge}"]
+    if left.models:
+        lines.append(f"kept for the next install: {_size(left.models)} of models; remove them too: {purge}")
     if left.downloads:
         lines.append(f"kept for the next install: {_size(left.downloads)} of downloads and builds in {request.cache}")
     return lines

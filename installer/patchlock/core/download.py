@@ -91,15 +91,29 @@ def fetch(
     return target
 
 
-def fetch_unproved(address: str, target: Path, *, pause: Callable[[float], None] = time.sleep) -> Sha256:
+def fetch_unproved(
+    address: str,
+    target: Path,
+    *,
+    tell: ProgressCallback = _silent,
+    over: requests.Session | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Sha256:
     """Bring a file whose hash nobody has said, and give the hash of what came; only for a person who asked for that.
+
+    Args:
+        address: as in `fetch`.
+        target: as in `fetch`; its folder is there.
+        tell: as in `fetch`.
+        over: as in `fetch`.
+        pause: as in `fetch`.
 
     Raises:
         NetworkError, DownloadError: as `fetch`.
     """
     part = target.with_name(f"{target.name}.part")
-    with session(encoding="identity") as opened:
-        _download(opened, address, part, _silent, pause)
+    with contextlib.nullcontext(over) if over is not None else session(encoding="identity") as opened:
+        _download(opened, address, part, tell, pause)
     part.replace(target)
     return atomic_files.sha256(target)
 

@@ -15,6 +15,7 @@ from patchlock.model.checks import Check
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
+from patchlock.model.models import Model
 from patchlock.model.needs import Need
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
@@ -157,6 +158,8 @@ class App:
     refusals: tuple[RefusedPair, ...]
     needs: tuple[Need, ...] = ()
     """What the app needs of a machine beyond Python packages."""
+    models: tuple[Model, ...] = ()
+    """What it downloads itself, or a person has to put there."""
     origin: Origin
 
     @property

@@ -318,6 +318,12 @@ class OverlayError(PatchlockError):
     code = "overlay"
 
 
+class ModelError(PatchlockError):
+    """A model cannot be had, or other bytes lie where it belongs; nothing was put there."""
+
+    code = "model"
+
+
 class NotReadyError(PatchlockError):
     """The machine lacks what an install needs; carries everything that it lacks."""
 

@@ -23,11 +23,7 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         needs_source: git will work in the source, so that it must be whole.
     """
     installation = request.installation
-
-    def waiting() -> None:
-        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
-
-    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+    with lock(installation, progress) as held:
         cache_pruning.take_lease(request.cache, request.home)
         clear(installation)
         if installation.source.exists() and needs_source:
@@ -35,6 +31,17 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
         yield held
         installation.journal.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def lock(installation: Installation, progress: Progress) -> Iterator[int]:
+    """Hold the installation, and touch nothing in it; `progress` is told when another patchlock has to end first."""
+
+    def waiting() -> None:
+        progress.note(f"waiting for another patchlock on this installation{file_lock.holder(installation.lock)}")
+
+    with file_lock.hold(installation.lock, wait=300, waiting=waiting) as held:
+        yield held
 
 
 def clear(installation: Installation) -> None:

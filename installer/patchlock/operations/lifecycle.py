@@ -9,7 +9,7 @@ from pathlib import Path
 from patchlock.core import atomic_files, disk_space, file_lock
 from patchlock.core.disk_space import FreedSpace
 from patchlock.distributions import wheelhouse
-from patchlock.environments import cache_pruning, generations, venv
+from patchlock.environments import cache_pruning, generations, models, venv
 from patchlock.environments.builds import in_tree_files
 from patchlock.environments.generations import Receipt
 from patchlock.hardware import stored_choice
@@ -123,6 +123,8 @@ class UninstallResult:
     """Of the user, a line each."""
     downloads: int
     """Bytes of the cache that no generation of any home needs."""
+    models: int
+    """Bytes of models that are kept, and that no other installation of this home uses."""
 
 
 def uninstall(request: Request, progress: Progress, *, purge: bool) -> UninstallResult:
@@ -143,7 +145,12 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
         if source.exists():
+            models.unlink(request)
             in_tree_files.apply_generation(installation, None)
+        stored = models.unused(request)
+        if purge:
+            with models.hold(request):
+                models.remove(request, stored)
         files, commits = _users(source) if source.exists() and not purge else ((), ())
         mine = bool(files or commits)
         installation.pointer.unlink(missing_ok=True)
@@ -167,9 +174,9 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     if purge:
         wheelhouse.remove(downloads)
         cache_pruning.remove(others)
-        return UninstallResult(files=files, commits=commits, downloads=0)
+        return UninstallResult(files=files, commits=commits, downloads=0, models=0)
     size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
-    return UninstallResult(files=files, commits=commits, downloads=size)
+    return UninstallResult(files=files, commits=commits, downloads=size, models=stored.bytes)
 
 
 def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:

@@ -1,0 +1,211 @@
+"""`models`: what an app downloads beside its packages."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _launcher, _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.environments.models import LocatedFile, Tell
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.models import ModelSize
+    from patchlock.model.progress import Progress
+
+_TOLD_EVERY = 0.2
+"""Seconds between two words on how far a download is."""
+_SETTLED = 1.0
+"""Seconds after which a rate is worth telling."""
+
+
+@click.command("models")
+@_options.installed
+@click.option("--fetch", is_flag=True, help="Download those that are not there, and check those that are.")
+@click.option(
+    "--accept-changed",
+    multiple=True,
+    metavar="FILE",
+    help="A file without a sha256 in the catalogue that may be another than at first use.",
+)
+@_options.common
+def models_command(
+    app: str, profile: str | None, fetch: bool, accept_changed: tuple[str, ...], catalogue: Path | None, as_json: bool
+) -> None:
+    """List the models that an app downloads, and fetch them into their places with --fetch.
+
+    Says how large each is, under which licence, what it is for, and whether it is where the app looks.
+    HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN hold, as for every program that asks Hugging Face.
+
+    \b
+    Example:
+      patchlock models xtts-webui
+      patchlock models xtts-webui --fetch
+    """
+    import dataclasses
+
+    from patchlock.environments import models as located_models
+    from patchlock.operations import models
+
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
+    request = dataclasses.replace(request, accept_changed=accept_changed)
+    brought: tuple[LocatedFile, ...] = ()
+    if fetch:
+        progress = _output.progress(as_json)
+        brought = models.fetch(request, progress, lambda: _meter(progress)).brought
+    located = located_models.locate(request)
+    if as_json:
+        data = {"models": _data(located), "fetched": [one.model.url(one.file) for one in brought]}
+        _output.succeed("models", data)
+    else:
+        click.echo("\n".join(_lines(request, located)))
+
+
+def _meter(progress: Progress) -> Tell:
+    first: list[tuple[float, int]] = []
+    told = [0.0]
+
+    def tell(done: int, size: int) -> None:
+        now = time.monotonic()
+        if not first:
+            first.append((now, done))
+        if now - told[0] < _TOLD_EVERY and done != size:
+            return
+        told[0] = now
+        began, had = first[0]
+        progress.say(how_far(done, size, done - had, now - began))
+
+    return tell
+
+
+def how_far(done: int, size: int, came: int, seconds: float) -> str:
+    """Say how far a download is, how fast, and how long it will still take.
+
+    Args:
+        done: bytes that are here.
+        size: of the whole file; 0 where nobody knows.
+        came: bytes of this run.
+        seconds: that they took.
+    """
+    text = f"{size_text(done)} of {size_text(size)}" if size else size_text(done)
+    if seconds < _SETTLED or came <= 0:
+        return text
+    rate = came / seconds
+    text += f", {size_text(int(rate))}/s"
+    if not size or done >= size:
+        return text
+    minutes, rest = divmod(round((size - done) / rate), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{text}, {f'{hours}:{minutes:02}' if hours else minutes}:{rest:02} left"
+
+
+def size_text(count: int) -> str:
+    """Write a number of bytes for a person."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"
+
+
+def total_text(size: ModelSize) -> str:
+    """Write how much files are together, honestly where somebody has not said."""
+    unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} of unknown size"
+    if not size.bytes:
+        return unknown if size.unknown else "nothing"
+    return f"{size_text(size.bytes)} and {unknown}" if size.unknown else size_text(size.bytes)
+
+
+def summary_row(request: Request) -> list[tuple[str, str]]:
+    """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
+    from patchlock.operations import models
+
+    found = models.summary(request)
+    if not found.files:
+        return []
+    if not found.missing_files:
+        return [("models", "all there")]
+    parts = []
+    if found.missing.bytes or found.missing.unknown:
+        parts.append(f"{total_text(found.missing)} at its first start")
+    if found.later.bytes or found.later.unknown:
+        parts.append(f"{total_text(found.later)} when they are first used")
+    command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+    return [("models", f"{', '.join(parts)}, or {command}")]
+
+
+def summary_data(request: Request) -> dict[str, object]:
+    """Write the same for JSON."""
+    from patchlock.operations import models
+
+    found = models.summary(request)
+    sizes = (("first_start", found.missing), ("first_use", found.later))
+    return {"files": found.files, "missing": found.missing_files} | {
+        name: {"bytes": size.bytes, "of_unknown_size": size.unknown} for name, size in sizes
+    }
+
+
+def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
+    from patchlock.model.models import size_of
+
+    pair = f"{request.app.name} on {request.profile.name}"
+    if not located:
+        return [f"{pair}: it downloads no models that we know of"]
+    missing = [one for one in located if one.state != "there"]
+    total = total_text(size_of(one.file for one in located))
+    head = f"{pair}: {len(located)} files, {total}"
+    lines = [f"{head}; all are there" if not missing else f"{head}; {len(missing)} are not there"]
+    for model in dict.fromkeys(one.model for one in located):
+        files = [one for one in located if one.model is model]
+        at = f" at {model.revision}" if model.revision else ""
+        when = "at the first start" if model.when == "start" else "when it is first used"
+        lines += ["", f"  {model.repository}{at}", f"    {model.why}; {when}", f"    licence: {model.license}"]
+        width = max(len(_name(one)) for one in files)
+        for one in files:
+            size = size_text(one.file.bytes) if one.file.bytes else "size not known"
+            lines.append(f"    {_STATES[one.state]:<9}  {_name(one):<{width}}  {size}")
+        lines.append(f"    in {_folder(files[0])}")
+    if missing:
+        command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+        lines += ["", f"fetch them: {command}"]
+    return lines
+
+
+_STATES = {"there": "there", "missing": "not there", "different": "another"}
+
+
+def _name(one: LocatedFile) -> str:
+    return one.file.name or str(one.file.path)
+
+
+def _folder(one: LocatedFile) -> Path:
+    if not one.model.into:
+        return one.place if one.state == "missing" else one.place.parents[len(one.file.path.parts) - 1]
+    return one.place.parents[len(Path(_name(one)).parts) - 1]
+
+
+def _data(located: tuple[LocatedFile, ...]) -> list[dict[str, object]]:
+    return [
+        {
+            "repository": model.repository,
+            "revision": model.revision or None,
+            "why": model.why,
+            "when": model.when,
+            "license": model.license,
+            "source": model.source,
+            "files": [
+                {
+                    "path": str(one.file.path),
+                    "bytes": one.file.bytes or None,
+                    "sha256": one.file.sha256 or None,
+                    "place": str(one.place),
+                    "state": one.state,
+                }
+                for one in located
+                if one.model is model
+            ],
+        }
+        for model in dict.fromkeys(one.model for one in located)
+    ]

@@ -1,0 +1,78 @@
+"""Fetching the models of an installed app, and saying how much they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from patchlock.environments import generations, models
+from patchlock.environments.models import LocatedFile, Tell
+from patchlock.locks.lock_request import Request
+from patchlock.model.models import ModelSize, size_of
+from patchlock.model.progress import Progress
+from patchlock.operations import _session
+
+
+@dataclass(frozen=True, kw_only=True)
+class FetchResult:
+    """What a fetch did."""
+
+    brought: tuple[LocatedFile, ...]
+    """As they were before."""
+    were_there: int
+
+
+def fetch(request: Request, progress: Progress, meter: Callable[[], Tell]) -> FetchResult:
+    """Bring every file of the app's models to where the app looks for it, and check those that are there.
+
+    Killed anywhere, each file is there whole and right or not at all, and the next fetch goes on.
+
+    Args:
+        request: the installed pair.
+        progress: told what goes on.
+        meter: makes what is told how much of a file has come.
+
+    Raises:
+        NotInstalledError: the app is not installed, so that it looks nowhere.
+        ModelError, HashMismatchError, NetworkError, DownloadError, DiskFullError: as `environments.models.bring`.
+    """
+    installation = request.installation
+    generations.require_current(installation, request.app.name)
+
+    brought = []
+    with _session.lock(installation, progress), models.hold(request):
+        located = models.locate(request)
+        models.require_room(request, [one for one in located if one.state == "missing"])
+        for one in located:
+            with progress.stage("model"):
+                progress.say(str(one.file.path))
+                is_new = models.bring(request, one, meter(), progress.note)
+                progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
+            if is_new:
+                brought.append(one)
+    return FetchResult(brought=tuple(brought), were_there=len(located) - len(brought))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSummary:
+    """How much an app downloads beside its packages."""
+
+    missing: ModelSize
+    """What it needs to start and is not where it looks."""
+    later: ModelSize
+    """The same of what it needs at a first use."""
+    files: int
+    """All that are declared."""
+    missing_files: int
+
+
+def summary(request: Request) -> ModelSummary:
+    """Count what the app would still download."""
+    located = models.locate(request) if request.app.models else ()
+    missing = [one for one in located if one.state == "missing"]
+    return ModelSummary(
+        missing=size_of(one.file for one in missing if one.model.when == "start"),
+        later=size_of(one.file for one in missing if one.model.when == "use"),
+        files=len(located),
+        missing_files=len(missing),
+    )
