@@ -76,7 +76,7 @@ def test_models_for_the_start_come_first(tmp_path: Path) -> None:
         (VENDOR.replace("into", 'revision = "v1"\ninto'), "revision: it is for models of Hugging Face"),
         (MODEL.replace("bytes = 12", "bytes = -1"), "files: a/model.bin: bytes must be a number above 0"),
         (MODEL + MODEL, "files: model.bin is there twice"),
-        (MODEL.partition("files = ")[0], 'files: the key "files" is missing'),
+        (MODEL.partition("\nfiles = [")[0], "files: it names no file"),
     ],
     ids=lambda value: value.partition(":")[0] if "[[" not in value else "",
 )

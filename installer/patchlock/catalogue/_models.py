@@ -39,6 +39,8 @@ def _check_place(table: Table, model: Model) -> None:
         for key in ("revision", "cache"):
             if table.has(key):
                 table.problem(key, "it is for models of Hugging Face", "remove the key")
+    if not model.files:
+        table.problem("files", "it names no file", 'write files = [{ path = "…" }]')
     for file in model.files:
         if model.repository.startswith("http:") and not file.sha256:
             table.problem("files", f"{file.path}: what comes without encryption needs a sha256", "write it, or https")

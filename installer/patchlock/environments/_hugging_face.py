@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -144,27 +144,26 @@ def name_of(pointer: Path, path: PurePosixPath) -> CachedName:
     return CachedName(commit=pointer.parents[len(path.parts) - 1].name, etag=etag)
 
 
-def forget(repository: str, commit: str, paths: frozenset[str], cache: Path) -> int:
-    """Remove a commit of a repository from a cache, if it has no other files than these.
+def forget(repository: str, commit: str, paths: Iterable[PurePosixPath], cache: Path) -> None:
+    """Remove files of a commit from a cache, and the repository if nothing is left; killed, the next call goes on.
 
-    Returns:
-        How many bytes that freed.
+    Raises:
+        OSError: something cannot be removed.
     """
-    hub = _library()
-    try:
-        scanned = hub.scan_cache_dir(cache)
-    except hub.errors.CacheNotFound:
-        return 0
-    for one in scanned.repos:
-        for revision in one.revisions:
-            if one.repo_id != repository or revision.commit_hash != commit:
-                continue
-            there = {str(PurePosixPath(file.file_path.relative_to(revision.snapshot_path))) for file in revision.files}
-            if there <= paths:
-                strategy = scanned.delete_revisions(commit)
-                strategy.execute()
-                return int(strategy.expected_freed_size)
-    return 0
+    root = folder(repository, cache)
+    snapshots, blobs = root / "snapshots", root / "blobs"
+    for path in paths:
+        pointer = snapshots / commit / path
+        if not pointer.is_symlink() and not pointer.is_file():
+            continue
+        blob = blobs / name_of(pointer, path).etag
+        others = (one for one in snapshots.rglob("*") if one != pointer and one.is_file())
+        if not any(blob.exists() and one.samefile(blob) for one in others):
+            blob.unlink(missing_ok=True)  # first, as the pointer tells which it is
+        pointer.unlink()
+    if not any(one.is_symlink() or one.is_file() for kept in (snapshots, blobs) for one in kept.rglob("*")):
+        atomic_files.remove_tree(root)
+        atomic_files.remove_tree(cache / ".locks" / root.name)
 
 
 def remove_linked(repository: str, cache: Path, store: Path) -> bool:

@@ -416,7 +416,7 @@ def remove(request: Request, stored: StoredModels) -> None:
         path.unlink(missing_ok=True)
         _remove_empty(path.parent, root)
     for cache, repository, commit, paths in stored.commits:
-        _hugging_face.forget(repository, commit, frozenset(paths), cache)
+        _hugging_face.forget(repository, commit, map(PurePosixPath, paths), cache)
         left = _read_fetched(request.home) - {(str(cache), repository, commit, path) for path in paths}
         _write_fetched(request.home, left)
     with contextlib.suppress(OSError):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from patchlock.model.origins import Origin
-from patchlock.model.table_fields import Filled, Key, Matches, OneOf, Parsed, ProfileNames
+from patchlock.model.table_fields import Key, Matches, OneOf, Parsed, ProfileNames
 
 USER_CACHE, PACKAGES = "{cache}", "{packages}"
 """What `into` may begin with: the folder for caches of this user, `~/.cache` unless XDG_CACHE_HOME names another; and
@@ -64,7 +64,7 @@ class Model:
     """Where the app's code asks for it."""
     profiles: ProfileNames = ()
     """Empty: all."""
-    files: Annotated[tuple[ModelFile, ...], Filled()]
+    files: tuple[ModelFile, ...]
     origin: Origin
 
     @property
