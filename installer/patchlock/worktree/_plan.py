@@ -67,6 +67,8 @@ class Plan:
     """Files whose staged version meets what upstream has changed, or makes room for a conflict, and that version."""
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
+    renames: dict[PurePosixPath, PurePosixPath] = dataclasses.field(default_factory=dict)
+    """Upstream's name of a file that the user has renamed with git → his, under which all else here names it."""
 
 
 def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> tuple[Snapshot, Plan]:
@@ -84,10 +86,16 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     """
     repository = tree.repository
     new = trees.everything(repository, goal.target)
+    wanted = trees.everything(repository, trees.upstream_of(repository, goal.target))
     states = _States.of(tree, goal, where)
     snapshot, plan = _look(tree, states, new, where, work)
+    if renames := {} if goal.restore_all else _users_renames(tree, states, new, snapshot):
+        states, new, wanted = states.renamed(renames), _renamed(renames, new), _renamed(renames, wanted)
+        snapshot, plan = _look(tree, states, new, where, work)
+        files = {path: entry for path, entry in snapshot.files.items() if path not in renames}
+        snapshot = dataclasses.replace(snapshot, files=files, missing=snapshot.missing - renames.keys())
+        plan.renames = renames
     mine: dict[PurePosixPath, Entry] = dict(snapshot.files)
-    wanted = trees.everything(repository, trees.upstream_of(repository, goal.target))
     changed = [p for p in {**mine, **new} if new.get(p) != mine.get(p) or p in plan.resolved]
     changed = [p for p in changed if p in plan.resolved or p not in snapshot.unmerged]
     crlf = _unconverted(tree, mine, states, changed)
@@ -109,8 +117,24 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
             both.append(path)
     if both:
         _join(tree, plan, result, {path: (base[path], mine.get(path), new.get(path)) for path in both}, goal)
-    _decide(tree, plan, snapshot, result, mine, new, goal, crlf)
+    _decide(tree, plan, snapshot, result, mine, new, wanted, goal, crlf)
     return snapshot, plan
+
+
+def _users_renames(tree: Tree, states: _States, new: Entries, snapshot: Snapshot) -> dict[PurePosixPath, PurePosixPath]:
+    """Find the files that the user has renamed with git, and that are still to be had."""
+    known = {**states.before, **states.pulled, **states.origin}
+    there = (snapshot.files.keys() | snapshot.unmerged.keys()) - snapshot.missing
+    gone = {path for path in new if path in known and path not in there}
+    added = {path for path in snapshot.index if path not in known and path not in new} if gone else set()
+    if not added:
+        return {}
+    found = _snapshot.renames(tree, states.start)
+    return {old: his for old, his in found.items() if old in gone and his in added}
+
+
+def _renamed(renames: Mapping[PurePosixPath, PurePosixPath], entries: Entries) -> Entries:
+    return {renames.get(path, path): entry for path, entry in entries.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +172,16 @@ class _States:
             others.append(_merge_commits(tree, last, start, pulled))
         is_pulled = pulled != last and trees.is_ancestor(repository, last, pulled)
         return cls(before=before, pulled=now, origin=origin, others=tuple(others), start=start, is_pulled=is_pulled)
+
+    def renamed(self, renames: Mapping[PurePosixPath, PurePosixPath]) -> _States:
+        """Give the same, with some files under the user's names."""
+        return dataclasses.replace(
+            self,
+            before=_renamed(renames, self.before),
+            pulled=_renamed(renames, self.pulled),
+            origin=_renamed(renames, self.origin),
+            others=tuple(_renamed(renames, state) for state in self.others),
+        )
 
     def is_users_choice(self, path: PurePosixPath, new: Entries) -> bool:
         """Tell whether no patch is in a file, and git has brought upstream's version: what differs, the user chose."""
@@ -377,6 +411,7 @@ def _join(
         if "120000" in {mine and mine.mode, new and new.mode} and mine and new and mine.mode != new.mode:
             raise _is_link(tree, path)
     joined, conflicts = _merge_entries(tree, sides)
+    upstreams = {his: path for path, his in plan.renames.items()}
     for path, (base, mine, new) in sides.items():
         stages = conflicts.get(path, set())
         if not stages:
@@ -388,7 +423,7 @@ def _join(
         elif stages == {1, 2}:
             result[path] = mine
             plan.kept.append(path)
-        elif clean := _by_other_means(tree, path, (base, mine, new), goal):
+        elif clean := _by_other_means(tree, upstreams.get(path, path), (base, mine, new), goal):
             result[path] = clean
             plan.merged.append(path)
         elif path in plan.resolved:
@@ -478,11 +513,11 @@ def _decide(
     result: Mapping[PurePosixPath, Entry | None],
     mine: Entries,
     new: Entries,
+    wanted: Entries,
     goal: Goal,
     crlf: Collection[PurePosixPath],
 ) -> None:
     """Turn what each path becomes into what is written and removed."""
-    wanted = trees.everything(tree.repository, trees.upstream_of(tree.repository, goal.target))
     for path, entry in result.items():
         if path in plan.resolved:
             plan.resolved[path] = entry
@@ -580,9 +615,14 @@ def index_changes(
     Returns:
         Path → its new rows; and of each conflict the row that it would have without one, "" for none.
     """
+
+    def everything(commit: CommitId | None) -> Entries:
+        found = trees.everything(tree.repository, commit)
+        return {**found, **{his: found[path] for path, his in plan.renames.items() if path in found}}
+
     rows: dict[PurePosixPath, tuple[str, ...]] = {}
     if old and new and old != new:
-        before, after = (trees.everything(tree.repository, commit) for commit in (old, new))
+        before, after = everything(old), everything(new)
         staged: dict[PurePosixPath, tuple[Entry | None, Entry | None, Entry | None]] = {}
         for path in {**before, **after}:
             was, now, have = before.get(path), after.get(path), snapshot.index.get(path)
@@ -596,13 +636,13 @@ def index_changes(
             joined, conflicts = _merge_entries(tree, staged)
             rows |= {p: _row(joined[p] if p not in conflicts else after[p]) for p in staged}
             plan.unstaged = {path: snapshot.index[path] for path in staged if path in conflicts}
-    head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
-    after = trees.everything(tree.repository, new) if new else head
+    head = everything(commit_of(tree.repository, "HEAD"))
+    after = everything(new) if new else head
     patches = []
     for commit in patched:
-        ours = trees.everything(tree.repository, commit)
+        ours = everything(commit)
         patches.append(ours)
-        upstreams = trees.everything(tree.repository, trees.upstream_of(tree.repository, commit))
+        upstreams = everything(trees.upstream_of(tree.repository, commit))
         for path, made in ours.items():
             if made != upstreams.get(path) and snapshot.index.get(path) == made != after.get(path):
                 rows[path] = _row(after.get(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping
@@ -167,6 +168,14 @@ def _read(
         if tag.islower():
             unchanging.append(path)
     return found, unmerged, frozenset(sparse), unchanging
+
+
+def renames(tree: Tree, since: str) -> dict[PurePosixPath, PurePosixPath]:
+    """Give the files of a commit that the user has renamed, as git finds renames: old name → name in his index."""
+    words = ("diff-index", "--find-renames", "--diff-filter=R", "--name-status", "-z", "--ignore-submodules=all")
+    _, *named = re.split(rb"(?:^|\0)R\d+\0", run(tree, *words, since).stdout.removesuffix(b"\0"))
+    pairs = (row.split(b"\0") for row in named)
+    return {PurePosixPath(os.fsdecode(old)): PurePosixPath(os.fsdecode(new)) for old, new in pairs}
 
 
 def stored(tree: Tree, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, bytes | None]:

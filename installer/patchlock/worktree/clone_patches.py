@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -103,7 +103,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         brings_branch=not is_there,
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
-    outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+    outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -229,7 +229,7 @@ def status(tree: Tree, wanted: PatchSet, cache: Path) -> tuple[CommitId, Patched
     """
     with patch_cache.evaluator(cache) as evaluator:
         upstream, patched = upstream_files.patched(tree, wanted, evaluator)
-        outcomes = tuple(_in_tree(tree, wanted, patched, outcome, evaluator) for outcome in patched.outcomes)
+        outcomes = _all_in_tree(tree, wanted, patched, evaluator)
     return upstream, patched, outcomes
 
 
@@ -316,12 +316,28 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
     )
 
 
-def _in_tree(tree: Tree, wanted: PatchSet, patched: Patched, outcome: Outcome, evaluator: Evaluator) -> Outcome:
+def _all_in_tree(tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator) -> tuple[Outcome, ...]:
+    paths = [wanted.directory / change.path for change in patched.changes]
+    is_any_gone = tree.is_clone and not all(trees.exists(tree, path) for path in paths)
+    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if is_any_gone else {}
+    return tuple(_in_tree(tree, wanted, patched, outcome, names, evaluator) for outcome in patched.outcomes)
+
+
+def _in_tree(
+    tree: Tree,
+    wanted: PatchSet,
+    patched: Patched,
+    outcome: Outcome,
+    names: Mapping[PurePosixPath, PurePosixPath],
+    evaluator: Evaluator,
+) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
     change = next((change for change in patched.changes if change.path == outcome.path), None)
     if change is None or outcome.path is None or outcome.kind in LEFT_AS_IT_IS:
         return outcome
-    present = _snapshot.stored(tree, [wanted.directory / change.path])[wanted.directory / change.path]
+    path = wanted.directory / change.path
+    path = names.get(path, path)
+    present = _snapshot.stored(tree, [path])[path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)
     if present == change.after:
