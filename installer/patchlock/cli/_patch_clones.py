@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -308,7 +308,7 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     if done is None:
         return _nothing_to_do(tree, wanted.name, command, as_json)
     left = done.moved.left_by_git
-    conflicts = [str(path) for path in done.moved.conflicts if path not in left]
+    conflicts = [path for path in done.moved.conflicts if path not in left]
     git_first = None
     if left:
         from patchlock.worktree import move
@@ -324,32 +324,41 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
             "warnings": list(done.warnings),
             **_moved(done.moved),
         }
-        error = _edits_meet(tree, conflicts, "patch apply") if conflicts else None
+        error = _edits_meet(tree, conflicts, command) if conflicts else None
         return _output.succeed(command, data, git_first or error)
     click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     click.echo(outcome_lines(done.outcomes))
     warn(done.warnings)
     click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
     if conflicts:
-        click.echo(
-            f"your edits and the patches meet in {', '.join(conflicts)}: both stand there between markers.\n"
-            "Choose, and run the same command again; or go back with "
-            f"`patchlock patch apply --abort --source {tree.root}`.",
-            err=True,
-        )
+        error = _edits_meet(tree, conflicts, command)
+        click.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
     if git_first:
         raise git_first
     return 1 if conflicts else 0
 
 
-def _edits_meet(tree: Tree, paths: Iterable[object], command: str) -> EditsMeetError:
-    """Say that both sides stand between markers, and the two ways on."""
-    again = "" if command == "patch apply" else f" (`patchlock {command} --source {tree.root}`)"
+def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> EditsMeetError:
+    """Say what stands there, and the two ways on."""
+    from patchlock.worktree import move
+
+    paths = tuple(paths)
+    unmarked = move.without_markers(tree, paths)
+    marked = [path for path in paths if path not in unmarked]
+    source = shlex.quote(str(tree.root))
+    stands = ["both stand there between markers"] if marked else []
+    choose = "choose"
+    if unmarked:
+        names = ", ".join(map(str, unmarked))
+        stands.append(f"your version{f' of {names}' if marked else ''} stands there beside upstream's in git's index")
+        add = f"`git -C {source} add {shlex.join(map(str, unmarked))}`" if tree.is_clone else "`touch`"
+        choose = f"choose{f'; in {names}' if marked else ','} say so with {add}"
+    again = "" if command == "patch apply" else f" (`patchlock {command} --source {source}`)"
     return EditsMeetError(
-        f"your edits and the patches meet in {', '.join(map(str, paths))}: both stand there between markers",
+        f"your edits and the patches meet in {', '.join(map(str, paths))}: {', and '.join(stands)}",
         where=str(tree.root),
-        remedy=f"choose and run the same command again{again}; or go back with "
-        f"`patchlock patch apply --abort --source {tree.root}`",
+        remedy=f"{choose}, and run the same command again{again}; or go back with "
+        f"`patchlock patch apply --abort --source {source}`",
     )
 
 

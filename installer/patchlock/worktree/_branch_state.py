@@ -91,7 +91,7 @@ def _tips(repository: Path) -> list[CommitId]:
     path = Path(git("rev-parse", "--git-path", "FETCH_HEAD", repository=repository).text)
     file = path if path.is_absolute() else repository / path
     if file.is_file():
-        listed += re.findall(r"^[0-9a-f]{40}", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        listed += re.findall(r"^[0-9a-f]{40,64}", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     return [CommitId(commit) for commit in dict.fromkeys(listed)]
 
 

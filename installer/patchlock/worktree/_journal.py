@@ -291,7 +291,7 @@ def _write_index(tree: Tree, journal: Journal) -> None:
     changed = [(name, new) for name, old, new in journal.index if now.get(name, []) == old != new]
     if not changed:
         return
-    rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name, _ in changed]
+    rows = _snapshot.no_rows(tree, (PurePosixPath(name) for name, _ in changed))
     rows += [(PurePosixPath(name), row) for name, new in changed for row in new]
     update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))
     paths = [PurePosixPath(name) for name in journal.sparse]
@@ -415,9 +415,12 @@ def open_conflicts(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     unmerged = _unmerged(tree)
     found = []
     for name in journal.conflicts:
+        rows = _rows_of(journal, name)
+        if tree.is_clone and sorted(unmerged.get(name, [])) != sorted(rows):
+            continue
         data = trees.read(tree, PurePosixPath(name)) or b""
-        is_ours = not tree.is_clone or sorted(unmerged.get(name, [])) == sorted(_rows_of(journal, name))
-        if is_ours and (_branch_state.has_markers(data) or _is_untouched(tree, journal, name)):
+        is_submodule = any(row.startswith("160000") for row in rows)  # there is no file that could tell
+        if is_submodule or _branch_state.has_markers(data) or _is_untouched(tree, journal, name):
             found.append(PurePosixPath(name))
     return tuple(found)
 
@@ -452,7 +455,7 @@ def end_conflicts(tree: Tree, journal: Journal) -> None:
     """Put the rows of conflicts that the user has ended in his files, and not in git's index, back to normal."""
     unmerged = _unmerged(tree)
     mine = [name for name in journal.conflicts if sorted(unmerged.get(name, [])) == sorted(_rows_of(journal, name))]
-    rows = [(PurePosixPath(name), f"0 {'0' * 40}") for name in mine if name in unmerged]
+    rows = _snapshot.no_rows(tree, (PurePosixPath(name) for name in mine if name in unmerged))
     rows += [(PurePosixPath(name), journal.normal[name]) for name in mine if name in unmerged and journal.normal[name]]
     if rows:
         update_index(tree, "--index-info", stdin=_snapshot.index_rows(rows))

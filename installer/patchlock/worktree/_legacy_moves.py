@@ -78,7 +78,7 @@ def end_conflicts(tree: Tree) -> None:
         unmerged = _branch_state.read(tree, None).unmerged
         paths = [path for path in _paths(record, "conflicts") if path in unmerged]
         head = trees.everything(tree.repository, commit_of(tree.repository, "HEAD"))
-        rows = [(path, f"0 {'0' * 40}") for path in paths]
+        rows = _snapshot.no_rows(tree, paths)
         kept = record.get("staged")
         staged = {name: row for name, row in kept.items() if row.endswith(" 0")} if isinstance(kept, dict) else {}
         rows += [(path, staged[str(path)]) for path in paths if str(path) in staged]

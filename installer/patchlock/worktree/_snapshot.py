@@ -84,6 +84,12 @@ def index_rows(rows: Iterable[tuple[PurePosixPath, str]]) -> bytes:
     return b"".join(row.encode() + b"\t" + os.fsencode(str(path)) + b"\0" for path, row in rows)
 
 
+def no_rows(tree: Tree, paths: Iterable[PurePosixPath]) -> list[tuple[PurePosixPath, str]]:
+    """Give the rows by which `index_rows` takes paths out of an index."""
+    digits = 64 if trees.object_format(tree.repository) == "sha256" else 40
+    return [(path, f"0 {'0' * digits}") for path in paths]
+
+
 def take(
     tree: Tree,
     start: CommitId,
@@ -125,7 +131,7 @@ def take(
     if changed:
         run(tree, "update-index", "-z", "--add", "--replace", "--stdin", index=scratch, stdin=joined(changed))
     if unmerged:
-        rows = [(path, f"0 {'0' * 40}") for path in unmerged]
+        rows = no_rows(tree, unmerged)
         rows += [(path, f"{side.mode} {side.blob} 0") for path, side in (sides or {}).items() if side is not None]
         run(tree, "update-index", "-z", "--index-info", index=scratch, stdin=index_rows(rows))
     files = _read(tree, scratch)[0] if changed or unmerged else index

@@ -176,6 +176,13 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     repository = tree.repository
     clone = f"git -C {shlex.quote(str(tree.root))}"
+    if (named := trees.object_format(repository)) != "sha1":
+        raise UpstreamError(
+            f"the clone names its objects by {named}, and patchlock's cache by sha1, so nothing was fetched",
+            where=str(tree.root),
+            remedy=f"fetch with `{clone} pull --rebase --autostash`, then renew the patches with "
+            f"`patchlock patch apply --source {shlex.quote(str(tree.root))}`",
+        )
     unfinished, _ = _branch_state.unfinished(repository)
     if unfinished:
         raise UpstreamError(

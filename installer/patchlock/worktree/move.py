@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -335,6 +335,11 @@ def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     return _journal.open_conflicts(tree, journal)
 
 
+def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
+    """Give those of some conflicts between whose sides git puts no markers: binary files and submodules."""
+    return tuple(path for path in paths if not _branch_state.has_markers(trees.read(tree, path) or b""))
+
+
 def _end_conflicts(tree: Tree) -> None:
     """Take note that the user has resolved what the last move left.
 
@@ -343,7 +348,7 @@ def _end_conflicts(tree: Tree) -> None:
     """
     left = conflicted(tree)
     if left:
-        marked = [path for path in left if _branch_state.has_markers(trees.read(tree, path) or b"")]
+        marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
             add = f"`git -C {shlex.quote(str(tree.root))} add {shlex.join(map(str, left))}`"
             raise SourceConflictError(

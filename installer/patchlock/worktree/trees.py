@@ -127,6 +127,12 @@ def refs_kept(repository: Path, *patterns: str) -> Iterator[None]:
         raise
 
 
+@functools.lru_cache(maxsize=16)  # a repository stays in its format
+def object_format(repository: Path) -> str:
+    """Say by which digest a repository names its objects: `sha1` or `sha256`."""
+    return git("rev-parse", "--show-object-format", repository=repository).text
+
+
 def is_ancestor(repository: Path, old: CommitId, new: CommitId) -> bool:
     """Tell whether a commit is another one, or stands before it."""
     done = git("merge-base", "--is-ancestor", old, new, repository=repository, allowed=(0, 1))
