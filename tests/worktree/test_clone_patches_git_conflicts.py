@@ -93,11 +93,11 @@ def test_conflict_of_gits_stays_as_it_is_until_it_is_ended(
     left = read(clone, "other")
     for is_again in (False, True):
         before = state(clone)
-        rows = git(clone, "ls-files", "-s")
+        rows = git(clone, "ls-files", "--unmerged")
         done = apply(clone)
         assert done is not None
         assert (done.moved.left_by_git, done.moved.conflicts) == ((OTHER,), (OTHER,))
-        assert (read(clone, "other"), git(clone, "ls-files", "-s")) == (left, rows)
+        assert (read(clone, "other"), git(clone, "ls-files", "--unmerged")) == (left, rows)
         if name or is_again:
             assert (done.moved.written, state(clone)) == ((), before)
         else:
@@ -109,13 +109,13 @@ def test_conflict_of_gits_stays_as_it_is_until_it_is_ended(
         f"choose between the two sides in each, `git -C {clone} add other.py`, `git -C {clone} {name} --continue`, "
         f"or go back with `git -C {clone} {name} --abort`; then run this again"
         if name
-        else f"choose between the two sides in each, `git -C {clone} add other.py`, or where `git stash` left it, "
-        f"take `git -C {clone} checkout HEAD -- other.py`: your side stays in the stash; then run this again"
+        else f"choose between the two sides in each, `git -C {clone} reset -q -- other.py`; then run this again"
     )
+    gives_up &= bool(name)  # a stash stays where it is
     if not gives_up:
         (clone / "other.py").write_text("x = 'both'\n")
     commands = commands_of(error)
-    for words in commands[-1:] if gives_up else commands[:-1]:
+    for words in commands[-1:] if gives_up else commands[: len(commands) - bool(name)]:
         git(clone, "-c", "core.editor=true", *words)
     assert abort(clone) == ()
     chosen = read(clone, "other")
@@ -126,6 +126,8 @@ def test_conflict_of_gits_stays_as_it_is_until_it_is_ended(
     assert (read(clone), read(clone, "other")) == (PATCHED, chosen)
     assert git(clone, "ls-files", "--unmerged") == ""
     assert git(clone, "ls-files", "other.py") == "other.py"
+    if not name:
+        assert git(clone, "diff", "--cached", "--name-only") == ""
     if "stash" in how.__name__:
         assert "x = 'mine'" in git(clone, "show", "stash@{0}:other.py")
 
@@ -142,10 +144,13 @@ def test_conflict_of_gits_in_a_patched_file_is_chosen_once(clone: Path, upstream
     assert (read(clone), git(clone, "ls-files", "-s")) == (left, rows)
     chosen = re.sub("<{7}.*?={7}\n(.*?)>{7}[^\n]*\n", r"\1", left, flags=re.DOTALL)
     (clone / "app.py").write_text(chosen)
-    git(clone, "add", "app.py")
+    error = move.git_first(trees.open_tree(clone), done.moved.left_by_git)
+    assert commands_of(error) == [["reset", "-q", "--", "app.py"]]
+    git(clone, *commands_of(error)[0])
     done = apply(clone)
     assert done is not None
     assert done.moved.conflicts == ()
+    assert git(clone, "diff", "--cached", "--name-only") == ""
     assert read(clone) == PATCHED.replace("line2 = 2", "line2 = 'mine'") + "end = choose()\n"
     assert git(clone, "ls-files", "app.py") == "app.py"
 

@@ -35,7 +35,7 @@ class BranchState:
     commits: int
     """How many commits of his own stand on it."""
     unfinished: str
-    """`merge`, `rebase`, `cherry-pick`, `revert`, or "" where he is in none."""
+    """`merge`, `rebase`, `cherry-pick`, `revert`, `am`, or "" where he is in none."""
     unmerged: Mapping[PurePosixPath, Unmerged]
 
 
@@ -66,30 +66,34 @@ def read(tree: trees.Tree, applied: CommitId | None) -> BranchState:
 
 def unfinished(repository: Path) -> tuple[str, CommitId | None]:
     """Name what the user is in the middle of, as `BranchState.unfinished` does, and the commit of the other side."""
-    for name, ref in (("merge", "MERGE_HEAD"), ("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
-        commit = commit_of(repository, ref)
-        if commit is not None and name == "merge":
-            return name, commit
-        if commit is not None and not _rebase_onto(repository):
-            return name, None
-    onto = _rebase_onto(repository)
-    return ("rebase", onto) if onto else ("", None)
-
-
-def _rebase_onto(repository: Path) -> CommitId | None:
-    for folder in ("rebase-merge", "rebase-apply"):
-        path = Path(git("rev-parse", "--git-path", f"{folder}/onto", repository=repository).text)
-        file = path if path.is_absolute() else repository / path
+    merged = commit_of(repository, "MERGE_HEAD")
+    if merged is not None:
+        return "merge", merged
+    names = ("rebase-apply/applying", "rebase-merge/onto", "rebase-apply/onto", "sequencer/todo")
+    applying, *onto, todo = _git_files(repository, *names)
+    if applying.exists():
+        return "am", None
+    for file in onto:
         if file.is_file():
-            return CommitId(file.read_text(encoding="ascii").strip())
-    return None
+            return "rebase", CommitId(file.read_text(encoding="ascii").strip())
+    for name, ref in (("cherry-pick", "CHERRY_PICK_HEAD"), ("revert", "REVERT_HEAD")):
+        if commit_of(repository, ref) is not None:
+            return name, None
+    if todo.is_file():  # between two of many commits
+        is_revert = todo.read_text(encoding="utf-8", errors="replace").startswith("revert")
+        return "revert" if is_revert else "cherry-pick", None
+    return "", None
+
+
+def _git_files(repository: Path, *names: str) -> list[Path]:
+    words = [word for name in names for word in ("--git-path", name)]
+    return [repository / path for path in git("rev-parse", *words, repository=repository).text.splitlines()]
 
 
 def _tips(repository: Path) -> list[CommitId]:
     """Give the commits that are known to be upstream's: remote branches, and what was pulled from an address."""
     listed = git("for-each-ref", "--format=%(objectname)", "refs/remotes", repository=repository).text.split()
-    path = Path(git("rev-parse", "--git-path", "FETCH_HEAD", repository=repository).text)
-    file = path if path.is_absolute() else repository / path
+    (file,) = _git_files(repository, "FETCH_HEAD")
     if file.is_file():
         listed += re.findall(r"^[0-9a-f]{40,64}", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     return [CommitId(commit) for commit in dict.fromkeys(listed)]

@@ -158,7 +158,7 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
     Raises:
         UpstreamError: it is no clone, it follows no branch of upstream's, or it has commits of its own.
-        GitFirstError: upstream changes what only git brings; nothing was changed.
+        GitFirstError: a merge or the like of the user's is not done; nothing was changed.
         BusyError: another patchlock works there and does not end.
         PatchError: a patch cannot do what it says; nothing was written.
         SourceConflictError: conflicts of an earlier run are still there.
@@ -185,11 +185,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         )
     unfinished, _ = _branch_state.unfinished(repository)
     if unfinished:
-        raise UpstreamError(
-            f"a {unfinished} of yours is not done, so nothing was changed",
-            where=str(tree.root),
-            remedy=f"end it with `{clone} {unfinished} --continue`, or give it up with --abort; then run this again",
-        )
+        raise move.not_done(tree, unfinished)
     branch = git("symbolic-ref", "--quiet", "--short", "HEAD", repository=repository, allowed=(0, 1)).text
     remote, merge = (_configured(tree, f"branch.{branch}.{key}") for key in ("remote", "merge"))
     url = _configured(tree, f"remote.{remote}.url") if remote else ""

@@ -128,8 +128,8 @@ def move(
         by_meaning: applies the patches to the user's version of a file, where his lines and ours meet.
 
     Raises:
-        GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or git is too old to
-            merge; nothing was changed.
+        GitFirstError: git's own conflict is one for us too, and `beside_git` was not asked for; or a merge or the like
+            is not done; or git is too old to merge; nothing was changed.
         SourceConflictError: names the files where the user's edits and ours touch the same lines; nothing was written.
         UnsafePathError: a path leaves the tree, or something of the user's stands in the way.
     """
@@ -159,6 +159,8 @@ def move(
         left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
             return Moved(written=(), conflicts=left, left_by_git=left)
+        if where and where.unfinished and not plan.resolved and (plan.puts or plan.removes):
+            raise not_done(tree, where.unfinished)
         after = None if forget else _without(tree, target, left) if left else target
         journal = _journal_of(tree, plan, snapshot, goal, where, after, brings_branch=brings_branch)
         _journal.write(tree, place, journal, target, snapshot.checked_out)
@@ -199,7 +201,8 @@ def _journal_of(
     start, before = goal.base or goal.target, tree.ref(BEFORE)
     if tree.is_clone:
         is_merging = bool(where and where.unfinished)
-        unstages = after is None or (plan.resolved and not is_merging)
+        # Where git's stash has met a conflict, it has staged the rest, and our patches with it.
+        unstages = after is None or (snapshot.unmerged and not is_merging)
         patched = tuple(commit for commit in (goal.base, after) if commit and unstages)
         rows, normal = _plan.index_changes(tree, plan, snapshot, head, to, is_merging=is_merging, patched=patched)
         if plan.unstaged:
@@ -421,21 +424,31 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
     )
 
 
+def not_done(tree: Tree, name: str) -> GitFirstError:
+    """Say that git's own merge, rebase or the like has to be ended first, as it must be able to go on and back."""
+    clone = shlex.join(["git", "-C", str(tree.root)])
+    return GitFirstError(
+        f"a `git {name}` of yours is not done, so nothing was changed",
+        where=str(tree.root),
+        remedy=f"end it with `{clone} {name} --continue`, or give it up with `{clone} {name} --abort`; "
+        "then run this again",
+    )
+
+
 def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = False) -> GitFirstError:
     """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
     name, _ = _branch_state.unfinished(tree.repository)
     is_all = {*map(PurePosixPath, _journal.others(tree, None))} <= {*paths}
     clone = shlex.join(["git", "-C", str(tree.root)])
     files = shlex.join(map(str, paths))
-    finish = f"choose between the two sides in each, `{clone} add {files}`"
+    # In a merge the choice is a part of the next commit. Of a stash nothing is staged, least of all a patch.
+    finish = f"choose between the two sides in each, `{clone} {'add' if name else 'reset -q --'} {files}`"
     if name:
         finish += f", `{clone} {name} --continue`" if is_all else ""
-        give_up = f"go back with `{clone} {name} --abort`"
-    else:
-        give_up = f"where `git stash` left it, take `{clone} checkout HEAD -- {files}`: your side stays in the stash"
+        finish += f", or go back with `{clone} {name} --abort`"
     so = "so no patch was put there" if is_part else "so nothing was changed"
     return GitFirstError(
         f"git's own conflict stands in {', '.join(map(str, paths))}, {so}",
         where=str(tree.root),
-        remedy=f"{finish}, or {give_up}; then run this again",
+        remedy=f"{finish}; then run this again",
     )
