@@ -225,3 +225,34 @@ def test_beside_husky_one_line_that_can_be_committed_does_it(clone: Path, patchl
     assert (clone / "new.py").read_text() == "d = choose()\n"
     shutil.rmtree(clone / ".git" / "patchlock")
     assert _git(clone, "checkout", "-q", "-b", "other").returncode == 0
+
+
+def test_stash_pull_and_pop_go_through(hooked: Path) -> None:
+    with (hooked / "app.py").open("a") as file:
+        file.write("mine = 1\n")
+    mine = (hooked / "app.py").read_text()
+    _publish(hooked, "new.py")
+    assert _git(hooked, "stash").returncode == 0
+    done = _git(hooked, "pull", "-q")
+    assert done.returncode == 0
+    assert "git is not done yet; when it is, run: " in done.stderr
+    done = _git(hooked, "stash", "pop")
+    assert done.returncode == 0, done.stderr
+    assert (hooked / "app.py").read_text() == mine
+    assert (hooked / "new.py").read_text() == 'd = "cuda"\n'
+
+
+def test_bisect_goes_through(hooked: Path) -> None:
+    for name in ("one.py", "two.py", "three.py", "four.py"):
+        _publish(hooked, name)
+    public = hooked.parent / "public"
+    (public / "app.py").write_text((public / "app.py").read_text() + "last = 1\n")
+    git(public, "commit", "-q", "-a", "-m", "last")
+    git(hooked, "checkout", "-q", "--", ".")
+    assert _git(hooked, "-c", "core.hooksPath=/dev/null", "pull", "-q").returncode == 0
+    done = _git(hooked, "bisect", "start", "HEAD", "HEAD~5")
+    assert done.returncode == 0, done.stderr
+    assert "git is not done yet" in done.stderr
+    done = _git(hooked, "bisect", "run", "grep", "-q", "first", "app.py")
+    assert _git(hooked, "diff", "--quiet", "HEAD").returncode == 0
+    assert _git(hooked, "bisect", "reset").returncode == 0

@@ -31,12 +31,16 @@ _SCRIPT = """#!/bin/sh
 [ "$1" = post-checkout ] && [ "$4" != 1 ] && exit 0
 directory=$(git rev-parse --git-dir) || exit 0
 git rev-parse --quiet --verify {applied} >/dev/null || exit 0
-for busy in MERGE_AUTOSTASH MERGE_HEAD rebase-merge rebase-apply; do
-    if [ -e "$directory/$busy" ]; then
-        echo 'patchlock: git is not done yet; when it is, run:' {quoted} >&2
-        exit 0
-    fi
+busy=
+for file in MERGE_AUTOSTASH MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer BISECT_LOG; do
+    [ ! -e "$directory/$file" ] || busy=yes
 done
+# Where the patches are in a stash, `git stash pop` takes them back, and would be refused over them.
+if git rev-parse --quiet --verify refs/stash >/dev/null && git diff --quiet HEAD; then busy=yes; fi
+if [ "$busy" ]; then
+    echo 'patchlock: git is not done yet; when it is, run:' {quoted} >&2
+    exit 0
+fi
 for place in {places}; do
     if [ ! -e "$place" ]; then
         echo 'patchlock: the patches were not renewed, as it is not at' "$place" 'any more; {again}' >&2
