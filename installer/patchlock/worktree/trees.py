@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import file_lock
+from patchlock.core import file_lock, process
 from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.worktree.upstream_cache import blobs, commit_of, git
@@ -273,11 +275,12 @@ def open_tree(folder: Path) -> Tree:
     """Find out what kind of folder it is.
 
     Raises:
-        UpstreamError: there is no such folder, or it has no working tree.
+        UpstreamError: there is no such folder, it has no working tree, or git does not trust its owner.
     """
     root = folder.expanduser().resolve()
     if not root.is_dir():
         raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
+    _require_trusted(root)
     try:
         inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))
         top = git("rev-parse", "--show-toplevel", repository=root, allowed=(0, 128)).text
@@ -287,13 +290,15 @@ def open_tree(folder: Path) -> Tree:
         raise UpstreamError(
             "it is a repository without a working tree",
             where=str(root),
-            remedy=f"make one: `git clone {root} CLONE`, and patch that",
+            remedy=f"make one: `git clone {shlex.quote(str(root))} CLONE`, and patch that",
         )
     if not top and (root / ".git").exists():
         raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
     if top and Path(top).resolve() != root and git("ls-files", "--", ".", repository=root).stdout:
         raise UpstreamError(
-            "it is a folder inside a clone", where=str(root), remedy=f"name the clone itself: --source {top}"
+            "it is a folder inside a clone",
+            where=str(root),
+            remedy=f"name the clone itself: --source {shlex.quote(top)}",
         )
     is_clone = bool(top) and Path(top).resolve() == root
     if is_clone and commit_of(root, "HEAD") is None:
@@ -301,6 +306,22 @@ def open_tree(folder: Path) -> Tree:
     if not is_clone:
         return Tree(root=root, repository=root / PRIVATE)
     return Tree(root=root, repository=root, refs=refs_of(root))
+
+
+def _require_trusted(root: Path) -> None:
+    """Refuse a clone of somebody else's, whose filters would run here, where the user's own git refuses it."""
+    if sys.platform == "win32" or not (root / ".git").exists():
+        return
+    if {(root / name).lstat().st_uid for name in ("", ".git")} == {os.geteuid()}:
+        return
+    env = process.environment({"LC_ALL": "C"})
+    asked = process.run("git", "rev-parse", "--git-dir", cwd=root, env=env, allowed=(0, 128))
+    if "dubious ownership" in asked.stderr:
+        raise UpstreamError(
+            "the clone belongs to somebody else, whose settings could run programs, so git refuses it",
+            where=str(root),
+            remedy=f"if you trust it: `git config --global --add safe.directory {shlex.quote(str(root))}`",
+        )
 
 
 def git_dir(tree: Tree) -> Path:
