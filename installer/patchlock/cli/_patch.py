@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -87,6 +88,7 @@ def status_command(
             "failures": list(engine.required_failures(looked.patched)),
             "warnings": list(warnings(found)),
             "conflicts": [str(path) for path in looked.conflicts],
+            "half_done": looked.finishing,
             "backups": [dataclasses.asdict(one) for one in looked.backups],
         }
         return _output.succeed("patch status", data, error)
@@ -96,13 +98,15 @@ def status_command(
     for failure in engine.required_failures(looked.patched):
         click.echo(f"does not hold: {failure}")
     _patch_clones.warn(warnings(found))
+    at_source = f"--source {shlex.quote(looked.folder)}"
+    if looked.finishing:
+        click.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
     if looked.conflicts:
-        click.echo(
-            f"conflicts wait for you in {', '.join(map(str, looked.conflicts))}: choose, then `patchlock patch apply`"
-        )
+        names = ", ".join(map(str, looked.conflicts))
+        click.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
     for one in looked.backups:
         times = f" {one.count} times," if one.count > 1 else ""
-        show = f"git -C {looked.folder} log -p -m --first-parent -1 {one.ref}"
+        show = f"git -C {shlex.quote(looked.folder)} log -p -m --first-parent -1 {one.ref}"
         click.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 
@@ -123,6 +127,10 @@ class _Looked:
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files in which both sides of a move still stand between markers."""
     backups: tuple[Backup, ...] = ()
+    finishing: str = ""
+    """The words that finish a move that was cut off, or ""."""
+    choosing: str = "apply"
+    """The word that goes on after conflicts."""
 
 
 def _remembered(app: str | None, profile: str | None, source: str | None, catalogue: Path | None) -> _Looked | None:
@@ -136,6 +144,8 @@ def _remembered(app: str | None, profile: str | None, source: str | None, catalo
     known = manifest.read(tree)
     if known is None or not known.outcomes or not _patch_clones.is_current(tree, catalogue, app, profile):
         return None
+    if known.head not in {"", known.upstream}:
+        return None  # he has commits of his own: which of upstream's they stand on changes with each fetch and push
     left, advisory = known.failures, frozenset(known.advisory)
     return _Looked(
         name=known.name,
@@ -181,6 +191,8 @@ def _look(
             outcomes=outcomes,
             conflicts=move.conflicted(tree) or (),
             backups=move.backups(tree),
+            finishing=move.finishing_words(tree),
+            choosing="undo" if move.waits_for_undo(tree) else "apply",
         )
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")

@@ -252,7 +252,8 @@ def _all_patches(
     if name is None:
         raise UsageError(
             "no patches are applied there yet, so it must be said which",
-            remedy=f"name the app: `patchlock patch apply APP --source {tree.root}`; `patchlock list` shows the apps",
+            remedy=f"name the app: `patchlock patch apply APP --source {shlex.quote(str(tree.root))}`; "
+            "`patchlock list` shows the apps",
         )
     chosen = profile or (known.profile if known and known.name == name else None)
     opened = _options.open_catalogue(catalogue)

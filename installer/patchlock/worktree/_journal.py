@@ -15,12 +15,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from patchlock.core.atomic_files import atomic_write, remove_tree, sync
-from patchlock.model.errors import BusyError, CommandFailedError, UnsafePathError
+from patchlock.model.errors import BusyError, CommandFailedError, DiskFullError, UnsafePathError, from_os
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
 from patchlock.worktree._snapshot import stat_of
@@ -188,6 +188,26 @@ def read(tree: Tree, name: str) -> Journal | None:
     return Journal(**data)
 
 
+@contextlib.contextmanager
+def _writing(tree: Tree, name: str) -> Iterator[None]:
+    """Name the user's file where the system refuses to write it.
+
+    Raises:
+        DiskFullError: there is no room.
+        FileAccessError: it is not allowed, or the disk is broken.
+    """
+    try:
+        yield
+    except OSError as error:
+        kind = type(from_os(error))
+        cure = "free some room" if kind is DiskFullError else "let yourself write there"
+        raise kind(
+            f"{name} cannot be written: {(error.strerror or str(error)).lower()}; the move is half done",
+            where=str(tree.root / name),
+            remedy=f"{cure}, and run the same command again: it goes on",
+        ) from error
+
+
 def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
     """Do what a decided move says, as far as it is not done yet.
 
@@ -208,12 +228,13 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
         if now != journal.removes[name]:
             left.append(PurePosixPath(name))
             continue
-        file.unlink()
+        with _writing(tree, name):
+            file.unlink()
         remove_empty(tree, file.parent)
     for name in journal.folders:
         step(f"make folder {name}")
-        if not (tree.root / name).is_dir():
-            (tree.root / name).mkdir(parents=True)
+        with _writing(tree, name):
+            (tree.root / name).mkdir(parents=True, exist_ok=True)
     for name, stood in journal.puts.items():
         new, file = place / _NEW / name, tree.root / name
         step(f"put {name}")
@@ -224,7 +245,8 @@ def roll(tree: Tree, journal: Journal) -> tuple[PurePosixPath, ...]:
             beside(file).unlink(missing_ok=True)
             left.append(PurePosixPath(name))
             continue
-        _put(new, file)
+        with _writing(tree, name):
+            _put(new, file)
     if left:
         return tuple(left)
     if tree.is_clone:
@@ -264,9 +286,14 @@ def _put(new: Path, file: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         copy = beside(file)
-        copy.unlink(missing_ok=True)
-        shutil.copy2(new, copy, follow_symlinks=False)
-        copy.replace(file)
+        try:
+            copy.unlink(missing_ok=True)
+            shutil.copy2(new, copy, follow_symlinks=False)
+            copy.replace(file)
+        except OSError:
+            with contextlib.suppress(OSError):
+                copy.unlink(missing_ok=True)
+            raise
         new.unlink()
 
 
@@ -501,10 +528,12 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
                     where=str(tree.root),
                     remedy="move that elsewhere, and run this again: it goes on",
                 )
-            _put(old, file)
+            with _writing(tree, name):
+                _put(old, file)
         elif not stood and not (done / _mark(name)).exists():
             if stat_of(file) is not None:
-                file.unlink()
+                with _writing(tree, name):
+                    file.unlink()
                 remove_empty(tree, file.parent)
             (done / _mark(name)).touch()
     if tree.is_clone and (place / _INDEX).exists():

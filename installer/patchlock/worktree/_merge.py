@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import difflib
 import re
 import tempfile
 from collections.abc import Iterable
@@ -82,11 +83,25 @@ def to_crlf(data: bytes) -> bytes:
     return data.replace(b"\n", b"\r\n")
 
 
-def by_nearness(mine: bytes, bases: Iterable[bytes | None]) -> list[bytes]:
-    """Order the versions that the user's file may come from by how many lines differ; the first wins a tie."""
+def by_nearness(mine: bytes, bases: Iterable[bytes | None], *, by_characters: bool = False) -> list[bytes]:
+    """Order the versions that the user's file may come from by how many lines differ.
+
+    Args:
+        mine: the user's file.
+        bases: the versions.
+        by_characters: let the characters of those lines decide a tie; else the first wins it.
+    """
     lines = collections.Counter(mine.splitlines())
     distinct = list(dict.fromkeys(base for base in bases if base is not None))
+    if by_characters:
+        distinct.sort(key=lambda base: -_likeness(lines, base))
     return sorted(distinct, key=lambda base: _distance(lines, base))
+
+
+def _likeness(lines: collections.Counter[bytes], base: bytes) -> float:
+    other = collections.Counter(base.splitlines())
+    mine, theirs = (b"\n".join((one - two).elements()) for one, two in ((lines, other), (other, lines)))
+    return difflib.SequenceMatcher(a=mine, b=theirs, autojunk=False).quick_ratio()
 
 
 def _distance(lines: collections.Counter[bytes], base: bytes) -> int:

@@ -99,7 +99,8 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     changed = [p for p in {**mine, **new} if new.get(p) != mine.get(p) or p in plan.resolved]
     changed = [p for p in changed if p in plan.resolved or p not in snapshot.unmerged]
     crlf = _unconverted(tree, mine, states, changed)
-    base = _bases(tree, mine, states, new, changed, plan.bases, restore_all=goal.restore_all)
+    takes_out = trees.upstream_of(repository, goal.target) == goal.target
+    base = _bases(tree, mine, states, new, changed, plan.bases, restore_all=goal.restore_all, takes_out=takes_out)
     both = []
     result: dict[PurePosixPath, Entry | None] = {}
     for path in changed:
@@ -318,8 +319,12 @@ def _bases(
     others: Mapping[PurePosixPath, list[Entry | None]],
     *,
     restore_all: bool,
+    takes_out: bool,
 ) -> dict[PurePosixPath, Entry | None]:
-    """Choose for each path what the user's edits are counted from: the known version that is nearest to his file."""
+    """Choose for each path what the user's edits are counted from: the known version that is nearest to his file.
+
+    Where patches are taken out, a line that he has chosen himself may be as far from both: then its words decide.
+    """
     found: dict[PurePosixPath, Entry | None] = {}
     unknown: dict[PurePosixPath, list[Entry]] = {}
     for path in changed:
@@ -341,7 +346,8 @@ def _bases(
         if not mine[path].is_file or not candidates:
             found[path] = candidates[0] if candidates else next((e for e in states.of_path(path) if e), None)
             continue
-        order = _merge.by_nearness(data[mine[path].blob], [data[entry.blob] for entry in candidates])
+        versions = [data[entry.blob] for entry in candidates]
+        order = _merge.by_nearness(data[mine[path].blob], versions, by_characters=takes_out)
         found[path] = next(entry for entry in candidates if data[entry.blob] == order[0])
     return found
 

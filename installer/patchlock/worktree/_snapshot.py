@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping
@@ -11,11 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import process
+from patchlock.model.errors import CommandFailedError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import trees
 from patchlock.worktree.trees import Entries, Entry, Tree
 from patchlock.worktree.upstream_cache import blobs, git
 
+_FILTER = re.compile(r"^\s*(?:fatal: |error: )?(.+): (clean|smudge) filter '?(.+?)'? failed$", re.MULTILINE)
 _RAW = "* -text -filter -ident -working-tree-encoding\n"
 """Attributes of a folder that is no clone: its bytes are taken as they are."""
 
@@ -71,7 +74,28 @@ def run(
     """
     where = {"GIT_DIR": str(trees.git_dir(tree)), "GIT_WORK_TREE": str(root or tree.root)}
     env = where | ({"GIT_INDEX_FILE": str(index)} if index else {})
-    return git(*arguments, repository=tree.root, env=env, stdin=stdin, converts=tree.is_clone)
+    try:
+        return git(*arguments, repository=tree.root, env=env, stdin=stdin, converts=tree.is_clone)
+    except CommandFailedError as error:
+        found = _FILTER.search("\n".join(error.evidence))
+        raise _filter_error(tree, found, error) if found else error from error
+
+
+def _filter_error(tree: Tree, found: re.Match[str], error: CommandFailedError) -> CommandFailedError:
+    """Say which filter of the clone fails; no file has been touched when filters run."""
+    path, kind, name = found.groups()
+    shown = f"git -C {shlex.quote(str(tree.root))} config --get {shlex.quote(f'filter.{name}.{kind}')}"
+    remedy = f"`{shown}` says what it runs; correct that, and run this again"
+    if name == "lfs":
+        remedy = "install git-lfs, and run this again"
+        if kind == "smudge":
+            remedy += "; or leave its files as pointers: set `GIT_LFS_SKIP_SMUDGE=1` for the same command"
+    return CommandFailedError(
+        f"the {kind} filter {name} fails for {path}, so nothing was changed",
+        where=str(tree.root),
+        remedy=remedy,
+        evidence=error.evidence,
+    )
 
 
 def joined(paths: Iterable[PurePosixPath]) -> bytes:
@@ -182,6 +206,13 @@ def renames(tree: Tree, since: str) -> dict[PurePosixPath, PurePosixPath]:
     _, *named = re.split(rb"(?:^|\0)R\d+\0", run(tree, *words, since).stdout.removesuffix(b"\0"))
     pairs = (row.split(b"\0") for row in named)
     return {PurePosixPath(os.fsdecode(old)): PurePosixPath(os.fsdecode(new)) for old, new in pairs}
+
+
+def left_out(tree: Tree, paths: Collection[PurePosixPath]) -> frozenset[PurePosixPath]:
+    """Give those of some files that a sparse checkout leaves out."""
+    words = ("--literal-pathspecs", "ls-files", "-t", "-z", "--", *map(str, paths))
+    rows = run(tree, *words).stdout.split(b"\0")
+    return frozenset(PurePosixPath(os.fsdecode(row[2:])) for row in rows if row.startswith(b"S "))
 
 
 def stored(tree: Tree, paths: Collection[PurePosixPath]) -> dict[PurePosixPath, bytes | None]:

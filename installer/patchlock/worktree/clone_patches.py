@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -193,7 +193,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         raise UpstreamError(
             "the clone is on no branch that follows one of upstream",
             where=str(tree.root),
-            remedy=f"check out upstream's branch: `{clone} switch main`",
+            remedy=f"check out upstream's branch: `{clone} switch {_upstreams_branch(tree)}`",
         )
     place = url if not url.startswith(".") else str(tree.root / url)
     theirs = merge.removeprefix("refs/heads/")
@@ -212,6 +212,16 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
                 f"with `patchlock patch apply --source {shlex.quote(str(tree.root))}`",
             )
         return _apply(tree, wanted, cache, newest)
+
+
+def _upstreams_branch(tree: Tree) -> str:
+    """Name the branch that upstream's repository opens with, else one of the user's that follows upstream's."""
+    asked = ("for-each-ref", "--format=%(symref:lstrip=3)", "refs/remotes/*/HEAD")
+    found = git(*asked, repository=tree.repository).text.split()
+    if not found:
+        form = "--format=%(if)%(upstream)%(then)%(refname:lstrip=2)%(end)"
+        found = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.split()
+    return shlex.quote(found[0]) if found else "BRANCH"
 
 
 def _configured(tree: Tree, key: str) -> str:
@@ -285,7 +295,7 @@ def require_patched(tree: Tree) -> CommitId:
         raise NotPatchedError(
             "no patches are applied there",
             where=str(tree.root),
-            remedy=f"apply them: `patchlock patch apply APP --source {tree.root}`",
+            remedy=f"apply them: `patchlock patch apply APP --source {shlex.quote(str(tree.root))}`",
         )
     return applied
 
@@ -321,9 +331,10 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
 
 def _all_in_tree(tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Evaluator) -> tuple[Outcome, ...]:
     paths = [wanted.directory / change.path for change in patched.changes]
-    is_any_gone = tree.is_clone and not all(trees.exists(tree, path) for path in paths)
-    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if is_any_gone else {}
-    return tuple(_in_tree(tree, wanted, patched, outcome, names, evaluator) for outcome in patched.outcomes)
+    gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
+    names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
+    left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
+    return tuple(_in_tree(tree, wanted, patched, outcome, names, left_out, evaluator) for outcome in patched.outcomes)
 
 
 def _in_tree(
@@ -332,6 +343,7 @@ def _in_tree(
     patched: Patched,
     outcome: Outcome,
     names: Mapping[PurePosixPath, PurePosixPath],
+    left_out: Collection[PurePosixPath],
     evaluator: Evaluator,
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
@@ -348,7 +360,8 @@ def _in_tree(
     if present == change.before:
         return outcome
     if present is None:
-        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail="you have removed the file")
+        detail = "your sparse checkout leaves the file out" if path in left_out else "you have removed the file"
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=detail)
     patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
     problems = engine.failed_ensures(patch, change.path, present, evaluator)
     if problems:

@@ -90,6 +90,16 @@ def is_unfinished(tree: Tree) -> bool:
     return tree.has_repository and _journal.is_unfinished(tree)
 
 
+def finishing_words(tree: Tree) -> str:
+    """Give the words after `patchlock patch` that finish a move that was cut off, or "" where there is none."""
+    if not is_unfinished(tree):
+        return ""
+    if _journal.folder(tree, _journal.ABORTING).exists():
+        return "apply --abort"
+    journal = _journal.read(tree, _journal.REJOIN) or _journal.read(tree, _journal.MOVE)
+    return "undo" if journal is not None and journal.applied[1] is None else "apply"
+
+
 def pending(tree: Tree) -> CommitId | None:
     """Name the patched commit that a tree is on its way to, or None where no move was cut off."""
     for name in (_journal.REJOIN, _journal.MOVE):
@@ -153,8 +163,8 @@ def move(
             raise SourceConflictError(
                 f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
                 where=str(tree.root),
-                remedy=f"see yours with `git -C {tree.repository} diff {tree.ref(APPLIED)}`, undo or move them, and "
-                "run this again",
+                remedy=f"see yours with `git -C {shlex.quote(str(tree.repository))} diff {tree.ref(APPLIED)}`, undo or "
+                "move them, and run this again",
             )
         left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
