@@ -165,6 +165,8 @@ class Trial:
         before = State.of(clone)
         self.work.words = [word for word in self.work.words if self._is_there(word)]  # git may have dropped some
         self.work.removed -= before.index.keys()
+        rows = _listed(clone, "ls-files", "-t")
+        self.work.touched |= {row.removeprefix("S ") for row in rows if row.startswith("S ")}  # git left them out
         done, conflicts = self._act(before)
         after = State.of(clone)
         if done:
@@ -240,6 +242,12 @@ class Trial:
         for name in sorted({*fresh, *after.files} - touched):
             if fresh.get(name) != after.files.get(name):
                 raise ViolationError(f"{name!r} is {after.files.get(name)!r}, in a fresh clone {fresh.get(name)!r}")
+
+        for old, new in work.renamed.items() if self.which.branch and not conflicts else ():
+            if old in fresh and new in after.files and after.files[new][1].splitlines() != fresh[old][1].splitlines():
+                mine = [line for line in after.files[new][1].splitlines() if b"mine_" not in line]
+                if mine != fresh[old][1].splitlines():
+                    raise ViolationError(f"{new!r} is {after.files[new]!r}, not as {old!r} in a fresh clone")
 
     def _abort_and_resolve(self, before: State, conflicts: set[str]) -> None:
         """Take the move back and compare; then do it again, resolve it and go on."""

@@ -29,6 +29,8 @@ class Work:
     staged: set[str] = field(default_factory=set)
     removed: set[str] = field(default_factory=set)
     """With git: they stay away."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """With git."""
 
     @property
     def clone(self) -> Path:
@@ -107,7 +109,21 @@ def _git_mv(work: Work, name: str) -> None:
     work.touched |= {name, f"{name}.moved"}
     work.staged |= {name, f"{name}.moved"}
     work.removed.add(name)
-    work.write(f"{name}.moved")
+    work.renamed[name] = f"{name}.moved"
+    if not (work.clone / f"{name}.moved").is_symlink():
+        work.write(f"{name}.moved")
+
+
+def _sparse(work: Work, name: str) -> None:
+    """Leave a file out, which git leaves there if it is patched."""
+    any_git(work.clone, "sparse-checkout", "set", "--no-cone", "/*", f"!/{name}")
+    if not (work.clone / name).is_file():
+        work.touched.add(name)
+
+
+def _sparse_and_edited(work: Work, name: str) -> None:
+    work.write(name)
+    _sparse(work, name)
 
 
 def _new(work: Work, name: str, where: str = "mine.py") -> None:
@@ -191,6 +207,8 @@ EDITS: dict[str, Callable[[Work, str], None]] = {
     "rm": _rm,
     "git rm": _git_rm,
     "git mv": _git_mv,
+    "sparse": _sparse,
+    "sparse and edited": _sparse_and_edited,
     "new": _new,
     "new where upstream brings one": _new_where_upstream_brings_one,
     "new staged": _new_staged,
@@ -207,7 +225,16 @@ EDITS: dict[str, Callable[[Work, str], None]] = {
     "binary": _binary,
 }
 NAMES = ("app.py", "plain.txt", "lib.py", "notes.txt", "gone.py", "with space.py", LATIN, LINES, "tool.sh")
-STAGING = {"staged", "staged and edited again", "git rm", "git mv", "new staged", "intent to add"}
+STAGING = {
+    "sparse",
+    "sparse and edited",
+    "staged",
+    "staged and edited again",
+    "git rm",
+    "git mv",
+    "new staged",
+    "intent to add",
+}
 
 
 NAMELESS = {

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 
 __all__ = ["clone", "upstream"]
 
+POINTERS = "install git-lfs, and run this again; or leave its files as pointers: set `GIT_LFS_SKIP_SMUDGE=1` for the same command"
 FAILURES = [
     pytest.param(errno.ENOSPC, DiskFullError, "no space left on device", "free some room", id="full"),
     pytest.param(errno.EACCES, FileAccessError, "permission denied", "let yourself write there", id="read-only"),
@@ -87,8 +88,7 @@ def test_command_that_finishes_a_half_done_move_is_named(
         (
             "lfs",
             "smudge",
-            "install git-lfs, and run this again; or leave its files as pointers: set `GIT_LFS_SKIP_SMUDGE=1` for the "
-            + "same command",
+            POINTERS,
         ),
         (
             "own",

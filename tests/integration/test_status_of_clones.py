@@ -1,0 +1,54 @@
+"""`patch status` of a clone names what waits there, and the command that goes on; each can be run as it is printed."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from test_update import clone
+from test_users_tree import git
+
+__all__ = ["clone"]
+
+
+@pytest.fixture
+def conflicting(clone: Path, patchlock: Patchlock) -> Path:
+    """Give a clone, in a folder with a blank in its name, in which taking the patches out meets an edit."""
+    folder = clone.rename(clone.parent / "my clone")
+    assert patchlock("patch", "apply", *_options(folder)).returncode == 0
+    (folder / "app.py").write_text((folder / "app.py").read_text().replace("choose()", "mine()"))
+    assert patchlock("patch", "undo", "--source", str(folder)).returncode == 1
+    return folder
+
+
+def _options(folder: Path) -> tuple[str, ...]:
+    return "--patches", str(folder.parent / "patches.toml"), "--source", str(folder)
+
+
+def _command(line: str) -> list[str]:
+    return shlex.split(line.split("`")[1])[1:]
+
+
+def test_conflicts_of_an_undo_go_on_with_it(conflicting: Path, patchlock: Patchlock) -> None:
+    said = patchlock("patch", "status", *_options(conflicting)).stdout.splitlines()
+    (line,) = (line for line in said if line.startswith("conflicts wait"))
+    assert line == f"conflicts wait for you in app.py: choose, then `patchlock patch undo --source '{conflicting}'`"
+    (conflicting / "app.py").write_text("mine = 1\n")
+    assert patchlock(*_command(line)).returncode == 0
+    assert git(conflicting, "status", "--short").split() == ["M", "app.py"]
+
+
+def test_half_done_move_is_named(conflicting: Path, patchlock: Patchlock) -> None:
+    ours = conflicting / ".git" / "patchlock"
+    (ours / "conflicts").rename(ours / "aborting")  # as a killed --abort leaves it
+    found = json.loads(patchlock("patch", "status", *_options(conflicting), "--json").stdout)
+    assert found["data"]["half_done"] == "apply --abort"
+    said = patchlock("patch", "status", *_options(conflicting)).stdout.splitlines()
+    (line,) = (line for line in said if line.startswith("a move is"))
+    assert line == f"a move is half done: `patchlock patch apply --abort --source '{conflicting}'` finishes it"
+    patchlock(*_command(line))
+    assert "mine()" in (conflicting / "app.py").read_text()
+    assert "half done" not in patchlock("patch", "status", *_options(conflicting)).stdout
