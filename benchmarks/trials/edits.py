@@ -116,9 +116,7 @@ def _git_mv(work: Work, name: str) -> None:
 
 def _sparse(work: Work, name: str) -> None:
     """Leave a file out, which git leaves there if it is patched."""
-    any_git(work.clone, "sparse-checkout", "set", "--no-cone", "/*", f"!/{name}")
-    if not (work.clone / name).is_file():
-        work.touched.add(name)
+    any_git(work.clone, "sparse-checkout", "set", "--no-cone", "/*", f"!/{name}", "!/notes.txt")
 
 
 def _sparse_and_edited(work: Work, name: str) -> None:
