@@ -62,7 +62,7 @@ class Work:
 
     def add(self, name: str) -> None:
         """Stage a file."""
-        git(self.clone, "add", "--", name)
+        git(self.clone, "add", "--sparse", "--", name)
         self.staged.add(name)
 
 
