@@ -218,6 +218,21 @@ def test_force_push_is_followed_where_the_branch_has_no_commits_of_its_own(clone
     assert git(clone, "status", "--short") == "M app.py"
 
 
+def test_update_over_a_force_push_that_was_taken_back_can_be_done_again(clone: Path, upstream: Path) -> None:
+    apply(clone)
+    (clone / "app.py").write_text(read(clone).replace("line2 = 2", "line2 = 'mine'"))
+    git(upstream, "commit", "-q", "--amend", "-m", "rewritten")
+    newest = commit(upstream, app=FILE.replace("line2 = 2", "line2 = 'theirs'"))
+    for is_again in (False, True):
+        done = update(clone)
+        assert done is not None
+        assert done.moved.conflicts == (PurePosixPath("app.py"),)
+        assert git(clone, "rev-parse", "HEAD") == newest
+        if not is_again:
+            clone_patches.abort(trees.open_tree(clone))
+            assert git(clone, "rev-parse", "HEAD") != newest
+
+
 def test_old_git_patches_a_tree_without_edits_and_names_the_upgrade(
     clone: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -204,7 +204,8 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
         if head is not None and trees.is_ancestor(repository, newest, head):
             return _apply(tree, wanted, cache, None)
         # Upstream may have rewritten its branch: the user's has no commits of its own where the old one held them all.
-        if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in (newest, known) if tip):
+        tips = (newest, known, _fork_point(repository, ref, head))
+        if head is None or not any(trees.is_ancestor(repository, head, tip) for tip in tips if tip):
             raise UpstreamError(
                 f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
                 where=str(tree.root),
@@ -212,6 +213,15 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
                 f"with `patchlock patch apply --source {shlex.quote(str(tree.root))}`",
             )
         return _apply(tree, wanted, cache, newest)
+
+
+def _fork_point(repository: Path, ref: str, head: CommitId | None) -> CommitId | None:
+    """Give what a branch of upstream's was when the user's came from it; None where git's log of it does not say.
+
+    An update that was taken back has moved the ref, and the user's branch stands on what upstream has dropped.
+    """
+    asked = ("merge-base", "--fork-point", ref, head or "HEAD")
+    return CommitId(git(*asked, repository=repository, allowed=(0, 1, 128)).text) or None
 
 
 def _upstreams_branch(tree: Tree) -> str:
