@@ -226,7 +226,8 @@ def test_what_a_killed_run_left_is_not_mixed_in_and_goes(bench: Bench, tmp_path:
 def test_silent_vendor_leaves_nothing(
     bench: Bench, vendor: LoopbackIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(overlays.download.fetch_unproved, "__kwdefaults__", {"pause": lambda _: None})
+    fetch = overlays.download.fetch_unproved
+    monkeypatch.setattr(fetch, "__kwdefaults__", {**(fetch.__kwdefaults__ or {}), "pause": lambda _: None})
     vendor.close()
     assert isinstance(bench.refusal(), NetworkError)
     assert [path.name for path in (tmp_path / "cache" / "overlays").iterdir()] == ["lock"]

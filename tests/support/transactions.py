@@ -162,6 +162,7 @@ class Places:
             "PATCHLOCK_HOME": str(self.home),
             "PATCHLOCK_CACHE_DIR": str(self.folder / "cache"),
             "PATCHLOCK_CATALOGUE": str(self.folder / "world" / "catalogue"),
+            "PATCHLOCK_TRUSTED_CATALOGUES": str(self.folder.anchor),
             "UV_DEFAULT_INDEX": (self.folder / "world" / "index").as_uri(),
             "UV_CACHE_DIR": str(self.folder / "uv"),
             "UV_PYTHON_DOWNLOADS": "never",

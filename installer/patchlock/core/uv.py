@@ -188,7 +188,6 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             f"{forged[1]} is malformed, and was not installed: {forged[2][0].lower()}{forged[2][1:]}",
             where=_verb(error.where),
             remedy="nothing here can repair it: tell those who published it, and lock another version",
-            evidence=error.evidence,
         )
     if invalid := _INVALID.search(words):
         return WheelError(
