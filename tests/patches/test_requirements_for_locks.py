@@ -330,6 +330,42 @@ def test_what_the_repository_has_outside_the_apps_folder_is_read() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        pytest.param("six \\\n# note \\\nattrs\nidna\n", "six  # note \nattrs\nidna\n", id="comment"),
+        pytest.param("six \\\r\n# note \\\\\r\nattrs\r\n", "six  # note \r\nattrs\r\n", id="two-backslashes"),
+        pytest.param("six \\\n\nattrs\n", "six  \nattrs\n", id="blank-line"),
+        pytest.param("six # note \\\nattrs\nidna\n", "six # note  attrs\nidna\n", id="behind-a-requirement"),
+    ],
+)
+def test_lines_are_joined_where_pip_joins_them(text: str, given: str) -> None:
+    files, _ = resolver_files.write_out(requirements_for_locks.read_all((FILE,), {FILE: text.encode()}))
+    assert files == {PurePosixPath("upstream/requirements.txt"): given.encode()}
+
+
+def test_each_file_has_a_place_of_its_own() -> None:
+    files = {
+        "pyproject.toml": b'[project]\ndependencies = ["six"]\n',
+        "pyproject.toml.txt": b"attrs\n",
+        "setup.cfg": b"[options]\ninstall_requires = file: deps.txt\n",
+        "deps.txt": b"idna\n-c setup.cfg.txt\n",
+        "setup.cfg.txt": b"idna<4\n",
+    }
+    contents = {PurePosixPath(name): data for name, data in files.items()}
+    entries = tuple(map(PurePosixPath, ("pyproject.toml", "pyproject.toml.txt", "setup.cfg")))
+
+    wanted, bounds = resolver_files.write_out(requirements_for_locks.read_all(entries, contents))
+
+    assert {str(path): data for path, data in wanted.items()} == {
+        "upstream/pyproject.toml.txt.txt": b"six\n",
+        "upstream/pyproject.toml.txt": b"attrs\n",
+        "upstream/setup.cfg.txt.txt": b"",
+        "upstream/deps.txt": b"idna\n\n",
+    }
+    assert {str(path): data for path, data in bounds.items()} == {"upstream/setup.cfg.txt": b"idna<4\n"}
+
+
 def test_file_that_bounds_and_is_required_is_required() -> None:
     files = {"requirements.txt": b"-c a.txt\n-r a.txt\n", "a.txt": b"-c b.txt\nsix\n", "b.txt": b"six<2\n"}
     found = requirements_for_locks.read_all((FILE,), {PurePosixPath(name): data for name, data in files.items()})
