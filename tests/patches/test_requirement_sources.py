@@ -109,6 +109,13 @@ OPTIONAL = (
     'lint = ["e"]\n'
     'round = [{ include-group = "round" }]\n'
 )
+MUTUAL = (
+    "dependencies = []\n"
+    "[project.optional-dependencies]\n"
+    'x = ["a", "own[y]; os_name == \'nt\'"]\n'
+    'y = ["b", "own[x]; os_name == \'nt\'"]\n'
+)
+NESTED = 'dependencies = ["own[a]"]\n[project.optional-dependencies]\na = ["own[b]"]\nb = ["own[c]"]\nc = ["d"]\n'
 SOURCES = (
     'dependencies = ["a", "b>=1", "c", "d", "e", "f"]\n'
     "[tool.uv.sources]\n"
@@ -228,6 +235,22 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         pytest.param("pyproject.toml", project(OPTIONAL), (), (), ["3 a"], id="own-list-alone"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("web-ui",), (), ["3 a", "5 b", "6 c>=1"], id="extra-of-itself"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("bad",), (), ["3 a", '7 ! the project has no extra "none"'], id="unknown-extra-of-itself"),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["own[a]"]\n[project.optional-dependencies]\na = ["b", "own[a]; os_name == \'nt\'"]\n'),
+            (),
+            (),
+            ["5 b"],
+            id="extra-that-asks-for-itself",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(MUTUAL),
+            ("x",),
+            (),
+            ["5 a", '6 b; os_name == "nt"'],
+            id="extras-that-ask-for-each-other",
+        ),
         pytest.param("pyproject.toml", project(OPTIONAL), (), ("dev",), ["3 a", "9 d", "10 e"], id="group-in-a-group"),
         pytest.param("pyproject.toml", project(OPTIONAL), (), ("round",), ["3 a", '11 ! the group "round" cannot be resolved: Cyclic dependency group include while resolving round: round includes itself'], id="group-in-itself"),
         pytest.param(
@@ -340,6 +363,14 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         ),
         pytest.param("setup.py", PY_LISTS, ("all",), (), ["2 a", "3 b", "3 c"], id="py-extra-of-itself"),
         pytest.param("setup.py", "import setuptools as s\ns.setup(install_requires=['a'])\n", (), (), ["1 ! it has no call of setup()"], id="py-renamed"),
+        pytest.param(
+            "setup.py",
+            "from setuptools import setup\nif GPU:\n    setup(install_requires=['a'])\nelse:\n    setup(install_requires=['b'])\n",
+            (),
+            (),
+            ["3 ! it calls setup() here and on line 5, and which of them counts is known only when it runs"],
+            id="py-twice",
+        ),
         pytest.param("setup.py", "from setuptools import setup\nsetup()\n", (), (), ["1 ! it has no `install_requires`"], id="py-without"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", (), (), ["2 a"], id="py-computed-extras-unwanted"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", ("x",), (), ["2 a", "2 ! `extras_require` is computed here, and what it gives is known only when it runs"], id="py-computed-extras"),
@@ -425,6 +456,14 @@ def test_file_asks_for_this(
                 '22: the extra "doc" of flit\'s own table (j) is not part of a lock',
             ],
             id="other-tools",
+        ),
+        pytest.param("pyproject.toml", project(NESTED), (), [], id="extra-in-an-extra"),
+        pytest.param(
+            "pyproject.toml",
+            project(MUTUAL),
+            ("x",),
+            ['6: the extra "y" (b, own) is not asked for'],
+            id="extra-that-counts-in-some-cases",
         ),
         pytest.param(
             "pyproject.toml",

@@ -110,7 +110,7 @@ class ProjectLists:
             for name in names:
                 if name in lists and (kind, name) not in taken:
                     taken[kind, name] = None
-                    lines += self._flat(lists[name].lines, taken)
+                    lines += self._flat(lists[name].lines, taken, frozenset({name} if kind == "extra" else ()))
         left = [
             NotCovered(line=one.line, what=f'the {kind} "{name}" ({_summary(one.lines)}) is not asked for')
             for kind, lists in (("extra", self.extras), ("group", self.groups))
@@ -120,8 +120,19 @@ class ProjectLists:
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
 
-    def _flat(self, lines: Iterable[Line], taken: dict[tuple[str, NormalizedName], None]) -> Iterator[Line]:
-        """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`."""
+    def _flat(
+        self,
+        lines: Iterable[Line],
+        taken: dict[tuple[str, NormalizedName], None],
+        within: frozenset[NormalizedName] = frozenset(),
+    ) -> Iterator[Line]:
+        """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`.
+
+        Args:
+            lines: those of the project, of an extra or of a group.
+            taken: extras and groups that count everywhere; those that are found are added.
+            within: extras that these lines are in. One that asks for itself adds nothing, whatever its marker.
+        """
         for line in lines:
             if not isinstance(line, RequirementLine) or canonicalize_name(line.requirement.name) != self.name:
                 yield line
@@ -129,10 +140,10 @@ class ProjectLists:
             for extra in sorted(map(canonicalize_name, line.requirement.extras)):
                 if extra not in self.extras:
                     yield unreadable(line.line, f'the project has no extra "{extra}"', str(line.requirement))
-                elif ("extra", extra) not in taken or line.requirement.marker:
-                    if line.requirement.marker is None:
-                        taken["extra", extra] = None
-                    inner = self._flat(self.extras[extra].lines, taken | {("extra", extra): None})
+                elif extra not in within and (("extra", extra) not in taken or line.requirement.marker):
+                    known = taken if line.requirement.marker is None else dict(taken)
+                    known["extra", extra] = None
+                    inner = self._flat(self.extras[extra].lines, known, within | {extra})
                     yield from (with_marker(one, line.requirement.marker) for one in inner)
 
 

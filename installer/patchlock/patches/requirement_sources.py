@@ -41,6 +41,7 @@ _PROJECT_NAME = {
 }
 _FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
 _NAME_ANOTHER = "name the file that says it in `requirements` of the app's file"
+_WRITE_ONE = "write one with a patch (add-file)"
 
 
 def is_pip(path: PurePosixPath) -> bool:
@@ -72,9 +73,7 @@ def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
         )
     if name not in _PROJECT_NAME and source.path.suffix.lower() not in {".yml", ".yaml"}:
         why = f"{source.path.name} is none of the files that requirements are read from: {_FORMATS}"
-        return FileRequirements(
-            lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or write one with a patch (add-file)"),)
-        )
+        return FileRequirements(lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}"),))
     declared = formats.read(source)
     if isinstance(declared, Refusal):
         return FileRequirements(lines=(unreadable(declared.line, declared.why),))
@@ -101,8 +100,13 @@ def _conda(declared: Declared) -> FileRequirements:
 
 def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -> FileRequirements:
     extras_key = declared.default.replace("install_requires", "extras_require")
-    if not declared.is_project:
-        return FileRequirements(lines=(unreadable(1, "it has no call of setup()", remedy=_NAME_ANOTHER),))
+    if source.path.name.lower() == "setup.py" and len(declared.calls) != 1:
+        line, *others = declared.calls or (1,)
+        why = "it has no call of setup()"
+        if others:
+            also = " and ".join(str(other) for other in others)
+            why = f"it calls setup() here and on line {also}, and which of them counts is known only when it runs"
+        return FileRequirements(lines=(unreadable(line, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}"),))
     by_list: dict[str, list[Line]] = {one.name: [] for one in declared.lists}
     places = {one.name: 0 for one in declared.lists}
     for one in declared.lists:
