@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.model.app import OptionalLists
 from patchlock.model.errors import RequirementsError
@@ -473,6 +474,51 @@ def test_what_is_asked_for_and_cannot_be_had(name: str, text: str, wanted: Optio
     with pytest.raises(RequirementsError) as caught:
         requirements_for_locks.read_all((path,), {path: text.encode()}, wanted=wanted)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        pytest.param(
+            "setup.cfg",
+            "[metadata]\nname = own\n[options]\npython_requires = >=3.8,<3.11\ninstall_requires =\n    six\n",
+            ("setup.cfg:4 asks for Python <3.11,>=3.8, and the profile has 3.11",),
+            id="setup-cfg",
+        ),
+        pytest.param(
+            "setup.py",
+            "from setuptools import setup\nsetup(\n  python_requires='<3.11', install_requires=['six'])\n",
+            ("setup.py:3 asks for Python <3.11, and the profile has 3.11",),
+            id="setup-py",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nrequires-python = ">=3.12"\ndependencies = []\n',
+            ("pyproject.toml:2 asks for Python >=3.12, and the profile has 3.11",),
+            id="newer",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\npython = "~3.10"\n',
+            ("pyproject.toml:2 asks for Python <3.11,>=3.10, and the profile has 3.11",),
+            id="poetry",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nrequires-python = ">=3.11.4,<3.12"\ndependencies = []\n',
+            (),
+            id="later-release",
+        ),
+        pytest.param(
+            "pyproject.toml", '[project]\nrequires-python = "three"\ndependencies = []\n', (), id="no-specifier"
+        ),
+        pytest.param("pyproject.toml", "[project]\ndependencies = []\n", (), id="unbound"),
+    ],
+)
+def test_project_that_does_not_allow_the_python_is_named(name: str, text: str, wanted: tuple[str, ...]) -> None:
+    path = PurePosixPath(name)
+    found = requirements_for_locks.read_all((path,), {path: text.encode()})
+    assert found.excluding(Version("3.11")) == wanted
 
 
 ROOT_OF_WORKSPACE = (

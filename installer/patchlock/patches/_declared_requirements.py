@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.model.app import OptionalLists
 from patchlock.patches.ops.requirements._entries import PipEntry
@@ -26,6 +28,22 @@ class NotCovered:
     line: int
     what: str
     """A clause without a full stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredPython:
+    """The Python versions that a project allows."""
+
+    line: int
+    specifier: SpecifierSet
+
+    def allows(self, python: Version) -> bool:
+        """Tell whether any release of a minor version is allowed."""
+        return any(self.specifier.contains(f"{python}.{micro}") for micro in range(_RELEASES))
+
+
+_RELEASES = 100
+"""More than any minor version of Python has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +66,18 @@ class FileRequirements:
     constraints: tuple[RequirementLine, ...] = ()
     exclusions: tuple[NormalizedName, ...] = ()
     """Left out, whoever asks for them."""
+    python: RequiredPython | None = None
     extras: frozenset[NormalizedName] = frozenset()
     """All that it has."""
     groups: frozenset[NormalizedName] = frozenset()
+
+
+def required_python(line: int, written: str) -> RequiredPython | None:
+    """Read the Python versions that a project allows; None where they cannot be read, which bounds nothing."""
+    try:
+        return RequiredPython(line=line, specifier=SpecifierSet(written))
+    except InvalidSpecifier:
+        return None
 
 
 def including(line: int, file: str) -> OptionLine:

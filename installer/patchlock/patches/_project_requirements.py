@@ -21,9 +21,11 @@ from patchlock.patches._declared_requirements import (
     NotCovered,
     OptionalList,
     ProjectLists,
+    RequiredPython,
     doubtful,
     including,
     line_of,
+    required_python,
     stated,
     unreadable,
 )
@@ -110,9 +112,19 @@ class _Reader:
             overrides=tuple(line for line in overrides if isinstance(line, RequirementLine)),
             constraints=tuple(line for line in constraints if isinstance(line, RequirementLine)),
             exclusions=tuple(map(canonicalize_name, _texts(self.uv.get("exclude-dependencies")))),
+            python=self._python(),
             extras=frozenset(lists.extras),
             groups=frozenset(lists.groups),
         )
+
+    def _python(self) -> RequiredPython | None:
+        written = self.project.get("requires-python")
+        if isinstance(written, str):
+            return required_python(self._line("project", "requires-python"), written)
+        written = _value(self.poetry, "dependencies", "python")
+        specifier = _poetry.constraint(written) if isinstance(written, str) else None
+        line = self._line("tool", "poetry", "dependencies", "python")
+        return None if specifier is None else RequiredPython(line=line, specifier=specifier)
 
     # --- the project's own list ---------------------------------------------------------------------------------------
 

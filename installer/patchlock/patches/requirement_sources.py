@@ -20,9 +20,11 @@ from patchlock.patches._declared_requirements import (
     NotCovered,
     OptionalList,
     ProjectLists,
+    RequiredPython,
     doubtful,
     including,
     line_of,
+    required_python,
     unreadable,
     with_marker,
 )
@@ -38,6 +40,10 @@ _LOCKS = frozenset({"uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "pipfile.
 _PROJECT_NAME = {
     "setup.cfg": re.compile(r"^\[metadata\](?:\n(?!\[).*)*?\nname[ \t]*[=:][ \t]*(\S+)", re.MULTILINE),
     "setup.py": re.compile(r"""\bname\s*=\s*["']([^"']+)["']"""),
+}
+_PYTHON = {
+    "setup.cfg": re.compile(r"^\[options\](?:\n(?!\[).*)*?\npython[-_]requires[ \t]*[=:][ \t]*(\S.*)", re.MULTILINE),
+    "setup.py": re.compile(r"""\bpython_requires\s*=\s*["']([^"']+)["']"""),
 }
 _FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
 _NAME_ANOTHER = "name the file that says it in `requirements` of the app's file"
@@ -148,7 +154,14 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
             *(NotCovered(line=line.line, what="what its tests ask for is no part of a lock") for line in tests[:1]),
         ),
         extras=frozenset(extras) | (frozenset(wanted.extras) if unknown else frozenset()),
+        python=_python(source),
     )
+
+
+def _python(source: SourceText) -> RequiredPython | None:
+    text = source.text.replace("\r\n", "\n")
+    written = _PYTHON[source.path.name.lower()].search(text)
+    return None if written is None else required_python(text.count("\n", 0, written.start(1)) + 1, written[1])
 
 
 def _where(condition: str, lines: list[Line], first: int) -> list[Line]:

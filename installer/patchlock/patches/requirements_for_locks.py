@@ -97,6 +97,14 @@ class AskedRequirements:
             for one in file.requirements.not_covered
         )
 
+    def excluding(self, python: Version) -> tuple[str, ...]:
+        """Name the projects that do not allow a minor version of Python, one clause each."""
+        return tuple(
+            f"{file.path}:{bound.line} asks for Python {bound.specifier}, and the profile has {python}"
+            for file in self.files
+            if (bound := file.requirements.python) is not None and not bound.allows(python)
+        )
+
     @property
     def overrides(self) -> tuple[tuple[PurePosixPath, RequirementLine], ...]:
         """Requirements that stand in the place of others', with their files."""
