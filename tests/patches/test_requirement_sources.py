@@ -509,6 +509,15 @@ def test_what_is_left_out_is_named(path: str, text: str, extras: tuple[str, ...]
     assert [f"{one.line}: {one.what}" for one in read.not_covered] == wanted
 
 
+def test_many_extras_that_ask_for_each_other_come_to_an_end() -> None:
+    everyone = ", ".join(f"\"own[x{other}]; os_name == 'nt'\"" for other in range(20))
+    extras = "".join(f'x{number} = ["p{number}", {everyone}]\n' for number in range(20))
+
+    found = asked("pyproject.toml", project(f"dependencies = []\n[project.optional-dependencies]\n{extras}"), ("x0",))
+
+    assert [line.partition(";")[0] for line in found] == [f"{5 + number} p{number}" for number in range(20)]
+
+
 def test_settings_of_uv_are_read() -> None:
     text = project(
         'dependencies = ["a"]\n[tool.uv]\noverride-dependencies = ["b<2"]\nconstraint-dependencies = [\n  "c<3",\n  "d d",\n'

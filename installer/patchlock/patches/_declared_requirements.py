@@ -119,6 +119,9 @@ def doubtful(doubt: Doubt) -> Line:
     return unreadable(doubt.line, doubt.why, doubt.text)
 
 
+_NO_MARKERS: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProjectLists:
     """The lists of a project: what it needs itself, and what may be wanted."""
@@ -131,18 +134,23 @@ class ProjectLists:
 
     def chosen(self, wanted: OptionalLists) -> tuple[tuple[Line, ...], tuple[NotCovered, ...]]:
         """Give the lines of the project and of what is wanted, sorted, and name the lists that are not."""
-        taken: dict[tuple[str, NormalizedName], None] = {}
-        lines = list(self._flat(self.own, taken))
-        for kind, lists, names in (("extra", self.extras, wanted.extras), ("group", self.groups, wanted.groups)):
-            for name in names:
-                if name in lists and (kind, name) not in taken:
-                    taken[kind, name] = None
-                    lines += self._flat(lists[name].lines, taken, frozenset({name} if kind == "extra" else ()))
+        reached: dict[NormalizedName, list[frozenset[str]]] = {}
+        lines = list(self._flat(self.own, reached))
+        for name in wanted.extras:
+            if name in self.extras and _NO_MARKERS not in reached.get(name, ()):
+                reached[name] = [_NO_MARKERS]
+                lines += self._flat(self.extras[name].lines, reached)
+        for name in wanted.groups:
+            if name in self.groups:
+                lines += self._flat(self.groups[name].lines, reached)
         left = [
             NotCovered(line=one.line, what=f'the {kind} "{name}" ({_summary(one.lines)}) is not asked for')
-            for kind, lists in (("extra", self.extras), ("group", self.groups))
+            for kind, lists, taken in (
+                ("extra", self.extras, {name for name, ways in reached.items() if _NO_MARKERS in ways}),
+                ("group", self.groups, set(wanted.groups)),
+            )
             for name, one in lists.items()
-            if (kind, name) not in taken and one.lines
+            if name not in taken and one.lines
         ]
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
@@ -150,28 +158,30 @@ class ProjectLists:
     def _flat(
         self,
         lines: Iterable[Line],
-        taken: dict[tuple[str, NormalizedName], None],
-        within: frozenset[NormalizedName] = frozenset(),
+        reached: dict[NormalizedName, list[frozenset[str]]],
+        markers: frozenset[str] = _NO_MARKERS,
     ) -> Iterator[Line]:
         """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`.
 
         Args:
             lines: those of the project, of an extra or of a group.
-            taken: extras and groups that count everywhere; those that are found are added.
-            within: extras that these lines are in. One that asks for itself adds nothing, whatever its marker.
+            reached: the markers under which each extra is put in already; more of them add nothing. So this ends where
+                extras ask for each other.
+            markers: those under which these lines count.
         """
         for line in lines:
             if not isinstance(line, RequirementLine) or canonicalize_name(line.requirement.name) != self.name:
                 yield line
                 continue
+            marker = line.requirement.marker
+            here = markers if marker is None else markers | {str(marker)}
             for extra in sorted(map(canonicalize_name, line.requirement.extras)):
                 if extra not in self.extras:
                     yield unreadable(line.line, f'the project has no extra "{extra}"', str(line.requirement))
-                elif extra not in within and (("extra", extra) not in taken or line.requirement.marker):
-                    known = taken if line.requirement.marker is None else dict(taken)
-                    known["extra", extra] = None
-                    inner = self._flat(self.extras[extra].lines, known, within | {extra})
-                    yield from (with_marker(one, line.requirement.marker) for one in inner)
+                elif not any(known <= here for known in reached.setdefault(extra, [])):
+                    reached[extra].append(here)
+                    inner = self._flat(self.extras[extra].lines, reached, here)
+                    yield from (with_marker(one, marker) for one in inner)
 
 
 def _summary(lines: tuple[Line, ...]) -> str:
