@@ -148,6 +148,15 @@ def test_lock_of_nothing_that_is_asked_for(world: World, patchlock: Patchlock, t
     assert '# not-covered = ["environment.yml:2: ffmpeg is a package of conda\'s"]\n' in _head(world)
 
 
+def test_project_for_another_python_is_named(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    text = '[project]\nrequires-python = ">=3.99"\ndependencies = ["beta"]\n'
+    _asks(world, tmp_path, {"pyproject.toml": text}, '["pyproject.toml"]')
+    done = patchlock(*lock_here())
+    assert done.returncode == 0, done.stdout
+    assert "pyproject.toml:2 asks for Python >=3.99, and the profile has 3.11" in done.stderr
+    assert ">=3.99" not in world.catalogue.joinpath(*LOCK).read_text()
+
+
 def test_dynamic_list_is_followed_to_its_file(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     text = '[project]\ndynamic = ["dependencies"]\n[tool.setuptools.dynamic]\ndependencies = { file = ["deps/main"] }\n'
     _asks(world, tmp_path, {"pyproject.toml": text, "deps/main": "beta\n"}, '["pyproject.toml"]')

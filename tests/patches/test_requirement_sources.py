@@ -109,15 +109,57 @@ OPTIONAL = (
     'lint = ["e"]\n'
     'round = [{ include-group = "round" }]\n'
 )
+MUTUAL = (
+    "dependencies = []\n"
+    "[project.optional-dependencies]\n"
+    'x = ["a", "own[y]; os_name == \'nt\'"]\n'
+    'y = ["b", "own[x]; os_name == \'nt\'"]\n'
+)
+NESTED = 'dependencies = ["own[a]"]\n[project.optional-dependencies]\na = ["own[b]"]\nb = ["own[c]"]\nc = ["d"]\n'
 SOURCES = (
     'dependencies = ["a", "b>=1", "c", "d", "e", "f"]\n'
     "[tool.uv.sources]\n"
     'a = { git = "https://github.com/o/a", rev = "main" }\n'
-    'b = { url = "https://e.org/b-1-py3-none-any.whl", marker = "sys_platform == \'linux\'" }\n'
+    'b = { url = "https://e.org/b-1-py3-none-any.whl" }\n'
     'C = { index = "other" }\n'
     "d = { workspace = true }\n"
     'e = [{ path = "../e" }]\n'
     'unused = { git = "https://e.org/unused" }\n'
+)
+CONDITIONAL_SOURCES = (
+    'dependencies = ["a; os_name == \'nt\'", "b", "c", "d"]\n'
+    "[tool.uv.sources]\n"
+    "a = []\n"
+    'b = [{ git = "https://e.org/b.git", marker = "sys_platform == \'linux\'" }]\n'
+    'c = { url = "https://e.org/c.whl", extra = "x" }\n'
+    "[tool.poetry.dependencies]\n"
+    'd = { git = "https://e.org/d.git", markers = "os_name == \'nt\'" }\n'
+)
+OTHER_TOOLS = (
+    'dynamic = ["optional-dependencies"]\n'
+    'dependencies = ["six"]\n'
+    "[tool.uv.pip]\n"
+    "no-deps = true\n"
+    "[tool.pixi.pypi-dependencies]\n"
+    'a = "*"\n'
+    "[tool.pixi.feature.gpu.pypi-dependencies]\n"
+    'b = "*"\n'
+    "[tool.pixi.feature.gpu.target.linux-64.dependencies]\n"
+    'c = "*"\n'
+    "[tool.pixi.target.win-64.host-dependencies]\n"
+    'd = "*"\n'
+    "[tool.rye]\n"
+    'dev-dependencies = ["e", "f>=1"]\n'
+    "[tool.hatch.envs.test]\n"
+    'dependencies = ["g"]\n'
+    'extra-dependencies = ["h"]\n'
+    "[tool.flit.metadata]\n"
+    'requires = ["i"]\n'
+    'requires-extra.doc = ["j"]\n'
+)
+POETRY_ALONE = (
+    '[project.optional-dependencies]\nweb = ["a"]\n[tool.poetry.dependencies]\npython = "^3.10"\na = "*"\nB = "*"\n'
+    'c = { version = "1", optional = true }\n'
 )
 POETRY_LISTS = (
     "[tool.poetry]\n"
@@ -193,6 +235,22 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         pytest.param("pyproject.toml", project(OPTIONAL), (), (), ["3 a"], id="own-list-alone"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("web-ui",), (), ["3 a", "5 b", "6 c>=1"], id="extra-of-itself"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("bad",), (), ["3 a", '7 ! the project has no extra "none"'], id="unknown-extra-of-itself"),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["own[a]"]\n[project.optional-dependencies]\na = ["b", "own[a]; os_name == \'nt\'"]\n'),
+            (),
+            (),
+            ["5 b"],
+            id="extra-that-asks-for-itself",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(MUTUAL),
+            ("x",),
+            (),
+            ["5 a", '6 b; os_name == "nt"'],
+            id="extras-that-ask-for-each-other",
+        ),
         pytest.param("pyproject.toml", project(OPTIONAL), (), ("dev",), ["3 a", "9 d", "10 e"], id="group-in-a-group"),
         pytest.param("pyproject.toml", project(OPTIONAL), (), ("round",), ["3 a", '11 ! the group "round" cannot be resolved: Cyclic dependency group include while resolving round: round includes itself'], id="group-in-itself"),
         pytest.param(
@@ -202,7 +260,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             (),
             [
                 "5 a @ git+https://github.com/o/a@main",
-                '6 b @ https://e.org/b-1-py3-none-any.whl ; sys_platform == "linux"',
+                "6 b @ https://e.org/b-1-py3-none-any.whl",
                 "7 ! `c` is to come from the index \"other\", and a lock asks the profile's indexes only",
                 "8 ! `d` is a project of this repository (a member of its workspace), which no index has",
                 "9 ! `e` is a project of this repository (../e), which no index has",
@@ -217,6 +275,43 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             (),
             ["3 a", "4 ! " + OTHER_INDEX.format("[[tool.uv.index]] https://e.org"), "7 ! " + OTHER_INDEX.format("tool.uv.find-links")],
             id="uv-index",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(CONDITIONAL_SOURCES),
+            (),
+            (),
+            [
+                '3 a; os_name == "nt"',
+                "6 ! `b` is to come from https://e.org/b.git only where the `marker` of this source holds, and from the index otherwise",
+                "7 ! `c` is to come from https://e.org/c.whl only where the `extra` of this source holds, and from the index otherwise",
+                "9 ! `d` is to come from https://e.org/d.git only where the `markers` of this source holds, and from the index otherwise",
+            ],
+            id="sources-in-some-cases",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dynamic = ["dependencies"]\n[tool.poetry.dependencies]\na = [{ git = "https://e.org/a", markers = "os_name == \'nt\'" }, { version = "2" }]\n'),
+            (),
+            (),
+            ['5 a @ git+https://e.org/a ; os_name == "nt"', "5 a==2"],
+            id="poetry-places-of-a-dynamic-list",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = []\n[dependency-groups]\nDev = ["a"]\n[tool.uv]\ndev-dependencies = ["b"]\n'),
+            (),
+            ("dev",),
+            ["5 a", "7 b"],
+            id="uv-dev-dependencies-beside-a-group",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a"]\n[tool.uv.pip]\nindex-url = "https://e.org"\nextra-index-url = []\n'),
+            (),
+            (),
+            ["3 a", "5 ! " + OTHER_INDEX.format("tool.uv.pip.index-url"), "6 ! " + OTHER_INDEX.format("tool.uv.pip.extra-index-url")],
+            id="uv-pip-index",
         ),
         pytest.param(
             "pyproject.toml",
@@ -268,6 +363,14 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         ),
         pytest.param("setup.py", PY_LISTS, ("all",), (), ["2 a", "3 b", "3 c"], id="py-extra-of-itself"),
         pytest.param("setup.py", "import setuptools as s\ns.setup(install_requires=['a'])\n", (), (), ["1 ! it has no call of setup()"], id="py-renamed"),
+        pytest.param(
+            "setup.py",
+            "from setuptools import setup\nif GPU:\n    setup(install_requires=['a'])\nelse:\n    setup(install_requires=['b'])\n",
+            (),
+            (),
+            ["3 ! it calls setup() here and on line 5, and which of them counts is known only when it runs"],
+            id="py-twice",
+        ),
         pytest.param("setup.py", "from setuptools import setup\nsetup()\n", (), (), ["1 ! it has no `install_requires`"], id="py-without"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", (), (), ["2 a"], id="py-computed-extras-unwanted"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", ("x",), (), ["2 a", "2 ! `extras_require` is computed here, and what it gives is known only when it runs"], id="py-computed-extras"),
@@ -336,6 +439,51 @@ def test_file_asks_for_this(
             id="settings",
         ),
         pytest.param(
+            "pyproject.toml",
+            project(OTHER_TOOLS),
+            (),
+            [
+                "3: the extras are dynamic, and the build backend finds them elsewhere",
+                "6: the setting tool.uv.pip.no-deps is not read",
+                "10: b is asked for by pixi alone",
+                "12: c is asked for by pixi alone",
+                "8: a is asked for by pixi alone",
+                "14: d is asked for by pixi alone",
+                "16: the list of rye for development (e, f>=1) is not part of a lock",
+                "21: what flit's own table asks for (i) is not part of a lock",
+                '18: the environment "test" of hatch (g) is not part of a lock',
+                '19: the environment "test" of hatch (h) is not part of a lock',
+                '22: the extra "doc" of flit\'s own table (j) is not part of a lock',
+            ],
+            id="other-tools",
+        ),
+        pytest.param("pyproject.toml", project(NESTED), (), [], id="extra-in-an-extra"),
+        pytest.param(
+            "pyproject.toml",
+            project(MUTUAL),
+            ("x",),
+            ['6: the extra "y" (b, own) is not asked for'],
+            id="extra-that-counts-in-some-cases",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(POETRY_ALONE),
+            (),
+            [
+                '4: the extra "web" (a) is not asked for',
+                "8: B is asked for by Poetry alone, and not by [project]",
+                "9: c is optional, and no extra has it",
+            ],
+            id="poetry-alone",
+        ),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - sel(linux): six\n  - pip: [a]\n    sel(win): attrs\n",
+            (),
+            ["2: sel(linux): six is a package of conda's", "4: sel(win): attrs is a package of conda's"],
+            id="conda-selectors",
+        ),
+        pytest.param(
             "setup.py",
             PY_LISTS,
             ("web",),
@@ -359,6 +507,15 @@ def test_what_is_left_out_is_named(path: str, text: str, extras: tuple[str, ...]
     chosen = OptionalLists(extras=tuple(map(canonicalize_name, extras)))
     read = requirement_sources.read(source(path, text), chosen)
     assert [f"{one.line}: {one.what}" for one in read.not_covered] == wanted
+
+
+def test_many_extras_that_ask_for_each_other_come_to_an_end() -> None:
+    everyone = ", ".join(f"\"own[x{other}]; os_name == 'nt'\"" for other in range(20))
+    extras = "".join(f'x{number} = ["p{number}", {everyone}]\n' for number in range(20))
+
+    found = asked("pyproject.toml", project(f"dependencies = []\n[project.optional-dependencies]\n{extras}"), ("x0",))
+
+    assert [line.partition(";")[0] for line in found] == [f"{5 + number} p{number}" for number in range(20)]
 
 
 def test_settings_of_uv_are_read() -> None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 from packaging.markers import default_environment
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.model.app import OptionalLists
 from patchlock.model.errors import RequirementsError
@@ -33,6 +34,10 @@ MORE = "expected semicolon (after name with no version specifier) or end"
 ELSEWHERE = (
     '"{}" is read from another place each time, where it may have changed (requirements.txt:2); write what it says into '
     "the file with a patch (replace-text), or drop the line"
+)
+NO_SHA256 = (
+    "no `--hash` of six is a sha256 of 64 hexadecimal digits, and no other hash counts (requirements.txt:2); write "
+    "`--hash=sha256:…` with a patch (replace-text), or drop the hashes with it"
 )
 OUTSIDE = '"{}" leads out of the repository (requirements.txt:2); drop the line with a patch (replace-text)'
 CLONE = "drop the line with a patch (replace-text): the app runs from its clone, which needs no install"
@@ -135,10 +140,21 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
         ("x @", UNREADABLE.format(f"{NO_REQUIREMENT} expected URL after @, at its end")),
         (
             "six==${SIX_VERSION}",
-            UNREADABLE.format(
-                "pip puts the variable SIX_VERSION of the machine it runs on in the place of `${SIX_VERSION}`"
+            (
+                "pip puts the variable SIX_VERSION of the machine it runs on in the place of `${SIX_VERSION}` "
+                "(requirements.txt:2); write what is meant by `${SIX_VERSION}` in its place with a patch (replace-text)"
             ),
         ),
+        (
+            "-r=g.txt",
+            (
+                "pip reads the value of `-r=g.txt` as `=g.txt`, with the equals sign (requirements.txt:2); write "
+                "`-r g.txt` with a patch (replace-text)"
+            ),
+        ),
+        (f"six --hash=sha512:{'ab' * 64}", NO_SHA256),
+        ("six==1 --hash=md5:aa", NO_SHA256),
+        ("six==1 --hash=sha256:zz --hash sha512:aa", NO_SHA256),
         ("-r https://example.org/base.txt", ELSEWHERE.format("-r https://example.org/base.txt")),
         ("-c file:///srv/base.txt", ELSEWHERE.format("-c file:///srv/base.txt")),
         ("-r /srv/base.txt", OUTSIDE.format("-r /srv/base.txt")),
@@ -249,7 +265,6 @@ ASKED = f"""\
 idna==3.7 --hash=sha256:{SHA.upper()} \\
     --hash=sha256:{"cd" * 32}
 idna; sys_platform == "win32" --hash=sha256:{"ef" * 32}
-six --hash=sha512:{"ab" * 64}
 """
 
 
@@ -260,7 +275,6 @@ six --hash=sha512:{"ab" * 64}
         pytest.param({"idna": "cd" * 32}, "linux", "", id="second"),
         pytest.param({"idna": SHA}, "win32", "idna has sha256 ababab.* none of the 1 .*requirements.txt:3", id="marker"),
         pytest.param({"idna": "0" * 64}, "linux", "idna has sha256 000000.* none of the 2 .*requirements.txt:1", id="none"),
-        pytest.param({"six": SHA}, "linux", "six has .* none of the 0 .*requirements.txt:4", id="no-sha256"),
         pytest.param({"torch": SHA}, "linux", "", id="not-asked-for"),
     ],
 )  # fmt: skip
@@ -328,6 +342,42 @@ def test_what_the_repository_has_outside_the_apps_folder_is_read() -> None:
         "upstream/bounds.txt": b"idna<4\n\n\n",
         "upstream/more.txt": b"attrs<30\n",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        pytest.param("six \\\n# note \\\nattrs\nidna\n", "six  # note \nattrs\nidna\n", id="comment"),
+        pytest.param("six \\\r\n# note \\\\\r\nattrs\r\n", "six  # note \r\nattrs\r\n", id="two-backslashes"),
+        pytest.param("six \\\n\nattrs\n", "six  \nattrs\n", id="blank-line"),
+        pytest.param("six # note \\\nattrs\nidna\n", "six # note  attrs\nidna\n", id="behind-a-requirement"),
+    ],
+)
+def test_lines_are_joined_where_pip_joins_them(text: str, given: str) -> None:
+    files, _ = resolver_files.write_out(requirements_for_locks.read_all((FILE,), {FILE: text.encode()}))
+    assert files == {PurePosixPath("upstream/requirements.txt"): given.encode()}
+
+
+def test_each_file_has_a_place_of_its_own() -> None:
+    files = {
+        "pyproject.toml": b'[project]\ndependencies = ["six"]\n',
+        "pyproject.toml.txt": b"attrs\n",
+        "setup.cfg": b"[options]\ninstall_requires = file: deps.txt\n",
+        "deps.txt": b"idna\n-c setup.cfg.txt\n",
+        "setup.cfg.txt": b"idna<4\n",
+    }
+    contents = {PurePosixPath(name): data for name, data in files.items()}
+    entries = tuple(map(PurePosixPath, ("pyproject.toml", "pyproject.toml.txt", "setup.cfg")))
+
+    wanted, bounds = resolver_files.write_out(requirements_for_locks.read_all(entries, contents))
+
+    assert {str(path): data for path, data in wanted.items()} == {
+        "upstream/pyproject.toml.txt.txt": b"six\n",
+        "upstream/pyproject.toml.txt": b"attrs\n",
+        "upstream/setup.cfg.txt.txt": b"",
+        "upstream/deps.txt": b"idna\n\n",
+    }
+    assert {str(path): data for path, data in bounds.items()} == {"upstream/setup.cfg.txt": b"idna<4\n"}
 
 
 def test_file_that_bounds_and_is_required_is_required() -> None:
@@ -424,6 +474,51 @@ def test_what_is_asked_for_and_cannot_be_had(name: str, text: str, wanted: Optio
     with pytest.raises(RequirementsError) as caught:
         requirements_for_locks.read_all((path,), {path: text.encode()}, wanted=wanted)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        pytest.param(
+            "setup.cfg",
+            "[metadata]\nname = own\n[options]\npython_requires = >=3.8,<3.11\ninstall_requires =\n    six\n",
+            ("setup.cfg:4 asks for Python <3.11,>=3.8, and the profile has 3.11",),
+            id="setup-cfg",
+        ),
+        pytest.param(
+            "setup.py",
+            "from setuptools import setup\nsetup(\n  python_requires='<3.11', install_requires=['six'])\n",
+            ("setup.py:3 asks for Python <3.11, and the profile has 3.11",),
+            id="setup-py",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nrequires-python = ">=3.12"\ndependencies = []\n',
+            ("pyproject.toml:2 asks for Python >=3.12, and the profile has 3.11",),
+            id="newer",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\npython = "~3.10"\n',
+            ("pyproject.toml:2 asks for Python <3.11,>=3.10, and the profile has 3.11",),
+            id="poetry",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nrequires-python = ">=3.11.4,<3.12"\ndependencies = []\n',
+            (),
+            id="later-release",
+        ),
+        pytest.param(
+            "pyproject.toml", '[project]\nrequires-python = "three"\ndependencies = []\n', (), id="no-specifier"
+        ),
+        pytest.param("pyproject.toml", "[project]\ndependencies = []\n", (), id="unbound"),
+    ],
+)
+def test_project_that_does_not_allow_the_python_is_named(name: str, text: str, wanted: tuple[str, ...]) -> None:
+    path = PurePosixPath(name)
+    found = requirements_for_locks.read_all((path,), {path: text.encode()})
+    assert found.excluding(Version("3.11")) == wanted
 
 
 ROOT_OF_WORKSPACE = (

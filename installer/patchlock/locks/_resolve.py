@@ -82,7 +82,12 @@ def resolve(order: ResolutionInputs) -> Lock:
         ),
         packages=packages,
         build=build,
-        notices=(*(f"not covered: {one}" for one in not_covered), *notices, *gaps),
+        notices=(
+            *(f"not covered: {one}" for one in not_covered),
+            *order.asked.excluding(order.profile.python),
+            *notices,
+            *gaps,
+        ),
     )
 
 

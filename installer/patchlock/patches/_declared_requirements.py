@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.model.app import OptionalLists
 from patchlock.patches.ops.requirements._entries import PipEntry
@@ -26,6 +28,22 @@ class NotCovered:
     line: int
     what: str
     """A clause without a full stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequiredPython:
+    """The Python versions that a project allows."""
+
+    line: int
+    specifier: SpecifierSet
+
+    def allows(self, python: Version) -> bool:
+        """Tell whether any release of a minor version is allowed."""
+        return any(self.specifier.contains(f"{python}.{micro}") for micro in range(_RELEASES))
+
+
+_RELEASES = 100
+"""More than any minor version of Python has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +66,18 @@ class FileRequirements:
     constraints: tuple[RequirementLine, ...] = ()
     exclusions: tuple[NormalizedName, ...] = ()
     """Left out, whoever asks for them."""
+    python: RequiredPython | None = None
     extras: frozenset[NormalizedName] = frozenset()
     """All that it has."""
     groups: frozenset[NormalizedName] = frozenset()
+
+
+def required_python(line: int, written: str) -> RequiredPython | None:
+    """Read the Python versions that a project allows; None where they cannot be read, which bounds nothing."""
+    try:
+        return RequiredPython(line=line, specifier=SpecifierSet(written))
+    except InvalidSpecifier:
+        return None
 
 
 def including(line: int, file: str) -> OptionLine:
@@ -92,6 +119,9 @@ def doubtful(doubt: Doubt) -> Line:
     return unreadable(doubt.line, doubt.why, doubt.text)
 
 
+_NO_MARKERS: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProjectLists:
     """The lists of a project: what it needs itself, and what may be wanted."""
@@ -104,36 +134,54 @@ class ProjectLists:
 
     def chosen(self, wanted: OptionalLists) -> tuple[tuple[Line, ...], tuple[NotCovered, ...]]:
         """Give the lines of the project and of what is wanted, sorted, and name the lists that are not."""
-        taken: dict[tuple[str, NormalizedName], None] = {}
-        lines = list(self._flat(self.own, taken))
-        for kind, lists, names in (("extra", self.extras, wanted.extras), ("group", self.groups, wanted.groups)):
-            for name in names:
-                if name in lists and (kind, name) not in taken:
-                    taken[kind, name] = None
-                    lines += self._flat(lists[name].lines, taken)
+        reached: dict[NormalizedName, list[frozenset[str]]] = {}
+        lines = list(self._flat(self.own, reached))
+        for name in wanted.extras:
+            if name in self.extras and _NO_MARKERS not in reached.get(name, ()):
+                reached[name] = [_NO_MARKERS]
+                lines += self._flat(self.extras[name].lines, reached)
+        for name in wanted.groups:
+            if name in self.groups:
+                lines += self._flat(self.groups[name].lines, reached)
         left = [
             NotCovered(line=one.line, what=f'the {kind} "{name}" ({_summary(one.lines)}) is not asked for')
-            for kind, lists in (("extra", self.extras), ("group", self.groups))
+            for kind, lists, taken in (
+                ("extra", self.extras, {name for name, ways in reached.items() if _NO_MARKERS in ways}),
+                ("group", self.groups, set(wanted.groups)),
+            )
             for name, one in lists.items()
-            if (kind, name) not in taken and one.lines
+            if name not in taken and one.lines
         ]
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
 
-    def _flat(self, lines: Iterable[Line], taken: dict[tuple[str, NormalizedName], None]) -> Iterator[Line]:
-        """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`."""
+    def _flat(
+        self,
+        lines: Iterable[Line],
+        reached: dict[NormalizedName, list[frozenset[str]]],
+        markers: frozenset[str] = _NO_MARKERS,
+    ) -> Iterator[Line]:
+        """Put the lines of an extra in the place of a requirement of the project itself, `name[extra]`.
+
+        Args:
+            lines: those of the project, of an extra or of a group.
+            reached: the markers under which each extra is put in already; more of them add nothing. So this ends where
+                extras ask for each other.
+            markers: those under which these lines count.
+        """
         for line in lines:
             if not isinstance(line, RequirementLine) or canonicalize_name(line.requirement.name) != self.name:
                 yield line
                 continue
+            marker = line.requirement.marker
+            here = markers if marker is None else markers | {str(marker)}
             for extra in sorted(map(canonicalize_name, line.requirement.extras)):
                 if extra not in self.extras:
                     yield unreadable(line.line, f'the project has no extra "{extra}"', str(line.requirement))
-                elif ("extra", extra) not in taken or line.requirement.marker:
-                    if line.requirement.marker is None:
-                        taken["extra", extra] = None
-                    inner = self._flat(self.extras[extra].lines, taken | {("extra", extra): None})
-                    yield from (with_marker(one, line.requirement.marker) for one in inner)
+                elif not any(known <= here for known in reached.setdefault(extra, [])):
+                    reached[extra].append(here)
+                    inner = self._flat(self.extras[extra].lines, reached, here)
+                    yield from (with_marker(one, marker) for one in inner)
 
 
 def _summary(lines: tuple[Line, ...]) -> str:

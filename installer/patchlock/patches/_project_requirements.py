@@ -21,9 +21,11 @@ from patchlock.patches._declared_requirements import (
     NotCovered,
     OptionalList,
     ProjectLists,
+    RequiredPython,
     doubtful,
     including,
     line_of,
+    required_python,
     stated,
     unreadable,
 )
@@ -39,6 +41,11 @@ Table = Mapping[str, object]
 _NAME_ANOTHER = "name the file that says it in `requirements` of the app's file, such as setup.cfg or setup.py"
 _WRITE_THEM = "write the requirements into a file with a patch (add-file), and name that in `requirements`"
 _UNREAD_SETTINGS = ("prerelease", "resolution", "fork-strategy", "exclude-newer", "exclude-newer-package")
+_CONDITIONS = ("marker", "extra", "group", "markers", "platform", "python")
+"""Keys by which a source counts in some cases only.
+
+Source: https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources;
+https://python-poetry.org/docs/dependency-specification/."""
 _INDEX_SETTINGS = ("index-url", "extra-index-url", "find-links", "no-index")
 
 
@@ -105,9 +112,19 @@ class _Reader:
             overrides=tuple(line for line in overrides if isinstance(line, RequirementLine)),
             constraints=tuple(line for line in constraints if isinstance(line, RequirementLine)),
             exclusions=tuple(map(canonicalize_name, _texts(self.uv.get("exclude-dependencies")))),
+            python=self._python(),
             extras=frozenset(lists.extras),
             groups=frozenset(lists.groups),
         )
+
+    def _python(self) -> RequiredPython | None:
+        written = self.project.get("requires-python")
+        if isinstance(written, str):
+            return required_python(self._line("project", "requires-python"), written)
+        written = _value(self.poetry, "dependencies", "python")
+        specifier = _poetry.constraint(written) if isinstance(written, str) else None
+        line = self._line("tool", "poetry", "dependencies", "python")
+        return None if specifier is None else RequiredPython(line=line, specifier=specifier)
 
     # --- the project's own list ---------------------------------------------------------------------------------------
 
@@ -175,7 +192,7 @@ class _Reader:
         for name in _table(self.data, "dependency-groups"):
             line = self._line("dependency-groups", name)
             yield canonicalize_name(name), OptionalList(line=line, lines=tuple(self._group(name)))
-        if "dev-dependencies" in self.uv and "dev" not in _table(self.data, "dependency-groups"):
+        if "dev-dependencies" in self.uv:
             yield self._optional("dev", "tool", "uv", "dev-dependencies")
         for name in _table(self.data, "tool", "pdm", "dev-dependencies"):
             yield self._optional(name, "tool", "pdm", "dev-dependencies", name)
@@ -285,7 +302,10 @@ class _Reader:
             places.append(("tool", "poetry", "dependencies"))
         for place in places:
             for key, value in _table(self.data, *place).items():
-                if canonicalize_name(key) == name and (found := tuple(self._sourced(line, (*place, key), value))):
+                is_itself = line.line == self._line(*place, key)
+                if canonicalize_name(key) != name or is_itself:
+                    continue
+                if found := tuple(self._sourced(line, (*place, key), value)):
                     yield from found
                     return
         yield line
@@ -297,6 +317,8 @@ class _Reader:
                 continue
             at = self._line(*place, index) if isinstance(value, list) else self._line(*place)
             name = line.requirement.name
+            condition = next((key for key in _CONDITIONS if key in one), None)
+            is_place = not one.keys().isdisjoint({"git", "url"})
             if index_name := one.get("index", one.get("source")):
                 why = f'`{name}` is to come from the index "{index_name}", and a lock asks the profile\'s indexes only'
                 yield unreadable(at, why, name, f'drop the key with a patch (delete-key, key = "{".".join(place)}")')
@@ -304,10 +326,20 @@ class _Reader:
                 yield self._folder(at, name, "a member of its workspace")
             elif "path" in one or "file" in one:
                 yield self._folder(at, name, str(one.get("path", one.get("file"))))
-            elif "git" in one or "url" in one:
+            elif is_place and condition is not None:
+                why = (
+                    f"`{name}` is to come from {one.get('git', one.get('url'))} only where the `{condition}` of this "
+                    "source holds, and from the index otherwise"
+                )
+                remedy = (
+                    "drop the source with a patch (delete-key, "
+                    f'key = "{".".join(place)}"), and write a requirement for each case where it is asked for'
+                )
+                yield unreadable(at, why, name, remedy)
+            elif is_place:
                 revision = next((f"@{one[key]}" for key in ("rev", "tag", "branch") if key in one), "")
                 address = f"git+{one['git']}{revision}" if "git" in one else str(one["url"])
-                moved = _at(line.requirement, address, one.get("marker"))
+                moved = _at(line.requirement, address)
                 yield (
                     unreadable(at, f"the source of `{name}` cannot be read", name)
                     if moved is None
@@ -346,9 +378,11 @@ class _Reader:
                 yield self._other_index(
                     ("tool", "uv", "index", index), f"[[tool.uv.index]] {one.get('url', '')}".strip(), "tool.uv.index"
                 )
-        for key in _INDEX_SETTINGS:
-            if key in self.uv:
-                yield self._other_index(("tool", "uv", key), f"tool.uv.{key}", f"tool.uv.{key}")
+        for table in (("tool", "uv"), ("tool", "uv", "pip")):
+            for key in _INDEX_SETTINGS:
+                if key in _table(self.data, *table):
+                    dotted = ".".join((*table, key))
+                    yield self._other_index((*table, key), dotted, dotted)
         for place, key in (
             (("tool", "poetry", "source"), "tool.poetry.source"),
             (("tool", "pdm", "source"), "tool.pdm.source"),
@@ -379,24 +413,66 @@ class _Reader:
         return unreadable(self._line(*place), why, remedy=remedy)
 
     def _not_covered(self, lists: ProjectLists) -> Iterator[NotCovered]:
-        in_extras = {
-            canonicalize_name(line.requirement.name)
-            for one in lists.extras.values()
-            for line in one.lines
-            if isinstance(line, RequirementLine)
-        }
-        for key, value in _table(self.poetry, "dependencies").items():
-            if not self.project and _is_optional(value) and canonicalize_name(key) not in in_extras:
-                line = self._line("tool", "poetry", "dependencies", key)
-                yield NotCovered(line=line, what=f"{key} is optional, and no extra has it")
+        yield from self._poetry_alone(lists)
+        if "optional-dependencies" in self._dynamic() and not lists.extras:
+            what = "the extras are dynamic, and the build backend finds them elsewhere"
+            yield NotCovered(line=self._line("project", "dynamic"), what=what)
         for key in _UNREAD_SETTINGS:
             if key in self.uv:
                 yield NotCovered(line=self._line("tool", "uv", key), what=f"the setting tool.uv.{key} is not read")
-        pixi = ("tool", "pixi")
-        for table in ("dependencies", "pypi-dependencies"):
-            for key in _table(self.data, *pixi, table):
-                line = self._line(*pixi, table, key)
-                yield NotCovered(line=line, what=f"{key} is asked for by pixi alone")
+        for key in _table(self.uv, "pip"):
+            if key not in _INDEX_SETTINGS:
+                line = self._line("tool", "uv", "pip", key)
+                yield NotCovered(line=line, what=f"the setting tool.uv.pip.{key} is not read")
+        yield from self._pixi(("tool", "pixi"))
+        yield from self._other_tools()
+
+    def _poetry_alone(self, lists: ProjectLists) -> Iterator[NotCovered]:
+        """Name what stands in Poetry's table and in no list that Poetry installs."""
+        own = (lists.own, *(one.lines for one in lists.extras.values()))
+        known = {
+            canonicalize_name(line.requirement.name)
+            for lines in own
+            for line in lines
+            if isinstance(line, RequirementLine)
+        }
+        for key, value in _table(self.poetry, "dependencies").items():
+            line = self._line("tool", "poetry", "dependencies", key)
+            if key == "python" or canonicalize_name(key) in known:
+                continue
+            if _is_optional(value):
+                yield NotCovered(line=line, what=f"{key} is optional, and no extra has it")
+            elif self.project:
+                yield NotCovered(line=line, what=f"{key} is asked for by Poetry alone, and not by [project]")
+
+    def _pixi(self, place: tuple[str, ...]) -> Iterator[NotCovered]:
+        """Name what pixi asks for, also in its features and for single platforms."""
+        for key, value in sorted(_table(self.data, *place).items()):
+            if key == "dependencies" or key.endswith("-dependencies"):
+                for name in _table(self.data, *place, key):
+                    yield NotCovered(line=self._line(*place, key, name), what=f"{name} is asked for by pixi alone")
+            elif isinstance(value, dict):
+                yield from self._pixi((*place, key))
+
+    def _other_tools(self) -> Iterator[NotCovered]:
+        """Name the lists of tools that no group or extra stands for, one clause each."""
+        hatch = ("tool", "hatch", "envs")
+        lists = [
+            (("tool", "rye", "dev-dependencies"), "the list of rye for development"),
+            (("tool", "flit", "metadata", "requires"), "what flit's own table asks for"),
+            *(
+                ((*hatch, name, key), f'the environment "{name}" of hatch')
+                for name in _table(self.data, *hatch)
+                for key in ("dependencies", "extra-dependencies")
+            ),
+            *(
+                (("tool", "flit", "metadata", "requires-extra", name), f'the extra "{name}" of flit\'s own table')
+                for name in _table(self.data, "tool", "flit", "metadata", "requires-extra")
+            ),
+        ]
+        for place, what in lists:
+            if named := _texts(_value(self.data, *place)):
+                yield NotCovered(line=self._line(*place), what=f"{what} ({', '.join(named)}) is not part of a lock")
 
     def _line(self, *steps: str | int) -> int:
         """Find the line of a key, or of the nearest one around it that has one."""
@@ -446,13 +522,11 @@ def _is_url(text: str) -> bool:
     return "://" in text or text.startswith("git+")
 
 
-def _at(requirement: Requirement, address: str, marker: object) -> Requirement | None:
+def _at(requirement: Requirement, address: str) -> Requirement | None:
     """Put an address in the place of the versions; None where the two cannot stand together."""
     extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    markers = [f"({one})" for one in (requirement.marker, marker) if one]
+    condition = f" ; {requirement.marker}" if requirement.marker else ""
     try:
-        return Requirement(
-            f"{requirement.name}{extras} @ {address}" + (f" ; {' and '.join(markers)}" if markers else "")
-        )
+        return Requirement(f"{requirement.name}{extras} @ {address}{condition}")
     except InvalidRequirement:
         return None

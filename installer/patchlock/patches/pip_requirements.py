@@ -183,15 +183,26 @@ def _line(text: str, line: int, span: Span) -> Line:
         if body.startswith("-"):
             return OptionLine(line=line, span=span, options=_options(body, _LINE_OPTIONS))
         return _requirement_line(body, at, line, span)
+    except _WriteInsteadError as error:
+        return Unreadable(line=line, span=span, text=body, why=str(error), head=_head(body, at), remedy=error.remedy)
     except ValueError as error:
         return Unreadable(line=line, span=span, text=body, why=str(error), head=_head(body, at))
+
+
+class _WriteInsteadError(ValueError):
+    """A mistake of which can be said what to write."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(why)
+        self.remedy = remedy
 
 
 def _require_constant(body: str) -> None:
     variable = _VARIABLE.search(body)
     if variable:
-        raise ValueError(
-            f"pip puts the variable {variable[1]} of the machine it runs on in the place of `{variable[0]}`"
+        raise _WriteInsteadError(
+            f"pip puts the variable {variable[1]} of the machine it runs on in the place of `{variable[0]}`",
+            f"write what is meant by `{variable[0]}` in its place with a patch (replace-text)",
         )
 
 
@@ -261,6 +272,11 @@ def _options(text: str, known: Collection[str]) -> tuple[tuple[str, str], ...]:
         name = _LONG_NAMES.get(short, short)
         if name not in known or (equals and name in _FLAGS):
             raise ValueError(f"`{word}` is not an option that can stand here")
+        if short in _LONG_NAMES and value.startswith("="):
+            raise _WriteInsteadError(
+                f"pip reads the value of `{word}` as `{value}`, with the equals sign",
+                f"write `{short} {value[1:]}` with a patch (replace-text)",
+            )
         given = value if equals or name in _FLAGS else next(words, None)
         if given is None:
             raise ValueError(f"`{word}` has no value")

@@ -20,9 +20,11 @@ from patchlock.patches._declared_requirements import (
     NotCovered,
     OptionalList,
     ProjectLists,
+    RequiredPython,
     doubtful,
     including,
     line_of,
+    required_python,
     unreadable,
     with_marker,
 )
@@ -39,8 +41,13 @@ _PROJECT_NAME = {
     "setup.cfg": re.compile(r"^\[metadata\](?:\n(?!\[).*)*?\nname[ \t]*[=:][ \t]*(\S+)", re.MULTILINE),
     "setup.py": re.compile(r"""\bname\s*=\s*["']([^"']+)["']"""),
 }
+_PYTHON = {
+    "setup.cfg": re.compile(r"^\[options\](?:\n(?!\[).*)*?\npython[-_]requires[ \t]*[=:][ \t]*(\S.*)", re.MULTILINE),
+    "setup.py": re.compile(r"""\bpython_requires\s*=\s*["']([^"']+)["']"""),
+}
 _FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
 _NAME_ANOTHER = "name the file that says it in `requirements` of the app's file"
+_WRITE_ONE = "write one with a patch (add-file)"
 
 
 def is_pip(path: PurePosixPath) -> bool:
@@ -72,9 +79,7 @@ def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
         )
     if name not in _PROJECT_NAME and source.path.suffix.lower() not in {".yml", ".yaml"}:
         why = f"{source.path.name} is none of the files that requirements are read from: {_FORMATS}"
-        return FileRequirements(
-            lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or write one with a patch (add-file)"),)
-        )
+        return FileRequirements(lines=(unreadable(1, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}"),))
     declared = formats.read(source)
     if isinstance(declared, Refusal):
         return FileRequirements(lines=(unreadable(declared.line, declared.why),))
@@ -101,8 +106,13 @@ def _conda(declared: Declared) -> FileRequirements:
 
 def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -> FileRequirements:
     extras_key = declared.default.replace("install_requires", "extras_require")
-    if not declared.is_project:
-        return FileRequirements(lines=(unreadable(1, "it has no call of setup()", remedy=_NAME_ANOTHER),))
+    if source.path.name.lower() == "setup.py" and len(declared.calls) != 1:
+        line, *others = declared.calls or (1,)
+        why = "it has no call of setup()"
+        if others:
+            also = " and ".join(str(other) for other in others)
+            why = f"it calls setup() here and on line {also}, and which of them counts is known only when it runs"
+        return FileRequirements(lines=(unreadable(line, why, remedy=f"{_NAME_ANOTHER}, or {_WRITE_ONE}"),))
     by_list: dict[str, list[Line]] = {one.name: [] for one in declared.lists}
     places = {one.name: 0 for one in declared.lists}
     for one in declared.lists:
@@ -144,7 +154,14 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
             *(NotCovered(line=line.line, what="what its tests ask for is no part of a lock") for line in tests[:1]),
         ),
         extras=frozenset(extras) | (frozenset(wanted.extras) if unknown else frozenset()),
+        python=_python(source),
     )
+
+
+def _python(source: SourceText) -> RequiredPython | None:
+    text = source.text.replace("\r\n", "\n")
+    written = _PYTHON[source.path.name.lower()].search(text)
+    return None if written is None else required_python(text.count("\n", 0, written.start(1)) + 1, written[1])
 
 
 def _where(condition: str, lines: list[Line], first: int) -> list[Line]:

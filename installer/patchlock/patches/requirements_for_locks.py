@@ -97,6 +97,14 @@ class AskedRequirements:
             for one in file.requirements.not_covered
         )
 
+    def excluding(self, python: Version) -> tuple[str, ...]:
+        """Name the projects that do not allow a minor version of Python, one clause each."""
+        return tuple(
+            f"{file.path}:{bound.line} asks for Python {bound.specifier}, and the profile has {python}"
+            for file in self.files
+            if (bound := file.requirements.python) is not None and not bound.allows(python)
+        )
+
     @property
     def overrides(self) -> tuple[tuple[PurePosixPath, RequirementLine], ...]:
         """Requirements that stand in the place of others', with their files."""
@@ -346,6 +354,13 @@ def objections(source: SourceText, lines: Iterable[Line], directory: PurePosixPa
                     remedy="set a version with a patch (set-requirement); see "
                     "https://packaging.python.org/en/latest/specifications/version-specifiers/",
                 )
+            case RequirementLine(requirement=requirement) if line.has_hash and not _hashes(source, line):
+                yield Objection(
+                    line=line.line,
+                    what=f"no `--hash` of {requirement.name} is a sha256 of 64 hexadecimal digits, and no other hash "
+                    "counts",
+                    remedy="write `--hash=sha256:…` with a patch (replace-text), or drop the hashes with it",
+                )
             case RequirementLine(requirement=requirement) if requirement.url and pin(source, line) is None:
                 yield _place(line.line, requirement.url, requirement.name, line.editable)
             case RequirementLine(requirement=requirement) if requirement.url and (
@@ -386,12 +401,16 @@ def pin(source: SourceText, line: RequirementLine) -> Pin | None:
     url = line.requirement.url or ""
     if line.editable or urlsplit(url).scheme not in {"https", "http"}:
         return None
-    text = source.text[line.span.start : line.span.end]
-    found = {digest.lower() for digest in (*_FRAGMENT.findall(url), *_HASH.findall(text))}
+    found = {digest.lower() for digest in _FRAGMENT.findall(url)} | _hashes(source, line)
     if len(found) != 1:
         return None
     name = canonicalize_name(line.requirement.name)
     return Pin(name=name, url=url.partition("#")[0], sha256=Sha256(found.pop()))
+
+
+def _hashes(source: SourceText, line: RequirementLine) -> frozenset[str]:
+    """Read the sha256 that the `--hash` of a line name."""
+    return frozenset(one.lower() for one in _HASH.findall(source.text[line.span.start : line.span.end]))
 
 
 def require_hashes(
@@ -417,7 +436,7 @@ def require_hashes(
         name = canonicalize_name(line.requirement.name)
         if name not in chosen or (marker is not None and not marker.evaluate(dict(markers))):
             continue
-        allowed = {one.lower() for one in _HASH.findall(file.source.text[line.span.start : line.span.end])}
+        allowed = _hashes(file.source, line)
         if chosen[name] not in allowed:
             raise RequirementsError(
                 f"the file chosen for {name} has sha256 {chosen[name]}, which is none of the {len(allowed)} that "

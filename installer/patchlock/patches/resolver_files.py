@@ -10,6 +10,8 @@ from patchlock.patches.pip_requirements import EmptyLine, Line, OptionLine, Requ
 from patchlock.patches.requirement_sources import INCLUDES, is_pip
 from patchlock.patches.requirements_for_locks import AskedRequirements
 
+_CONTINUATION = re.compile(r"\\+(\r\n|\r|\n)")
+
 
 def write_out(
     asked: AskedRequirements,
@@ -24,22 +26,31 @@ def write_out(
         the files of requirements and those that only bound them, by path in an empty folder.
     """
     texts: tuple[dict[PurePosixPath, bytes], dict[PurePosixPath, bytes]] = ({}, {})
+    own_places = frozenset(_scratch_path(path) for path in asked.paths if is_pip(path))
     for file in asked.files:
         found = file.requirements.lines
         if is_pip(file.path):
             text = "".join(_scratch_line(file.source, line) for line in found)
         else:
             text = "".join(f"{line.requirement}\n" for line in found if isinstance(line, RequirementLine))
-        texts[file.is_constraint][_scratch_path(file.path)] = text.encode()
+        texts[file.is_constraint][_scratch_path(file.path, own_places)] = text.encode()
     return texts
 
 
-def _scratch_path(path: PurePosixPath) -> PurePosixPath:
-    """Give each file a place of its own below the folder: `..` would lead out of it."""
+def _scratch_path(path: PurePosixPath, taken: frozenset[PurePosixPath] = frozenset()) -> PurePosixPath:
+    """Give each file a place of its own below the folder: `..` would lead out of it.
+
+    Files of pip's keep their names, which are taken for the others.
+    """
     above = path.parts.count("..")
     folder = PurePosixPath("repository", str(above)) if above else PurePosixPath("upstream")
-    name = path.name if is_pip(path) else f"{path.name}.txt"
-    return folder.joinpath(*path.parts[above:-1], name)
+    place = folder.joinpath(*path.parts[above:])
+    if is_pip(path):
+        return place
+    place = place.with_name(f"{place.name}.txt")
+    while place in taken:
+        place = place.with_name(f"{place.name}.txt")
+    return place
 
 
 def _scratch_line(source: SourceText, line: Line) -> str:
@@ -50,4 +61,5 @@ def _scratch_line(source: SourceText, line: Line) -> str:
         case OptionLine(options=options) if {name for name, _ in options} & INCLUDES:
             return source.newline
         case _:
-            return re.sub(r"\\(\r\n|\r|\n)", " ", text)
+            # A comment may end in a backslash, too, where the next line is none of this one.
+            return _CONTINUATION.sub(lambda match: match[1] if match.end() == len(text) else " ", text)

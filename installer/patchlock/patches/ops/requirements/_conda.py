@@ -60,6 +60,11 @@ def read(source: SourceText) -> Declared | Refusal:
             why = "it is neither a package nor a list for pip"
             line = line_at(source.text, child.span.start)
             found.doubts.append(Doubt(line=line, text=str(item), why=why, within="dependencies.pip"))
+        for key, value in item.items() if isinstance(item, dict) else ():
+            if key != "pip":
+                line = line_at(source.text, child.node.children[key].span.start)
+                why = "it is a selector, which only some tools of conda's read"
+                found.doubts.append(Doubt(line=line, text=f"{key}: {value}", why=why, within="dependencies"))
         if isinstance(item, dict) and isinstance(item.get("pip"), list):
             pip = child.node.children["pip"].node
             emptied = whole_lines(source.text, child.span) if len(item) == 1 and not dependencies.enclosed else None

@@ -32,7 +32,7 @@ def read(source: SourceText) -> Declared | Refusal:
         doubts=tuple(reader.doubts),
         computed=tuple(reader.computed),
         default="install_requires",
-        is_project=bool(calls),
+        calls=tuple(sorted(call.lineno for call in calls)),
     )
 
 

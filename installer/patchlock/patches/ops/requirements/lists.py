@@ -128,8 +128,8 @@ class Declared:
     """Options of pip that stand among the requirements."""
     default: str = ""
     """The name of the list to which a requirement is added."""
-    is_project: bool = True
-    """A `setup.py` calls `setup`."""
+    calls: tuple[int, ...] = ()
+    """The lines on which a `setup.py` calls `setup`."""
 
     def within(self, name: str) -> tuple[RequirementList, ...]:
         """Choose a list by its name; "" for all but what builds the project."""
