@@ -181,6 +181,17 @@ def test_busy_server_is_asked_again_when_it_says(server: Server, tmp_path: Path)
     assert pauses == [1.0, 7.0, 30.0]
 
 
+def test_wrong_file_of_this_machine_stays(tmp_path: Path) -> None:
+    own = tmp_path / "mine" / "alpha-1.0-py3-none-any.whl"
+    own.parent.mkdir()
+    own.write_bytes(b"other")
+    with pytest.raises(HashMismatchError) as caught:
+        _fetch(own.as_uri(), tmp_path / "b.whl")
+    assert caught.value.what == f"{own.name} is not the file that was promised, and the copy of it was removed"
+    assert caught.value.remedy == "that file stays as it is: put the right one in its place"
+    assert own.read_bytes() == b"other"
+
+
 def test_wrong_bytes_are_removed(server: Server, tmp_path: Path) -> None:
     server.answers = [other]
     with pytest.raises(HashMismatchError) as caught:

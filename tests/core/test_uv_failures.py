@@ -5,13 +5,69 @@ from __future__ import annotations
 import hashlib
 import socket
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from miniature import wheel
 
 from patchlock.core import uv
-from patchlock.model.errors import CommandFailedError, FileAccessError, NetworkError, WheelError
+from patchlock.model.errors import CommandFailedError, FileAccessError, NetworkError, RequirementsError, WheelError
+
+
+def _offered(tmp_path: Path, made: Path) -> str:
+    """Write an index with one wheel of beta."""
+    page = tmp_path / "index" / "beta" / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(f'<a href="{made.as_uri()}">{made.name}</a>')
+    return page.parent.parent.as_uri()
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["METADATA", "address"])
+def test_file_of_another_distribution_is_said(tmp_path: Path, is_named: bool) -> None:
+    made = wheel(tmp_path, "alpha", "1.0")
+    if not is_named:
+        renamed = made.with_name("beta-1.0-py3-none-any.whl")
+        with zipfile.ZipFile(made) as archive, zipfile.ZipFile(renamed, "w") as other:
+            for name in archive.namelist():
+                other.writestr(name.replace("alpha", "beta"), archive.read(name))
+        made = renamed
+    (tmp_path / "in.txt").write_text(f"beta @ {made.as_uri()}" if is_named else "beta")
+    words = ("pip", "compile", "in.txt", "--no-config", "--default-index", _offered(tmp_path, made))
+    with pytest.raises(RequirementsError if is_named else WheelError) as caught:
+        uv.run(*words, cwd=tmp_path, installing=False)
+    assert str(caught.value) == (
+        f"`beta` is asked for, and the file that is named for it is of `alpha` ({made.as_uri()}); correct the name or "
+        "the address with a patch (set-requirement or replace-text)"
+        if is_named
+        else "what the index has as `beta` says in its METADATA that it is `alpha`; tell those who published it, and ask "
+        "for another version"
+    )
+
+
+def test_malformed_entry_point_is_of_the_wheel_and_not_of_the_cache(tmp_path: Path) -> None:
+    text = "[console_scripts]\nx = alpha:m;import os\n"
+    made = wheel(tmp_path, "alpha", "1.0", files={"alpha-1.0.dist-info/entry_points.txt": text})
+    uv.run("venv", "-q", "--no-config", "--python", sys.executable, "v", cwd=tmp_path, installing=True)
+    words = ("pip", "install", "--no-config", "--no-deps", "--python", "v", str(made))
+    with pytest.raises(WheelError) as caught:
+        uv.run(*words, cwd=tmp_path, installing=True)
+    assert caught.value.what == (
+        "the wheel of alpha is malformed, and was not installed: invalid console script: 'alpha:m;import os'"
+    )
+
+
+def test_silent_server_of_a_file_is_named() -> None:
+    words = (
+        "error: Failed to download `beta @ https://u:p@vendor.invalid/beta-1.5-py3-none-any.whl`",
+        "  cause: error sending request for url (https://vendor.invalid/beta-1.5-py3-none-any.whl)",
+    )
+    named = uv.classify_error(CommandFailedError("uv failed with exit code 2", where="uv pip compile", evidence=words))
+    assert isinstance(named, NetworkError)
+    assert (named.what, named.where) == (
+        "the server that has the file of beta does not answer",
+        "https://vendor.invalid",
+    )
 
 
 def test_command_is_named_by_its_first_words(tmp_path: Path) -> None:
@@ -78,7 +134,7 @@ def test_malformed_wheel_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
     asked = ("pip", "sync", "--no-config", "--no-index", "--find-links", ".", "--require-hashes", "--python", "empty")
     with pytest.raises(WheelError) as caught:
         uv.run(*asked, "lock.txt", cwd=tmp_path, installing=True)
-    assert str(caught.value) == (
+    assert str(caught.value).splitlines()[0] == (
         "delta-2.0-py3-none-any.whl is malformed, and was not installed: wheel version does not match filename "
         "(1.0 != 2.0) (uv pip sync); nothing here can repair it: tell those who published it, and lock another version"
     )

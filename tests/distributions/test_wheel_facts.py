@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -134,7 +135,7 @@ def test_server_that_gives_no_parts_is_a_reason_and_no_failure(
     server: _Server, tmp_path: Path, status: int, reason: str
 ) -> None:
     server.status = status
-    one, places = _locked(wheel(tmp_path, "alpha", "1.0"), server)
+    one, places = _locked(wheel(tmp_path, "alpha", "1.0", files={"alpha/large.bin": os.urandom(1_000_000)}), server)
     facts = wheel_facts.collect([one], places, cache=tmp_path / "cache", online=True)
     assert facts.unknown == {one.sha256: reason}
 
@@ -160,12 +161,22 @@ def test_files_that_could_not_be_read_have_a_reason(
 
 
 def test_server_that_failed_once_is_one_reason_for_all_its_files(server: _Server, tmp_path: Path) -> None:
-    server.status = 200
+    server.status = 503
     pairs = [_locked(wheel(tmp_path, f"alpha{number}", "1.0"), server) for number in range(40)]
     places = {sha256: place for _, found in pairs for sha256, place in found.items()}
     facts = wheel_facts.collect([one for one, _ in pairs], places, cache=tmp_path / "cache", online=True)
-    assert set(facts.unknown.values()) == {"127.0.0.1: the server gives no parts of files"}
+    assert set(facts.unknown.values()) == {"127.0.0.1: the server answers 503"}
     assert len(facts.unknown) == 40
+
+
+def test_small_wheel_is_fetched_whole_where_the_server_gives_no_parts(server: _Server, tmp_path: Path) -> None:
+    server.status = 200
+    large = _locked(wheel(tmp_path, "alpha", "1.0", files={"alpha/large.bin": os.urandom(1_000_000)}), server)
+    script = {"beta-1.0.dist-info/entry_points.txt": "[gui_scripts]\npython3 = beta:x\n"}
+    small = _locked(wheel(tmp_path, "beta", "1.0", files=script), server)
+    facts = wheel_facts.collect([large[0], small[0]], large[1] | small[1], cache=tmp_path / "cache", online=True)
+    assert facts.unknown == {large[0].sha256: "127.0.0.1: the server gives no parts of files"}
+    assert facts.outside == {small[0].sha256: ("python3",)}
 
 
 def test_file_that_is_no_archive_has_a_reason(tmp_path: Path) -> None:

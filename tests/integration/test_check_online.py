@@ -64,6 +64,19 @@ def test_other_bytes_under_a_known_name(locked: World, patchlock: Patchlock) -> 
     code, state, error, detail = _check(patchlock, "--online")
     assert (code, state, error) == (1, "failed", "record-changed")
     assert f"under the same name there is sha256 {NONE} in the lock before" in detail
+    done = patchlock("lock", "--check", "--online", "mini")
+    assert "--accept-changed" in done.stdout
+    assert "to renew" not in done.stderr
+
+
+def test_address_with_a_secret_is_refused_without_a_network(locked: World, patchlock: Patchlock) -> None:
+    path = _path(locked)
+    path.write_text(path.read_text().replace("gamma==2.0 ", "gamma @ http://u:s3cret@h/gamma-2.0-py3-none-any.whl "))
+    seal(path)
+    code, state, error, detail = _check(patchlock)
+    assert (code, state, error) == (1, "failed", "lock-format")
+    assert "it has a user, a password or a query, which may be secrets" in detail
+    assert "s3cret" not in detail
 
 
 def test_another_uv_with_the_same_answer_is_no_difference(locked: World, patchlock: Patchlock) -> None:

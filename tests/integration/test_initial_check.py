@@ -63,7 +63,16 @@ def test_zip_slip_wheel_writes_nothing_outside(environment: Path, tmp_path: Path
     assert {path for path in top.rglob("*") if environment not in path.parents} == before
 
 
-OVER = ["pyvenv.cfg", "gate/pip", f"lib/python{VERSION}/site-packages/_patchlock_gate.pth"]
+OVER = [
+    "pyvenv.cfg",
+    "gate/pip",
+    "lock.txt",
+    "ledger.json",
+    "Receipt.toml",
+    "builds.toml",
+    "catalogue/x",
+]
+OVER += [f"lib/python{VERSION}/site-packages/_patchlock_gate.pth"]
 
 
 @pytest.mark.parametrize("name", OVER)
@@ -72,8 +81,10 @@ def test_wheel_that_writes_over_what_makes_the_environment_is_refused(
 ) -> None:
     files = {"alpha.py": "\n", f"alpha-1.0.data/data/{name}": "evil"}
     install(environment, miniature.wheel(tmp_path / "wheels", "alpha", "1.0", files=files))
-    with pytest.raises(WheelError, match="alpha 1\\.0 has files that do not belong into an environment"):
+    with pytest.raises(WheelError) as caught:
         _initial_check.create_ledger(environment, inspection.read(environment))
+    assert caught.value.what.startswith("the wheel of alpha 1.0 has files that do not belong into an environment: ")
+    assert caught.value.what.endswith(name.rpartition("/")[2])
     assert ledger.read(environment) is None
 
 

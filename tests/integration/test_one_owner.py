@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from conftest import Patchlock
 from indexes import serving
 from miniature import World, lock_here, seal, this_platform, wheel
 from sdists import offer
+
+from patchlock.model import environment_layout
 
 EXCEPTION = """
 [[exception]]
@@ -122,14 +125,62 @@ def test_a_wheel_with_a_member_outside_is_not_installed(
     assert not list(tmp_path.rglob("escape*"))
 
 
-@pytest.mark.parametrize("name", [name for name, _ in NAMES.values()], ids=list(NAMES))
+OURS = ["lock.txt", "receipt.toml", "constraints.txt", "catalogue/apps.toml", "pyvenv.cfg"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_wheel_that_writes_files_of_patchlock_is_not_installed(
+    locked: World, patchlock: Patchlock, tmp_path: Path, name: str
+) -> None:
+    _swap(locked, {f"beta-1.5.data/data/{name}": "x\n"})
+    done = patchlock("install", "mini")
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error")]
+    assert line.startswith("error[wheel]: the wheel of beta 1.5 has files that do not belong into an environment: ")
+    assert f"/{name} (" in line
+    assert _nothing_is_switched(tmp_path)
+
+
+def test_every_file_of_patchlock_in_a_generation_is_reserved(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert patchlock("install", "mini").returncode == 0
+    [made] = (tmp_path / "installed").glob("mini@tiny/environments/*")
+    there = {path.name for path in made.iterdir()} - {"bin", "lib", "include", "share"}
+    assert {"lock.txt", "receipt.toml", "ledger.json"} <= there
+    assert [name for name in sorted(there) if not environment_layout.is_reserved(name)] == []
+
+
+SCRIPTS = {"outside": "../../escape", "python": "python"}
+NOT_LOCKED = [name for name, _ in NAMES.values()] + [f"beta-1.5.data/data/{name}" for name in OURS]
+
+
+@pytest.mark.parametrize("name", SCRIPTS.values(), ids=list(SCRIPTS))
+def test_a_wheel_with_a_script_outside_is_not_locked(locked: World, patchlock: Patchlock, name: str) -> None:
+    text = f"[other]\npip = a:b\n[console_scripts]\nfine = beta:x\n{name} = beta:x\n"
+    _swap(locked, {"beta-1.5.dist-info/entry_points.txt": text})
+    [pair] = json.loads(patchlock(*lock_here("--json")).stdout)["data"]["pairs"]
+    assert pair["detail"].startswith(
+        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; take"
+    )
+
+
+def test_a_second_owner_by_way_of_the_data_folder_is_not_locked(locked: World, patchlock: Patchlock) -> None:
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    _swap(locked, {f"beta-1.5.data/data/lib/{python}/site-packages/gamma.py": "evil = 1\n"})
+    [pair] = json.loads(patchlock(*lock_here("--json")).stdout)["data"]["pairs"]
+    assert "both write" in pair["detail"]
+    assert "gamma.py with different bytes" in pair["detail"]
+
+
+@pytest.mark.parametrize("name", NOT_LOCKED)
 def test_a_wheel_with_a_member_outside_is_not_locked(locked: World, patchlock: Patchlock, name: str) -> None:
     _swap(locked, {name: "x = 1\n"})
     done = patchlock(*lock_here("--json"))
     [pair] = json.loads(done.stdout)["data"]["pairs"]
     assert (done.returncode, pair["state"], pair["code"]) == (1, "failed", "policy")
     assert pair["detail"].startswith(
-        f"the wheel of beta 1.5 (requirements.txt:3) has files that leave the environment: {name}; take another version; "
+        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; take another version; "
         "tell those who made it"
     )
 

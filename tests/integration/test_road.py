@@ -26,7 +26,7 @@ def test_upstream_cannot_be_locked_without_patches(world: World, patchlock: Patc
     done = patchlock(*lock_here())
     assert done.returncode == 1
     assert "error" not in done.stderr
-    assert "the package index has no alpha, or not that version (requirements.txt:2)" in done.stdout
+    assert "the package index has no alpha 9.0; the newest is 2.0 (requirements.txt:2)" in done.stdout
     assert "alpha==9.0" in done.stdout
 
 

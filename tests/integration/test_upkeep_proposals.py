@@ -18,12 +18,19 @@ LOCK = Path("lockfiles/mini/tiny.linux-x86_64.txt")
 CHANGED, UPGRADED = "relock/changed", "relock/upgraded-mini"
 GH = """\
 #!/usr/bin/env bash
-# Keeps `branch number` for each open pull request in $GH_STATE, and its last text beside it.
+# Keeps `branch number` for each open pull request in $GH_STATE, with `fork` behind it where it comes from one, and its
+# last text beside it; in $GH_STATE.runs the branches that were checked.
 set -eu
 echo "$*" >>"$GH_STATE.log"
+case "$1 $2" in "${GH_FAILS:-}") exit 1 ;; esac
 for word; do [ "${last:-}" != --body-file ] || cp -- "$word" "$GH_STATE.text"; last=$word; done
 case "$1 $2" in
-"pr list") sed -n "s|^$4 ||p" "$GH_STATE" ;;
+"pr list")
+    case "$*" in *isCrossRepository*select*not*min*) own='$' ;; *) own='.*' ;; esac
+    sed -n "s|^$4 \\([0-9]*\\)$own|\\1|p" "$GH_STATE" | sort -n | head -n 1
+    ;;
+"run list") grep -c "^$8$" "$GH_STATE.runs" || true ;;
+"workflow run") git ls-remote origin "refs/heads/$5" | cut -f 1 >>"$GH_STATE.runs" ;;
 "pr create") echo "$4 $(($(wc -l <"$GH_STATE") + 7))" >>"$GH_STATE" ;;
 "pr close") branch=$(sed -n "s| $3\\$||p" "$GH_STATE"); sed -i "/ $3\\$/d" "$GH_STATE"; git push -q origin --delete "$branch" ;;
 esac
@@ -39,6 +46,7 @@ class Repository:
         self.env = {**os.environ, "PYTHONPATH": str(ROOT / "installer"), "GH_STATE": str(self.state)}
         self.env |= {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
         self.state.touch()
+        self.state.with_name("gh.runs").touch()
         (folder / "bin").mkdir()
         (folder / "bin" / "gh").write_text(GH)
         (folder / "bin" / "gh").chmod(0o755)
@@ -112,7 +120,7 @@ def repository(locked: World, tmp_path: Path) -> Repository:
 def test_difference_becomes_a_proposal_whose_checks_run(repository: Repository) -> None:
     repository.make({"beta==1.5": "beta==2.0"})
     repository.propose("changed")
-    assert repository.asked() == ["pr list", "pr create", "workflow run ci.yml"]
+    assert repository.asked() == ["pr list", "pr create", "run list", "workflow run ci.yml"]
     assert "| beta | 1.5 → 2.0 | requirements.txt:3 |" in repository.text
     repository.git("fetch", "-q", "origin", CHANGED)
     assert repository.git("diff", "--name-only", "main", "FETCH_HEAD") == LOCK.as_posix()
@@ -129,7 +137,37 @@ def test_same_difference_again_is_pushed_and_checked_once(repository: Repository
     repository.make({"beta==1.5": "beta==2.0"})
     repository.asked()
     repository.propose("changed")
-    assert (repository.asked(), repository.branches()) == (["pr list", "pr edit"], before)
+    assert (repository.asked(), repository.branches()) == (["pr list", "pr edit", "run list"], before)
+
+
+def test_pull_request_of_a_fork_is_left_alone(repository: Repository) -> None:
+    repository.state.write_text(f"{CHANGED} 3 fork\n")
+    repository.make({"beta==1.5": "beta==2.0"})
+    repository.propose("changed")
+    assert repository.asked()[:2] == ["pr list", "pr create"]
+    repository.make({"beta==1.5": "beta==1.5"})
+    repository.propose("changed")
+    assert repository.asked() == ["pr list", "pr close"]
+    assert repository.state.read_text() == f"{CHANGED} 3 fork\n"
+
+
+@pytest.mark.parametrize(
+    ("failed", "next_run"),
+    [
+        ("pr create", ["pr list", "pr create", "run list", "workflow run ci.yml"]),
+        ("workflow run", ["pr list", "pr edit", "run list", "workflow run ci.yml"]),
+    ],
+)
+def test_proposal_that_was_only_pushed_is_taken_up(repository: Repository, failed: str, next_run: list[str]) -> None:
+    repository.make({"beta==1.5": "beta==2.0"})
+    done = repository.run("propose-locks", str(repository.made), "changed", MATRIX="", GH_FAILS=failed)
+    assert done.returncode != 0
+    before = repository.branches()
+    assert CHANGED in before
+    repository.asked()
+    repository.make({"beta==1.5": "beta==2.0"})
+    repository.propose("changed")
+    assert (repository.asked(), repository.branches()) == (next_run, before)
 
 
 def test_push_leaves_the_proposal_of_the_week_alone(repository: Repository) -> None:

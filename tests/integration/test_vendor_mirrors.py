@@ -172,7 +172,7 @@ def test_where_it_was_looked_for_is_said_if_nobody_has_it(
         f"looked for at {index.url}: it has other bytes under that name",
         f"looked for at {house.parent.as_uri()}/world/index: it does not have it",
         "looked for at http://127.0.0.1:9/simple: the server does not answer",
-        f"looked for at {(other / BETA).as_uri()}: {BETA} is not the file that was promised, and was removed",
+        f"looked for at {(other / BETA).as_uri()}: {BETA} is not the file that was promised, and the copy of it was removed",
     ]
     assert "s3cret" not in done.stdout + done.stderr
 

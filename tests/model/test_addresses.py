@@ -16,6 +16,16 @@ SECRETS = {
     "fragment-stays": ("https://host/x.whl#sha256=12", "https://host/x.whl#sha256=12"),
     "no-address": ("anna@host: does 1 > 0?", "anna@host: does 1 > 0?"),
     "at-in-a-path": ("https://host/@scope/x@1.0", "https://host/@scope/x@1.0"),
+    "at-in-a-password": ("https://u:s3c@ret@h/x", "https://h/x"),
+    "slash-in-a-password": ("https://u:s3c/ret@h/x and https://u:s@3c/ret@h/x", "https://h/x and https://h/x"),
+    "question-in-a-password": ("https://u:s3c?ret@h/x", "https://h/x"),
+    "quote-in-a-password": ("'https://u:s3c'ret@h/x': 'https://u:s@h/x', a@b", "'https://h/x': 'https://h/x', a@b"),
+    "capitals": ("HTTPS://u:s3cret@h/x", "HTTPS://h/x"),
+    "any-scheme": ("s3://k:s@h socks5://u:p@h:1 _https://u:p@h", "s3://h socks5://h:1 _https://h"),
+    "ssh-with-password": ("ssh://u:s3cret@h/x git+ssh://u:p@h/x", "ssh://h/x git+ssh://h/x"),
+    "two-without-a-blank": ("https://u:p@h/x,https://u:p@i/y", "https://h/x,https://i/y"),
+    "revision-after-a-token": ("git+https://s3cret@host/x.git@v1", "git+https://host/x.git@v1"),
+    "port": ("https://host:8080/@scope/x@1.0 http://[::1]:8/a@b", "https://host:8080/@scope/x@1.0 http://[::1]:8/a@b"),
     "git-over-ssh": ("ssh://git@host/x.git", "ssh://git@host/x.git"),
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from patchlock.cli import _folders, _launcher, _output
-from patchlock.model.errors import LocksError
+from patchlock.model.errors import LocksError, RecordChangedError
 
 if TYPE_CHECKING:
     from patchlock.cli._conflict_report import ConflictReport
@@ -75,9 +75,8 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [row | {"explanation": explanations.get(str(row["pair"]))} for row in rows(lines)]
         bad = [(line.pair, f"{line.state}: {line.detail}") for line in lines if not line.good]
-        return _output.succeed(
-            "lock", {"pairs": pairs}, locks_error(bad, len(lines), f"patchlock lock {_stale(lines)}".strip())
-        )
+        command = f"patchlock lock {stale}" if (stale := _stale(lines)) else ""
+        return _output.succeed("lock", {"pairs": pairs}, locks_error(bad, len(lines), command))
     # What is explained below needs no words of uv in the table.
     details = {one.pair: one.detail.split(UV_ERROR_MARKER)[0] if one.pair in told else one.detail for one in lines}
     table = [(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines]
@@ -93,8 +92,12 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
 
 
 def _stale(lines: Iterable[Line]) -> str:
-    """Name the apps whose locks are to be made again; "" for none."""
-    return " ".join(sorted({line.pair.partition(" ")[0] for line in lines if not line.good and line.pair != line.file}))
+    """Name the apps whose locks are to be made again; "" for none.
+
+    Bytes that changed under a known name are for a person to judge first: the line itself says how they are accepted.
+    """
+    bad = (line for line in lines if not line.good and line.pair != line.file and line.code != RecordChangedError.code)
+    return " ".join(sorted({line.pair.partition(" ")[0] for line in bad}))
 
 
 def locks_error(bad: Sequence[tuple[str, str]], count: int, command: str) -> LocksError | None:
@@ -103,12 +106,12 @@ def locks_error(bad: Sequence[tuple[str, str]], count: int, command: str) -> Loc
     Args:
         bad: their pairs, and what is wrong with each.
         count: how many were asked about.
-        command: what mends them.
+        command: what mends them; "" where none does.
     """
     if not bad:
         return None
     return LocksError(
         f"{len(bad)} of {count} locks {'is' if len(bad) == 1 else 'are'} not as they should be",
-        remedy=f"do as the lines say, or run `{command}`",
+        remedy="do as the lines say" + (f", or run `{command}`" if command else ""),
         evidence=(f"{pair}: {why}" for pair, why in bad),
     )

@@ -221,10 +221,13 @@ def _bring(
     found = atomic_files.sha256(part)
     if found != sha256:
         part.unlink()
+        gone = "was removed" if local is None else "the copy of it was removed"
         raise HashMismatchError(
-            f"{_name(address)} is not the file that was promised, and was removed",
+            f"{_name(address)} is not the file that was promised, and {gone}",
             where=f"{without_secrets(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
-            remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us",
+            remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us"
+            if local is None
+            else "that file stays as it is: put the right one in its place",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import os
 import re
 import threading
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 TAIL = 64 * 1024
 """Bytes of the first request: what stands at the end of most wheels, their table of contents, in one go."""
+SMALL = 1_000_000
+"""Bytes of a file that is taken whole, where the server gives no parts."""
+NO_PARTS = "the server gives no parts of files"
 _CONNECT, _SILENCE = 10, 30
 """Seconds until a server must have taken the connection, and until it must have sent the next bytes."""
 _ATTEMPTS = 2
@@ -63,6 +67,10 @@ class RemoteFile(io.RawIOBase):
                     self._address, headers={"Range": wanted}, timeout=(_CONNECT, _SILENCE), stream=True
                 ) as answer:
                     found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", answer.headers.get("Content-Range", ""))
+                    if answer.status_code == 200 and _length(answer) <= SMALL:
+                        whole = answer.content
+                        self.size = len(whole)
+                        return 0, whole
                     if answer.status_code != 206 or found is None:
                         raise self._refused(answer.status_code)
                     self.size = int(found[2])
@@ -77,9 +85,10 @@ class RemoteFile(io.RawIOBase):
         ) from failed
 
     def _refused(self, status: int) -> NetworkError:
-        what = "gives no parts of files" if status == 200 else f"answers {status}"
         return NetworkError(
-            f"the server {what}", where=self._host(), remedy="download the file, and name it on this machine"
+            NO_PARTS if status == 200 else f"the server answers {status}",
+            where=self._host(),
+            remedy="download the file, and name it on this machine",
         )
 
     def _host(self) -> str:
@@ -120,6 +129,12 @@ class RemoteFile(io.RawIOBase):
         view[: len(part)] = part
         self._place += len(part)
         return len(part)
+
+
+def _length(answer: requests.Response) -> float:
+    """Say how many bytes a server is about to give; infinite where it does not say."""
+    length = answer.headers.get("Content-Length", "")
+    return int(length) if length.isdigit() else math.inf
 
 
 def open_file(address: str, *, ahead: int = 0) -> BinaryIO:

@@ -23,6 +23,7 @@ from patchlock.model.errors import (
     PatchlockError,
     PolicyError,
     ProgramMissingError,
+    RequirementsError,
     UnsatisfiableError,
     WheelError,
 )
@@ -60,6 +61,17 @@ _INVALID = re.compile(
     r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ ).* cause: (?:The wheel is invalid: )?"
     r"(Script path must resolve .*|Scripts must not use the reserved name .*)"
 )
+_MALFORMED = re.compile(
+    r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ ).* cause: The wheel is invalid: (?!Missing|RECORD)(.+)"
+)
+"""What is missing, or is wrong in RECORD, may have been lost in uv's cache."""
+_MISNAMED = re.compile(
+    r"Package metadata name `(?P<inside>[^`]+)` does not match given name `(?P<asked>[^`]+)`"
+    r"|Requested package name `(?P<wanted>[^`]+)` does not match `(?P<named>[^`]+)` in the distribution filename: "
+    r"(?P<url>\S+)"
+)
+_FILE_OF = re.compile(r"`([A-Za-z0-9._-]+) @ (https?://[^`]+)`")
+"""A file that a requirement names by its address."""
 _BUILD = "No module named 'encodings'"
 _NOISE = "does not contain any dependencies"
 _UNSOLVED = ("No solution found", "unsatisfiable")
@@ -179,9 +191,9 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         return HashMismatchError(
             f"{found[1] if found else 'a file'} is not the file that the lock names, and nothing of it was installed",
             where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
-            remedy="the index or a cache has other bytes: "
+            remedy="the index or a cache has other bytes, or the lock is wrong: "
             f"run `{cache_clean_command(found[1] if found else '')}` and the same command again; "
-            "if it stays so, tell us",
+            "if it stays so, `patchlock lock --check --online` says whether it is the lock",
         )
     if forged := re.search(r"Failed to install: (\S+\.whl) .*cause: (Wheel \w+ does not match [^,]*)", words):
         return WheelError(
@@ -194,6 +206,13 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             f"the wheel of {invalid[1]} has a script that does not belong into an environment: {invalid[2]}",
             where=_verb(error.where),
             remedy="do not install it; tell those who made it",
+            evidence=error.evidence,
+        )
+    if invalid := _MALFORMED.search(words):
+        return WheelError(
+            f"the wheel of {invalid[1]} is malformed, and was not installed: {invalid[2]}",
+            where=_verb(error.where),
+            remedy="nothing here can repair it: tell those who published it, and lock another version",
             evidence=error.evidence,
         )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
@@ -235,7 +254,16 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         )
     if strange := re.search(r"(?:Unsupported `Content-Type` .*?|unexpected JSON from )`(https?://[^`]+)`", words):
         return no_page(_host(strange[1]))
+    if misnamed := _MISNAMED.search(words):
+        return _wrong_name(misnamed)
     ended = _last_error(error.evidence)
+    silent = _FILE_OF.search(ended)
+    if silent and any(text in ended for text in _UNREACHABLE):
+        return NetworkError(
+            f"the server that has the file of {silent[1]} does not answer",
+            where=_host(silent[2]),
+            remedy="check the connection or the proxy, then run the same command again, or name another address of it",
+        )
     if any(text in ended for text in _UNREACHABLE):
         address = re.search(r"https?://[^/\s`)]+", ended)
         return NetworkError(
@@ -247,6 +275,20 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         return UnsatisfiableError("no set of packages satisfies the requirements", evidence=error.evidence)
     error.where = _verb(error.where)
     return error
+
+
+def _wrong_name(found: re.Match[str]) -> PatchlockError:
+    """Say that a file is of another distribution than the one that was asked for."""
+    if found["asked"]:
+        return WheelError(
+            f"what the index has as `{found['asked']}` says in its METADATA that it is `{found['inside']}`",
+            remedy="tell those who published it, and ask for another version",
+        )
+    return RequirementsError(
+        f"`{found['wanted']}` is asked for, and the file that is named for it is of `{found['named']}`",
+        where=found["url"],
+        remedy="correct the name or the address with a patch (set-requirement or replace-text)",
+    )
 
 
 def _last_error(lines: Sequence[str]) -> str:

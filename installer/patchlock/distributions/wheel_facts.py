@@ -1,6 +1,6 @@
 """Gather what the rules judge wheels by: their files, from the archive's end on the server; kept in the user's cache.
 
-A wheel is named by its sha256, so that what was once read holds for ever. No wheel is fetched whole, nothing runs.
+A wheel is named by its sha256, so that what was once read holds for ever. No large one is fetched whole, nothing runs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from patchlock.core import archive_names, atomic_files, http_ranges
 from patchlock.distributions import index_client
 from patchlock.distributions.policy._owners import roots, suspects
 from patchlock.distributions.policy.fitting import of_version
+from patchlock.model import environment_layout
 from patchlock.model.errors import NetworkError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
@@ -31,7 +32,7 @@ from patchlock.model.policy import Facts, IndexFile, MetadataHead, WheelFile
 
 FOLDER = "wheel-facts"
 """Of the cache."""
-_FORMAT = 2
+_FORMAT = 3
 _AT_ONCE = 16
 """Requests on their way together; each is small."""
 _FRESH = 24 * 3600.0
@@ -40,6 +41,8 @@ _METADATA = 32 * 1024
 """Bytes that hold most METADATA files, with the archive's own header before them."""
 _NAMED = re.compile(r"^(Name|Version): *(\S*)[ \t\r]*$", re.MULTILINE)
 _REQUIRES = re.compile(r"^Requires-Dist: *([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
+_SECTIONS = re.compile(r"^\[(?:console_scripts|gui_scripts)\][^\n]*\n((?:(?!\[)[^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_SCRIPT = re.compile(r"^([^=#;\n]+)=", re.MULTILINE)
 _SCHEMES = {"purelib": "", "platlib": "", "scripts": "../bin/", "data": "../", "headers": "../include/"}
 """Folder in `<wheel>.data` → where its files go, from site-packages (PEP 427)."""
 
@@ -124,6 +127,8 @@ def _read_all(missing: Mapping[Sha256, Place], folder: Path, *, online: bool) ->
         try:
             store(folder, sha256, place)
         except NetworkError as error:
+            if error.what == http_ranges.NO_PARTS:
+                return f"{host}: {error.what}"  # it gives small files, whole
             with guard:
                 return silent.setdefault(host, f"{host}: {error.what}")
         except (OSError, zipfile.BadZipFile, ValueError) as error:
@@ -149,9 +154,11 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
             for info in archive.infolist()
             if not info.is_dir()
         )
-        outside = [name for name in archive.namelist() if archive_names.escape_reason(name)]
-        metadata = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)]
-        text = archive.read(metadata[0]).decode("utf-8", "replace").partition("\n\n")[0] if metadata else ""
+        text = _info(archive, "METADATA").partition("\n\n")[0]
+        sections = _SECTIONS.findall(_info(archive, "entry_points.txt"))
+        scripts = [name.strip() for section in sections for name in _SCRIPT.findall(section)]
+        outside = [name for name in archive.namelist() if _is_outside(name)]
+        outside += [name for name in scripts if _is_outside(f"x-1.data/scripts/{name}")]
     head = {
         "format": _FORMAT,
         "filename": place.filename,
@@ -162,6 +169,19 @@ def store(folder: Path, sha256: Sha256, place: Place) -> None:
     }
     lines = [json.dumps(head), *(f"{file.crc:08x} {file.size} {file.path}" for file in files)]
     _write(_path(folder, sha256), "\n".join(lines) + "\n")
+
+
+def _info(archive: zipfile.ZipFile, name: str) -> str:
+    """Read a file of a wheel's `.dist-info`; "" where there is none."""
+    found = [path for path in archive.namelist() if re.fullmatch(rf"[^/]+\.dist-info/{re.escape(name)}", path)]
+    return archive.read(found[0]).decode("utf-8", "replace") if found else ""
+
+
+def _is_outside(member: str) -> bool:
+    """Say whether a member leaves the environment, or takes the place of a file that no wheel may write."""
+    place = _installed(member)
+    own = place.removeprefix("../") if place.startswith("../") else f"site-packages/{place}"
+    return bool(archive_names.escape_reason(member)) or environment_layout.is_reserved(own)
 
 
 def _installed(path: str) -> str:

@@ -75,7 +75,8 @@ def require_inside(environment: Path) -> None:
     outside = inspection.outside(environment)
     if outside:
         raise WheelError(
-            f"{outside[0][0].name} {outside[0][0].version} has files that do not belong into an environment",
+            f"the wheel of {outside[0][0].name} {outside[0][0].version} has files that do not belong into an "
+            f"environment: {outside[0][1]}" + (f" and {len(outside) - 1} more" if len(outside) > 1 else ""),
             where=str(environment),
             remedy="do not install it: nothing was switched to it; tell those who made it",
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],

@@ -19,6 +19,7 @@ from patchlock.environments import _record_digests, damage, installed
 from patchlock.environments.damage import DamageFinding, Evidence
 from patchlock.environments.installed import Distribution, Row
 from patchlock.environments.ledger import InstalledFile, Ledger
+from patchlock.model import environment_layout
 from patchlock.model.identities import Sha256
 
 _PEEK = 4096
@@ -26,7 +27,6 @@ _PEEK = 4096
 _CHUNK = 1 << 20
 _BATCH = 64
 """Files that a thread takes at once: most are small."""
-_SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 
 _STRANGE = (b'"', b":", b"\r", b"\n/", b"\n\\", b"_patchlock")
 """In a RECORD: a path that may have several lines, or begins at a root, or is one of our files."""
@@ -90,16 +90,14 @@ def read(environment: Path) -> Contents:
 
 
 def outside(environment: Path) -> tuple[tuple[Distribution, str], ...]:
-    """List what RECORDs name outside their environment, or of what makes it an environment; reads no other rows."""
-    own = {"pyvenv.cfg", *(f"{_SCRIPTS}/{name}" for name in ("python", "python3", "python.exe", "pythonw.exe"))}
+    """List what RECORDs name outside their environment, or of what no wheel may write; reads no other rows."""
     packages, root, found = installed.site_packages(environment), os.path.realpath(environment), []
     base = os.path.realpath(packages)
     for distribution in installed.distributions(packages):
         for path, _, _ in installed.record(distribution, _may_leave)[1]:
             place = os.path.normpath(os.path.join(base, path))  # noqa: PTH118
             inside = os.path.relpath(place, root).replace(os.sep, "/")
-            first = inside.partition("/")[0]
-            if first in {"..", "gate"} or inside in own or inside[1:2] == ":" or "_patchlock" in path:
+            if inside.partition("/")[0] == ".." or inside[1:2] == ":" or environment_layout.is_reserved(inside):
                 found.append((distribution, path))
     return tuple(found)
 

@@ -11,8 +11,9 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.core import download, uv
-from patchlock.distributions import wheelhouse
+from patchlock.core import uv
+from patchlock.distributions import fetching, wheelhouse
+from patchlock.distributions.fetching import FetchRequest
 from patchlock.locks import wheel_choice
 from patchlock.model.errors import HashMismatchError, MetadataMissingError, NetworkError, PolicyError
 from patchlock.model.fits import Platform
@@ -127,14 +128,16 @@ def _require_bytes(pin: Pin, cache: Path) -> None:
     """
     if wheelhouse.find(cache, pin.sha256) is not None:
         return
-    if pin.url.startswith("http") and not uv.is_online():
+    wanted = FetchRequest(name=pin.name, filename=filename(pin.url), url=pin.url, sha256=pin.sha256)
+    (wanted,) = fetching.from_mirrors([wanted])
+    if pin.url.startswith("http") and not uv.is_online() and len(wanted.addresses) == 1:
         raise NetworkError(
             f"{filename(pin.url)} is not in the cache and the network is switched off",
             where="UV_OFFLINE",
             remedy="allow the network, or run the same command once on a connected machine",
         )
     try:
-        download.fetch(pin.url, wheelhouse.place(cache, pin.sha256, filename(pin.url)), sha256=pin.sha256)
+        fetching.fetch_one(wanted, cache)
     except HashMismatchError as error:
         raise _other_bytes(pin, error.where.partition(" has ")[2]) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import datetime
 import re
 import tempfile
@@ -12,7 +13,15 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from packaging.markers import default_environment
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    NormalizedName,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
 
 from patchlock.catalogue import shared_sets
 from patchlock.core import uv
@@ -20,7 +29,7 @@ from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _r
 from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
 from patchlock.locks.resolution_inputs import UPSTREAM, ResolutionInputs
 from patchlock.model import build_constraints
-from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError
+from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError, WheelError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
 from patchlock.patches import engine
@@ -51,6 +60,9 @@ def resolve(order: ResolutionInputs) -> Lock:
             found = _resolver.ask(folder)
         except UnsatisfiableError as error:
             raise _not_there(order, error) from error
+        except (WheelError, RequirementsError) as error:
+            error.where = error.where or _asked_at(order, error.what)
+            raise
         answer = Pylock.from_dict(tomllib.loads(found.pylock))
         idle = _idle_exclusions(order, folder)
     _direct_files.require_stated(answer, order.rules)
@@ -128,13 +140,38 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
             if of_record is not None:
                 return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
             return UnsatisfiableError(
-                f"the package index has no {name}, or not that version",
+                _lacking(name, re.search(rf"there is no version of {name}==([^\s,]+)", words)),
                 where=", ".join(places),
                 remedy="correct the line with a patch (set-requirement, rename-requirement or replace-text), or ask "
                 "another index with UV_DEFAULT_INDEX",
                 evidence=evidence,
             )
     return UnsatisfiableError(error.what, evidence=evidence)
+
+
+def _asked_at(order: ResolutionInputs, words: str) -> str:
+    """Give the places of the first distribution in backticks that somebody asks for."""
+    named = map(canonicalize_name, re.findall(r"`([^`]+)`", words))
+    places = _places(order)
+    return next((", ".join(places[name]) for name in named if name in places), "")
+
+
+def _lacking(name: NormalizedName, asked: re.Match[str] | None) -> str:
+    """Say what the index lacks: a distribution, or a version, with the newest that it has."""
+    from patchlock.distributions import index_client
+
+    versions: set[Version] = set()
+    if index_client.is_asked(online=uv.is_online()):
+        files = index_client.read_all([name]).get(name, ())
+        for file in files:
+            with contextlib.suppress(InvalidWheelFilename, InvalidSdistFilename):
+                parse = parse_wheel_filename if file.filename.endswith(".whl") else parse_sdist_filename
+                versions.add(parse(file.filename)[1])
+    with contextlib.suppress(InvalidVersion):
+        if versions and asked and Version(asked[1]) not in versions:
+            newest = max(versions, key=lambda version: (not version.is_prerelease, version))
+            return f"the package index has no {name} {asked[1]}; the newest is {newest}"
+    return f"the package index has no {name}, or not that version"
 
 
 def question(order: ResolutionInputs) -> Sha256:

@@ -221,6 +221,8 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     try:
         require_possible(request.app, request.profile, request.platform)
         lock, _ = locks_request.read_lock(request)
+        where = request.catalogue.lock_path(request.app, request.profile, request.platform).name
+        lockfile.require_addresses(lock, where, local=True)
     except RefusedError as error:
         if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
             reason = f"it belongs to no pair, remove it: {error.what}"

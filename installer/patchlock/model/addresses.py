@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import re
 
-_USER = re.compile(r"\b(https?|ftp)://[^\s/?#@'\"`<>]+@")
-_QUERY = re.compile(r"\b((?:https?|ftp)://[^\s?#'\"`<>]+)\?[^\s'\"`<>)]+")
+_QUOTE = r"""['"`](?![\s,;:.)\]}]|$)"""
+"""One within an address, which a password may have: behind one that ends an address is a blank, a comma or the like."""
+_USER = re.compile(
+    rf"""([a-z0-9+.-]{{0,32}}://)((?:(?!://)(?:[^\s'"`<>]|{_QUOTE}))*@)((?:[^\s/?#'"`<>])*)""", re.IGNORECASE
+)
+_QUERY = re.compile(rf"""(://[^\s?#'"`<>]+)\?(?:[^\s'"`<>)]|{_QUOTE})+""")
 
 
 def without_secrets(text: str) -> str:
     """Take out of all addresses in a text what may be a secret: user, password, query."""
     if "://" not in text:
         return text
-    return _QUERY.sub(r"\1", _USER.sub(r"\1://", text))
+    return _QUERY.sub(r"\1", _USER.sub(_without_user, text))
+
+
+def _without_user(found: re.Match[str]) -> str:
+    """Take user and password out of an address that has a "@"; what may be a part of a password goes, too."""
+    scheme, before, host = found.groups()
+    authority = re.split(r"[/?#]", before, maxsplit=1)[0]
+    user, at, rest = authority.partition("@")
+    if ":" in user if at else re.search(r":(?!\d*$)", authority) and not authority.startswith("["):
+        return f"{scheme}{host}"
+    if not at or scheme.lower().endswith("ssh://"):  # of a path; the user of ssh is no secret
+        return found[0]
+    return f"{scheme}{rest.rpartition('@')[2]}{before[len(authority) :]}{host}"
 
 
 def objection(address: str, *, local: bool) -> str:

@@ -156,7 +156,7 @@ class Facts:
     contents: Mapping[Sha256, tuple[WheelFile, ...]] = dataclasses.field(default_factory=dict)
     """Only of wheels that may share a file with another one of the lock."""
     outside: Mapping[Sha256, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    """Wheels with files that would not lie in the environment → their names in the archive."""
+    """Wheels with files that do not belong into an environment → their names in the archive, or of the scripts."""
     filenames: Mapping[Sha256, str] = dataclasses.field(default_factory=dict)
     required: Collection[NormalizedName] = ()
     """Every distribution that a wheel of the lock requires, whatever the marker."""

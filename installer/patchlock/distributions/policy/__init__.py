@@ -52,7 +52,7 @@ def violations(
         *fitting.foreign_wheels(packages, platform, python),
         *_families.misfits(packages, rules.families, platform),
         *fitting.broken_pairs(packages, rules.pairs, platform),
-        *_owners.overwriting(packages, facts, rules.folders, platform),
+        *_owners.overwriting(packages, facts, rules.folders, platform, python),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),
         *_owners.leaving(packages, facts),
         *fitting.changed_artifacts(packages, facts),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.utils import NormalizedName
+from packaging.version import Version
 
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
@@ -20,6 +21,8 @@ _CASELESS = ("windows", "macos")
 """Where `A.py` and `a.py` are one file. Source: NTFS and APFS as they are set up by default."""
 
 
+_IN_PACKAGES = re.compile(r"\.\./lib(?:64)?/(?:python3\.\d+/)?site-packages/", re.IGNORECASE)
+"""How a file of `<wheel>.data/data` gets into site-packages, of one Python or another."""
 _BESIDE = re.compile(
     r"(tests?|docs?|examples?|benchmarks?|licen[cs]e|readme|changelog|changes|notice)\b.*", re.IGNORECASE
 )
@@ -44,7 +47,7 @@ def roots(files: Iterable[WheelFile]) -> frozenset[str]:
     A top-level folder without `__init__.py` may be a namespace that other distributions share (PEP 420), so the folders
     in it count, and so on. Two wheels whose roots lie apart have no file in common. `.dist-info` is left out.
     """
-    paths = [file.path for file in files if not _is_info(file.path)]
+    paths = [_IN_PACKAGES.sub("", file.path) for file in files if not _is_info(file.path)]
     packages = {path.rpartition("/")[0] for path in paths if path.endswith("/__init__.py")}
     return frozenset(_root(path, packages) for path in paths)
 
@@ -78,13 +81,13 @@ def suspects(of_wheel: Mapping[Sha256, frozenset[str]]) -> frozenset[Sha256]:
     return frozenset(found)
 
 
-def shared(contents: Mapping[Sha256, tuple[WheelFile, ...]], platform: Platform) -> tuple[Shared, ...]:
+def shared(contents: Mapping[Sha256, tuple[WheelFile, ...]], platform: Platform, python: Version) -> tuple[Shared, ...]:
     """Find the files that several wheels write, grouped by who writes them and whether that does harm."""
     writers: dict[str, dict[Sha256, WheelFile]] = {}
     for sha256, files in contents.items():
         for file in files:
             if not _is_info(file.path):
-                writers.setdefault(_place(file.path, platform), {}).setdefault(sha256, file)
+                writers.setdefault(_place(file.path, platform, python), {}).setdefault(sha256, file)
     groups: dict[tuple[tuple[Sha256, ...], bool], set[str]] = {}
     for found in writers.values():
         if len(found) > 1:
@@ -97,14 +100,20 @@ def shared(contents: Mapping[Sha256, tuple[WheelFile, ...]], platform: Platform)
     )
 
 
-def _place(path: str, platform: Platform) -> str:
+def _place(path: str, platform: Platform, python: Version) -> str:
     """Name the place on the disk; two paths may mean one."""
     folded = path.casefold() if platform.os in _CASELESS else path
-    return folded.removeprefix("../lib/site-packages/") if platform.os == "windows" else folded
+    if platform.os == "windows":
+        return folded.removeprefix("../lib/site-packages/")
+    return re.sub(rf"^\.\./lib(64)?/python{re.escape(str(python))}/site-packages/", "", folded)
 
 
 def overwriting(
-    packages: Iterable[LockedPackage], facts: Facts, folders: Iterable[SharedFolder], platform: Platform
+    packages: Iterable[LockedPackage],
+    facts: Facts,
+    folders: Iterable[SharedFolder],
+    platform: Platform,
+    python: Version,
 ) -> list[Violation]:
     """Name every pair of distributions that write different bytes to one file; the known ones without any facts."""
     locked = {package.name: package for package in packages}
@@ -115,7 +124,7 @@ def overwriting(
         if len(present) > 1:
             key = frozenset(package.name for package in present)
             found[key] = _violation(present, f"write {folder.folder} ({folder.source})")
-    for group in shared(facts.contents, platform):
+    for group in shared(facts.contents, platform, python):
         owners = sorted((by_hash[owner] for owner in group.owners), key=lambda package: package.name)
         key = frozenset(package.name for package in owners)
         if not group.is_harmless and not any(key <= known for known in found):
@@ -124,12 +133,12 @@ def overwriting(
 
 
 def leaving(packages: Iterable[LockedPackage], facts: Facts) -> list[Violation]:
-    """Name every wheel with files that would not lie in the environment; installers drop them without a word."""
+    """Name every wheel with files that would leave the environment, or take the place of its own ones or of ours."""
     return [
         Violation(
             rule="outside",
             distributions=(package.name,),
-            what=f"the wheel of {package_label(package)} has files that leave the environment: "
+            what=f"the wheel of {package_label(package)} has files that do not belong into an environment: "
             f"{_shown(facts.outside[package.sha256])}",
             remedy="take another version; tell those who made it",
         )
