@@ -2,13 +2,12 @@
 
     PATCHLOCK_UPSTREAMS=<folder of clones> python benchmarks/locks.py [--pip-tools] [--report FILE] [APP…]
 
-Each pair is locked with a warm cache by `patchlock lock` as a whole process, and by a bare `uv pip compile` in a folder
-that holds exactly what patchlock gives to uv: once asking the index whether its pages are still the same, as uv does by
-itself, and once offline. Where sdists have to be built, a lock pins what their builds require, too: that is another
-compile, and its time counts for uv as well. Then all pairs at once, beside the sum of the bare compiles divided by the
-cores; and `lock --check` of the whole catalogue. Locks are written to a copy of the catalogue. Each figure is the
-smallest of several runs, as noise only ever adds. The offline ratio of a single pair is mostly the start of Python and
-the import of patchlock's modules, which a native program like uv has no part in; a person waits for "asking".
+Each pair is locked by `patchlock lock` as a whole process, and by a bare `uv pip compile` in a folder that holds
+exactly what patchlock gives to uv. uv's caches are warm, and both ask the index whether its pages are still the same.
+`cold` is what CI has: patchlock remembers nothing but upstream's commits; `warm` is a second run. Where sdists have to
+be built, a lock pins what their builds require, too: that is another compile, and its time counts for uv as well. Then
+all pairs at once, beside the sum of the bare compiles divided by the cores; and `lock --check` of the whole catalogue.
+Locks are written to a copy of the catalogue. Each figure is the smallest of several runs, as noise only ever adds.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from patchlock.catalogue.reader import Catalogue
@@ -34,10 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUNS = 3
 FORMAT = ("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml")
 CORES = os.cpu_count() or 1
-HEAD = (
-    "| pair | packages | asking: `uv pip compile` | `patchlock lock` | ratio "
-    "| offline: `uv pip compile` | `patchlock lock` | ratio |"
-)
+HEAD = "| pair | packages | `uv pip compile` | `patchlock lock`, cold | ratio | warm | ratio |"
 
 
 def clone(app: App) -> str | None:
@@ -94,10 +90,18 @@ def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]
     return [(name, (*words, "--python", sys.executable, *FORMAT)) for name, words in zip(names, asked, strict=True)]
 
 
-def best(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> float:
+def forget(cache: Path) -> None:
+    """Remove all that patchlock remembers, but for what was fetched from upstream."""
+    for kept in cache.iterdir():
+        if kept.name != "upstreams":
+            shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+
+
+def best(command: Sequence[str], cwd: Path, env: Mapping[str, str], before: Callable[[], None] = lambda: None) -> float:
     """Give the shortest of several runs of a program, in seconds."""
     times = []
     for _ in range(RUNS):
+        before()
         (cwd / "pylock.toml").unlink(missing_ok=True)
         started = time.perf_counter()
         done = subprocess.run(command, cwd=cwd, env=dict(env), capture_output=True, text=True, check=False)
@@ -128,12 +132,13 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
         shutil.copytree(ROOT / part, folder / "catalogue" / part)
     catalogue = Catalogue(root=folder / "catalogue")
     env = {**os.environ, "PATCHLOCK_CATALOGUE": str(catalogue.root), "PATCHLOCK_CACHE_DIR": str(folder / "cache")}
+    env |= {"PATCHLOCK_TRUSTED_CATALOGUES": str(catalogue.root)}
     env |= {"PYTHONPATH": str(ROOT / "installer"), "NO_COLOR": "1", "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # a person's patchlock is compiled once
     patchlock = (sys.executable, "-m", "patchlock", "lock")
     pairs = requests(catalogue, apps, folder / "cache")
-    lines = [HEAD, "|---|---|---|---|---|---|---|---|"]
-    bare: dict[str, float] = {"": 0.0, "1": 0.0}
+    lines = [HEAD, "|---|---|---|---|---|---|---|"]
+    bare = 0.0
     places = [folder / "bare" / str(number) for number in range(len(pairs))]
     asked = [prepare(request, place) for request, place in zip(pairs, places, strict=True)]
     as_fetched(folder / "cache")
@@ -142,20 +147,19 @@ def measure(folder: Path, apps: Sequence[str], with_pip_tools: bool) -> list[str
         assert lock is not None
         row = f"| {request.app.name} × {request.profile.name} × {request.platform.name} | {len(lock.packages)} "
         ours = (*patchlock, request.app.name, "--profile", request.profile.name, "--platform", request.platform.name)
-        for offline in ("", "1"):
-            mode = {**env, "UV_OFFLINE": offline} if offline else env
-            theirs = sum(best((str(uv.find()), "pip", "compile", *words), place, mode) for place, words in questions)
-            bare[offline] += theirs
-            took = best(ours, folder, mode)
-            row += f"| {theirs:.2f} s | {took:.2f} s | {took / theirs:.2f} "
-        lines.append(row + "|")
-    for offline, words in (("", "asking"), ("1", "offline")):
-        together = best((*patchlock, *apps), folder, {**env, "UV_OFFLINE": offline} if offline else env)
-        share = bare[offline] / CORES
+        theirs = sum(best((str(uv.find()), "pip", "compile", *words), place, env) for place, words in questions)
+        bare += theirs
+        cold = best(ours, folder, env, before=lambda: forget(folder / "cache"))
+        warm = best(ours, folder, env)
         lines.append(
-            f"\nAll {len(pairs)} pairs, {words}: {together:.2f} s; the bare compiles one after another "
-            f"{bare[offline]:.2f} s, divided by {CORES} cores {share:.2f} s: ratio {together / share:.2f}."
+            f"{row}| {theirs:.2f} s | {cold:.2f} s | {cold / theirs:.2f} | {warm:.2f} s | {warm / theirs:.2f} |"
         )
+    together = best((*patchlock, *apps), folder, env, before=lambda: forget(folder / "cache"))
+    share = bare / CORES
+    lines.append(
+        f"\nAll {len(pairs)} pairs at once, cold: {together:.2f} s; the bare compiles one after another "
+        f"{bare:.2f} s, divided by {CORES} cores {share:.2f} s: ratio {together / share:.2f}."
+    )
     lines.append(f"\n`lock --check` of the whole catalogue: {best((*patchlock, '--check'), folder, env):.2f} s.")
     if with_pip_tools:
         lines.append(beside_pip_tools(pairs[0], places[0] / "packages", env))
