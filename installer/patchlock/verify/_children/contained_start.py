@@ -158,8 +158,10 @@ def main() -> None:
             env=_environment(wanted["home"], proxy.port),
         )
     served, heard, size, said = None, begun, 0, 0
-    while served is None and child.poll() is None and time.monotonic() - begun < wanted["seconds"]:
-        time.sleep(0.2)
+    while served is None and time.monotonic() - begun < wanted["seconds"]:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=0.2)
+            break
         ports = {int(port) for port in _SAID.findall(_tail(output))} | ({wanted["port"]} - {0})
         if sys.platform == "linux":
             theirs = set(_listening(os.getsid(0))) - {proxy.port}
