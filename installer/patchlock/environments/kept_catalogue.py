@@ -19,13 +19,11 @@ def keep(generation: Path, root: Path, app: App) -> None:
     """Copy what the app's and the profiles' files say, and what these name.
 
     Args:
-        generation: its folder.
+        generation: its folder; it has no receipt yet, so that one that was cut off here is made anew.
         root: of the catalogue.
         app: the app.
     """
     target = generation / _FOLDER
-    if target.exists():
-        shutil.rmtree(target)
     for file in _files(root, app):
         copy = target / file.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)

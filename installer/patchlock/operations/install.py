@@ -180,7 +180,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         if receipt is None:
             fill.fill(request, job.lock, folder, progress, job.held)
             overlays.install_overlays(request, folder, progress.say, progress.note)
-        kept_catalogue.keep(folder, request.catalogue.root, request.app)
+            kept_catalogue.keep(folder, request.catalogue.root, request.app)
         progress.say(f"{len(job.lock.packages)} packages, each with its sha256")
     with progress.stage("patch"):
         moved = _move_source(job)

@@ -12,7 +12,6 @@ from patchlock.model.checks import SmokeImport
 from patchlock.verify import _supervisor
 
 _GPU = ("CUDA_", "NVIDIA_", "HIP_", "ROCR_", "ROCM_", "HSA_", "ZE_", "ONEAPI_", "SYCL_", "GPU_")
-_HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
 _OFFLINE = {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 """For what asks before it uses the network; the kernel stops what does not ask."""
 
@@ -29,7 +28,11 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
     Raises:
         ProgramMissingError: the interpreter is not there.
     """
-    env = {name: value for name, value in variables.items() if not name.startswith(_GPU)} | _HIDDEN | _OFFLINE
+    env = (
+        {name: value for name, value in variables.items() if not name.startswith(_GPU)}
+        | _supervisor.HIDDEN_DEVICES
+        | _OFFLINE
+    )
     found = ((module, _failure(module, smoke, python, folder, env)) for module in smoke.modules)
     without = f" without {', '.join(smoke.blocked)}" if smoke.blocked else ""
     return tuple(f"import {module}{without}: {why}" for module, why in found if why)

@@ -15,7 +15,7 @@ from patchlock.model.app import Launch
 from patchlock.model.errors import PatchlockError
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
-from patchlock.verify import checks
+from patchlock.verify import _supervisor, checks
 from patchlock.verify.checks import CheckContext, CheckResult
 
 ID = "start"
@@ -25,7 +25,6 @@ _GRACE = 60
 """Seconds more for what watches it."""
 _QUIET = 45
 """Seconds that a program which waits for a download is waited for; libraries ask five times, and pause between."""
-_HIDDEN = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
 _NO_MODELS = re.compile(
     r"(?:^|\.)(?:gradio\.app|amazonaws\.com|segment\.io|posthog\.com|sentry\.io|wandb\.ai|pypi\.org)$"
 )
@@ -119,7 +118,7 @@ def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end
             "quiet": _QUIET,
             "port": launch.listens.port if launch.listens else 0,
         }
-        variables = dict(place.variables) | (_HIDDEN if back_end == "cpu" else {})
+        variables = dict(place.variables) | (_supervisor.HIDDEN_DEVICES if back_end == "cpu" else {})
         answer: dict[str, Any] = checks.ask_program(
             "contained_start", place, json.dumps(wanted), variables=variables, seconds=_SECONDS + _GRACE
         )
