@@ -28,11 +28,8 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
     Raises:
         ProgramMissingError: the interpreter is not there.
     """
-    env = (
-        {name: value for name, value in variables.items() if not name.startswith(_GPU)}
-        | _supervisor.HIDDEN_DEVICES
-        | _OFFLINE
-    )
+    kept = {name: value for name, value in variables.items() if not name.startswith(_GPU)}
+    env = kept | _supervisor.HIDDEN_DEVICES | _OFFLINE
     found = ((module, _failure(module, smoke, python, folder, env)) for module in smoke.modules)
     without = f" without {', '.join(smoke.blocked)}" if smoke.blocked else ""
     return tuple(f"import {module}{without}: {why}" for module, why in found if why)
