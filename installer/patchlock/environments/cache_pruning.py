@@ -54,7 +54,7 @@ def take_lease(cache: Path, home: Path) -> None:
     lease = cache / _LEASES / hashlib.sha256(os.fsencode(place)).hexdigest()[:_KEY]
     if not lease.is_file():
         lease.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.atomic_write(lease, os.fsencode(place) + b"\n")
+        atomic_files.atomic_write(lease, os.fsencode(place) + b"\n", suffix=None)  # two commands may begin at once
 
 
 def homes(cache: Path, home: Path) -> tuple[Path, ...]:
@@ -64,7 +64,7 @@ def homes(cache: Path, home: Path) -> tuple[Path, ...]:
         OSError: a home is there, and may not be looked into.
     """
     found = [home]
-    for lease in sorted((cache / _LEASES).iterdir()) if (cache / _LEASES).is_dir() else ():
+    for lease in sorted((cache / _LEASES).glob("[!.]*")):  # not what another patchlock is about to put there
         other = Path(os.fsdecode(lease.read_bytes()).removesuffix("\n"))
         try:
             os.scandir(other).close()
