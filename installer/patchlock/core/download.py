@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from patchlock import __version__
-from patchlock.core import atomic_files, file_lock
+from patchlock.core import atomic_files, file_lock, http_sessions
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import DownloadError, HashMismatchError, NetworkError
 from patchlock.model.identities import Sha256
@@ -256,17 +255,7 @@ def session(*, encoding: str = "gzip", at_once: int = 10) -> Iterator[requests.S
         encoding: what the server may pack its answers with.
         at_once: connections to one server that are kept open.
     """
-    from http.cookiejar import DefaultCookiePolicy
-
-    import requests
-    from requests.adapters import HTTPAdapter
-
-    with requests.Session() as opened:
-        for scheme in ("https://", "http://"):
-            opened.mount(scheme, HTTPAdapter(pool_maxsize=at_once))
-        opened.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": encoding})
-        opened.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
-        opened.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    with http_sessions.open_session(encoding=encoding, at_once=at_once) as opened:
         yield opened
 
 

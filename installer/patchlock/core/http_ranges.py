@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import math
 import os
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from patchlock import __version__
+from patchlock.core import http_sessions
 from patchlock.model.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ _CONNECT, _SILENCE = 10, 30
 """Seconds until a server must have taken the connection, and until it must have sent the next bytes."""
 _ATTEMPTS = 2
 
-_of_thread = threading.local()  # a session keeps connections open, and belongs to one thread
+AT_ONCE = 16
+"""Requests that may be on their way together; each is small."""
+
+_opening = threading.Lock()
 
 
 class RemoteFile(io.RawIOBase):
@@ -185,15 +189,13 @@ def size(address: str) -> int | None:
 
 
 def _session() -> requests.Session:
-    import requests
+    with _opening:
+        return _opened()
 
-    if not hasattr(_of_thread, "session"):
-        session = requests.Session()
-        session.headers.update({"User-Agent": f"patchlock/{__version__}", "Accept-Encoding": "identity"})
-        session.verify = os.environ.get("SSL_CERT_FILE") or True  # as uv does; requests adds its own variables
-        _of_thread.session = session
-    found: requests.Session = _of_thread.session
-    return found
+
+@functools.cache
+def _opened() -> requests.Session:
+    return http_sessions.open_session(encoding="identity", at_once=AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)

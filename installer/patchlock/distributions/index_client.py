@@ -17,7 +17,6 @@ from patchlock.core import http_ranges, uv
 from patchlock.model.errors import DownloadError, NetworkError
 from patchlock.model.policy import IndexFile
 
-_AT_ONCE = 16
 _ENOUGH = 4
 """Pages that are looked at where uv finds no version: an index that is none is none for each name."""
 _UNKNOWN = re.compile(r"\bno versions? of ([A-Za-z0-9._-]*[A-Za-z0-9])|\b([A-Za-z0-9._-]+) was not found in")
@@ -146,7 +145,7 @@ def read_all(names: Iterable[NormalizedName]) -> dict[NormalizedName, tuple[Inde
     """List what the index has of several distributions; one that it does not answer for is left out."""
     wanted = sorted(set(names))
     index = address() if wanted else ""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=http_ranges.AT_ONCE) as pool:
         answers = zip(wanted, pool.map(lambda name: _read_or_none(name, index), wanted), strict=True)
         return {name: files for name, files in answers if files is not None}
 

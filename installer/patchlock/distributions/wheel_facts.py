@@ -33,8 +33,6 @@ from patchlock.model.policy import Facts, IndexFile, MetadataHead, WheelFile
 FOLDER = "wheel-facts"
 """Of the cache."""
 _FORMAT = 3
-_AT_ONCE = 16
-"""Requests on their way together; each is small."""
 _FRESH = 24 * 3600.0
 """Seconds for which an index's answer about one version is believed."""
 _METADATA = 32 * 1024
@@ -91,7 +89,9 @@ def collect(
     known = {package.sha256: found for package in locked if (found := _head(folder, package.sha256)) is not None}
     missing = {p.sha256: places[p.sha256] for p in locked if p.sha256 not in known and p.sha256 in places}
     missing = {sha256: place for sha256, place in missing.items() if place.is_asked and _is_wheel(place)}
-    unknown = _read_all(missing, folder, online=online)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as beside:
+        offered = beside.submit(_offered, locked, frozenset(pinned), cache / "index-answers", online=online)
+        unknown = _read_all(missing, folder, online=online)
     known |= {sha256: found for sha256 in missing if (found := _head(folder, sha256)) is not None}
     doubtful = suspects({sha256: found.roots for sha256, found in known.items()})
     return Facts(
@@ -102,7 +102,7 @@ def collect(
         required=frozenset(name for found in known.values() for name in found.required),
         metadata={sha256: found.metadata for sha256, found in known.items()},
         unknown=unknown,
-        offered=_offered(locked, frozenset(pinned), cache / "index-answers", online=online),
+        offered=offered.result(),
     )
 
 
@@ -135,7 +135,7 @@ def _read_all(missing: Mapping[Sha256, Place], folder: Path, *, online: bool) ->
             return f"the archive cannot be read: {error}"
         return ""
 
-    with concurrent.futures.ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max_workers=http_ranges.AT_ONCE) as pool:
         reasons = pool.map(one, missing, missing.values())
         return {sha256: why for sha256, why in zip(missing, reasons, strict=True) if why}
 
@@ -186,8 +186,8 @@ def _is_outside(member: str) -> bool:
 
 def _installed(path: str) -> str:
     """Say where an installer puts a member of a wheel."""
-    found = re.fullmatch(r"([^/]+)-[^/]+\.data/([^/]+)/(.+)", path)
-    if found is None or found[2] not in _SCHEMES:
+    found = ".data/" in path and re.fullmatch(r"([^/]+)-[^/]+\.data/([^/]+)/(.+)", path)
+    if not found or found[2] not in _SCHEMES:
         return path
     own = f"{found[1]}/" if found[2] == "headers" else ""
     return f"{_SCHEMES[found[2]]}{own}{found[3]}"
