@@ -32,6 +32,14 @@ MINE = "# mine\n"
 USERS = {"models/weights.bin": bytes(range(256)) * 400, "outputs/a file.txt": b"mine\r\n", "README.md": b"my notes\n"}
 """Files of the user's in the source; the last one changes a file of upstream's."""
 
+DEVICE = """
+[[check]]
+id = "device"
+kind = "python"
+code = "import os; print('computed' if not os.path.exists(os.environ.get('BROKEN', '')) else 'wrong numbers')"
+prints = "computed"
+timeout = 60
+"""
 HUB_MODEL, VENDOR_MODEL, LISTED = bytes(range(256)) * 1200, b"voice" * 50_000, b'{"rate": 24000}\n'
 DECLARED = """
 [[model]]
@@ -89,6 +97,7 @@ TRANSACTIONS = (
     Transaction("models", "modelled", ("models", "mini", "--fetch"), ONE, ONE),
     Transaction("unlink", "fetched", ("uninstall", "mini"), ONE, None),
     Transaction("empty", "fetched", ("uninstall", "mini", "--purge"), ONE, None, keeps=False),
+    Transaction("fallback", "failing", ("install", "mini", "--fallback"), ONE, ONE),
     Transaction("build", "built", ("install", "mini"), None, ONE, keeps=False),
 )
 
@@ -228,6 +237,8 @@ class Places:
                 profile = self._world().profile
                 profile.with_name("small.toml").write_text(profile.read_text().replace("A machine", "Another"))
                 self._must(*miniature.lock_here())
+            case "failing":
+                self._install_and_break()
             case "two":
                 self.put("newer")
                 self._must("install", "mini")
@@ -250,6 +261,19 @@ class Places:
         ask(world, b"alpha==9.0\nbeta\ndelta\n", self.folder, rules)
         shutil.rmtree(self.folder / "name")
         self._must(*miniature.lock_here())
+
+    def _install_and_break(self) -> None:
+        """Install on `tiny`, which comes first, and break its device; `small` works always."""
+        self.put("locked")
+        world = self._world()
+        text = world.profile.read_text()
+        world.profile.with_name("small.toml").write_text(text)
+        broken = f'\n[environment]\nBROKEN = "{self.folder / "broken"}"\n'
+        world.profile.write_text(text.replace("specificity = 0", "specificity = 1") + broken)
+        world.app.write_text(world.app.read_text() + DEVICE)
+        self._must(*miniature.lock_here())
+        self._install_and_use()
+        (self.folder / "broken").touch()
 
     def _declare_models(self) -> None:
         filled = DECLARED.format(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +17,8 @@ from patchlock.cli import _launcher, _options, _output
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
     from patchlock.locks.lock_request import Request
-    from patchlock.model.errors import VerifyError
+    from patchlock.model.errors import PatchlockError
+    from patchlock.operations.fallback import Make, Replacement
     from patchlock.operations.install import InstallResult
 
 
@@ -38,6 +41,11 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="An overlay's archive that may be another than at first use.",
 )
+@click.option(
+    "--fallback",
+    is_flag=True,
+    help="Where the profile does not work on this machine, install the next one that does in its place.",
+)
 @_options.needs_option
 @_options.no_device_option
 @_options.edited_lock
@@ -53,6 +61,7 @@ def install_command(
     repair: bool,
     archives: tuple[Path, ...],
     accept_changed: tuple[str, ...],
+    fallback: bool,
     ignore_needs: bool,
     no_device: bool,
     accept_edited_lock: bool,
@@ -67,13 +76,16 @@ def install_command(
       patchlock install demo --profile cpu
       patchlock install tts-service --source ~/clones/second-brain
     """
-    is_plain = not (reinstall or repair or revision or archives or accept_changed or as_json)
+    is_plain = not (reinstall or repair or revision or archives or accept_changed or fallback or as_json)
     named = profile
     profile = named or _remembered(app, _options.root(catalogue))
+    from patchlock.hardware import stored_choice
+
+    folder = _options.home() / f"{app}@{profile}"
+    is_plain &= profile is not None and not stored_choice.read(folder).instead
     if is_plain and profile is not None and _launcher.is_there(app, profile, _options.home()):
         from patchlock.environments import freshness
 
-        folder = _options.home() / f"{app}@{profile}"
         if generation := freshness.up_to_date_generation(
             folder, _options.root(catalogue), app, profile, added, left_out
         ):
@@ -82,33 +94,40 @@ def install_command(
             return 0
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
-    from patchlock.hardware import stored_choice
     from patchlock.operations.install_plan import up_to_date
 
-    request = _options.request(
-        catalogue,
-        app,
-        profile,
-        source=source,
-        revision=revision,
-        reinstall=reinstall,
-        heed=lambda found: _profile_choice.confirm_choice(found, app, as_json=as_json),
-        choice=Choice(added=added, left_out=left_out),
-    )
-    request = dataclasses.replace(
-        request,
-        archives=archives,
-        accept_changed=accept_changed,
-        accept_edited_lock=accept_edited_lock,
-        local_addresses=local_addresses,
-    )
-    if named is None and request.kept is not None:
-        kept = dataclasses.replace(request.kept, profiles=stored_choice.digest(request.catalogue.root))
-        request = dataclasses.replace(request, kept=kept)
+    def make(profile: str | None, failed: Mapping[str, str] = MappingProxyType({})) -> Request:
+        made = _options.request(
+            catalogue,
+            app,
+            profile,
+            source=source,
+            revision=revision,
+            reinstall=reinstall,
+            heed=(lambda _: None)
+            if failed
+            else lambda found: _profile_choice.confirm_choice(found, app, as_json=as_json),
+            choice=Choice(added=added, left_out=left_out),
+            failed=failed,
+        )
+        kept = made.kept
+        if kept is not None and (named is None or failed):
+            kept = dataclasses.replace(kept, profiles=stored_choice.digest(made.catalogue.root))
+        return dataclasses.replace(
+            made,
+            kept=kept,
+            archives=archives,
+            accept_changed=accept_changed,
+            accept_edited_lock=accept_edited_lock,
+            local_addresses=local_addresses,
+        )
+
+    request = make(profile)
     if repair:
         _repair(request, as_json)
         return 0
-    receipt = up_to_date(request)
+    has_failed = bool(stored_choice.read(request.installation.folder).instead)
+    receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
     if receipt is not None:
         _launcher.write_for(request)
@@ -120,35 +139,61 @@ def install_command(
         else:
             _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock)
         return 0
+    return _install(
+        request,
+        lambda failed: make(None, failed),
+        fallback=fallback,
+        ignore_needs=ignore_needs,
+        no_device=no_device,
+        as_json=as_json,
+    )
+
+
+def _install(
+    request: Request, make: Make, *, fallback: bool, ignore_needs: bool, no_device: bool, as_json: bool
+) -> int:
+    """Install; where that does not work on this machine, take the next profile that does, or say how to."""
+    from patchlock.cli import _fallback
     from patchlock.operations import install
 
-    report = install.install(request, _output.progress(as_json), ignore_needs=ignore_needs)
-    return _tell_installed(request, report, "install", no_device=no_device, as_json=as_json)
+    progress = _output.progress(as_json)
+
+    def attempt(request: Request) -> InstallResult:
+        return install.install(request, progress, ignore_needs=ignore_needs, no_device=no_device)
+
+    def instead(error: PatchlockError) -> Replacement | None:
+        return _fallback.take(request, error, make, attempt, progress, is_wanted=fallback, as_json=as_json)
+
+    try:
+        report = attempt(request)
+    except _fallback.FAILURES as error:
+        other = instead(error)
+        if other is None:
+            raise
+    else:
+        other = instead(report.unproved) if report.unproved is not None else None
+    if other is not None:
+        return _tell_installed(other.request, other.report, "install", as_json=as_json, instead_of=other.failed)
+    return _tell_installed(request, report, "install", as_json=as_json)
 
 
-def _tell_installed(request: Request, report: InstallResult, command: str, *, no_device: bool, as_json: bool) -> int:
-    """Say what was installed, and give the exit code: 1 where nothing was computed, which somebody has to want."""
+def _tell_installed(
+    request: Request,
+    report: InstallResult,
+    command: str,
+    *,
+    as_json: bool,
+    instead_of: Mapping[str, str] = MappingProxyType({}),
+) -> int:
+    """Say what was installed, and give the exit code."""
     _launcher.write_for(request)
-    is_proved = bool(report.computed) or request.profile.back_end == "cpu" or no_device
-    error = None if is_proved else _not_verified(request)
     if as_json:
-        return _output.succeed(command, _report(request, report.receipt, report), error)
+        data = _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
+        return _output.succeed(command, data, report.unproved)
     click.echo(_summary(request, report))
-    if error is not None:
-        raise error
+    if report.unproved is not None:
+        raise report.unproved
     return 0
-
-
-def _not_verified(request: Request) -> VerifyError:
-    from patchlock.model.errors import VerifyError
-
-    app, back_end = request.app.name, request.profile.back_end
-    return VerifyError(
-        f"{app} is installed; not verified: nothing was computed on {back_end}, as no device was seen",
-        where=str(request.installation.folder),
-        remedy=f"where the device is, run `patchlock verify {_options.pair_arguments(request)}`; an install that is "
-        "meant for another machine is made with --no-device",
-    )
 
 
 def _remembered(app: str, catalogue: Path) -> str | None:
@@ -159,12 +204,12 @@ def _remembered(app: str, catalogue: Path) -> str | None:
     from patchlock.hardware import stored_choice
 
     chosen = {
-        entry.name.removeprefix(f"{app}@"): stored_choice.read(home / entry.name).profiles
+        entry.name.removeprefix(f"{app}@"): stored_choice.read(home / entry.name)
         for entry in os.scandir(home)
         if entry.name.startswith(f"{app}@") and (home / entry.name / "current").is_file()
     }
-    now = stored_choice.digest(catalogue) if any(chosen.values()) else ""
-    same = [name for name, profiles in chosen.items() if now and profiles == now]
+    now = stored_choice.digest(catalogue) if any(kept.profiles for kept in chosen.values()) else ""
+    same = [name for name, kept in chosen.items() if now and kept.profiles == now and kept.instead not in chosen]
     return same[0] if len(same) == 1 else None
 
 
@@ -348,8 +393,8 @@ def update_command(
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
-    report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs)
-    return _tell_installed(request, report, "update", no_device=no_device, as_json=as_json)
+    report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
+    return _tell_installed(request, report, "update", as_json=as_json)
 
 
 @click.command("run", context_settings={"ignore_unknown_options": True})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -120,6 +121,7 @@ def request(
     reinstall: bool = False,
     heed: Callable[[ProfileChoice], None] = lambda _: None,
     choice: Choice | None = None,
+    failed: Mapping[str, str] = MappingProxyType({}),
 ) -> Request:
     """Turn the options of a command into a request, for this machine or the pretended one.
 
@@ -132,6 +134,7 @@ def request(
         reinstall: build afresh.
         heed: called with what was chosen and why, before anything else is done with it.
         choice: of optional patches; None takes those that the installation has.
+        failed: profiles that do not work on this machine, with the reason; none of them is chosen unnamed.
 
     Raises:
         UnknownAppError: there is no such app.
@@ -154,12 +157,12 @@ def request(
         opened.profile(profile)
     observed = host_overrides.observe(lambda: probes.probe(home()))
     try:
-        found = profile_choice.choose(opened.root, profile, observed)
+        found = profile_choice.choose(opened.root, profile, observed, failed)
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise
     if profile is None:
-        found = _possible(opened, wanted, found)
+        found = _possible(opened, wanted, found, failed)
     heed(found)
     chosen = found.choice.chosen
     there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
@@ -178,13 +181,13 @@ def request(
     )
 
 
-def _possible(opened: Catalogue, app: App, found: ProfileChoice) -> ProfileChoice:
+def _possible(opened: Catalogue, app: App, found: ProfileChoice, failed: Mapping[str, str]) -> ProfileChoice:
     """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
     from patchlock.catalogue.pairs import require_possible
     from patchlock.hardware import profile_choice
     from patchlock.model.errors import NoProfileFitsError, RefusedError
 
-    first, refused = found, dict[str, str]()
+    first, refused = found, dict(failed)
     while True:
         chosen = found.choice.chosen
         try:
@@ -264,10 +267,12 @@ def _installed_on(app: str) -> str | None:
 
 
 def profiles_of(app: str) -> list[str]:
-    """Name the profiles on which an app is installed and can be started, sorted."""
+    """Name the profiles on which an app is installed and can be started, sorted; not one that another stands in for."""
     from patchlock.environments import generations
+    from patchlock.hardware import stored_choice
 
-    return [one.profile for one in generations.installations(home()) if one.app == app and one.pointer.is_file()]
+    there = {one.profile: one for one in generations.installations(home()) if one.app == app and one.pointer.is_file()}
+    return [name for name, one in there.items() if stored_choice.read(one.folder).instead not in there]
 
 
 def pair_arguments(request: Request) -> str:

@@ -62,6 +62,7 @@ def verify_command(
     installation = _alone(app, profile) if depth == "quick" else None
     if installation is not None:
         return _quick(installation, app, as_json)
+    from patchlock.cli import _fallback
     from patchlock.environments import generations
     from patchlock.model import lockfile
     from patchlock.model.app import rules_of
@@ -91,7 +92,9 @@ def verify_command(
         progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
     for file in files:
         _write_report(file, request, receipt, results, proved.report)
-    return _tell(installation, receipt, seen, results, depth or "plain", as_json, proved.report)
+    passed = all(result.passed for result in results)
+    cure = _cure(receipt, results, "" if passed else _fallback.other_profile(request, catalogue))
+    return _tell(installation, receipt, seen, results, depth or "plain", as_json, cure, proved.report)
 
 
 def _require_formats(files: Iterable[Path], depth: str | None) -> None:
@@ -144,7 +147,7 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
     with progress.stage("verify"):
         seen = verification.quick_without_catalogue(folder, receipt)
         progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
-    return _tell(installation, receipt, seen, seen.results, "quick", as_json)
+    return _tell(installation, receipt, seen, seen.results, "quick", as_json, _cure(receipt, seen.results))
 
 
 def _run(request: Request, receipt: Receipt, lock: Lock, progress: Progress) -> ProofResult:
@@ -201,6 +204,7 @@ def _tell(
     results: tuple[CheckResult, ...],
     depth: str,
     as_json: bool,
+    cure: tuple[str, str],
     report: Report | None = None,
 ) -> int:
     from patchlock.verify import reports, verification
@@ -217,7 +221,7 @@ def _tell(
             "drifted": list(drifted),
             "proofs": reports.data(report) if report is not None else None,
         }
-        return _output.succeed("verify", data, None if passed else _error(installation, receipt, results))
+        return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
         click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
@@ -229,17 +233,19 @@ def _tell(
         click.echo(f"note    {file} differs from our patched file: you edited it")
     if passed:
         return 0
-    words, command = _cure(receipt, results)
+    words, command = cure
     click.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
     return 1
 
 
-def _error(installation: Installation, receipt: Receipt, results: tuple[CheckResult, ...]) -> VerifyError:
+def _error(
+    installation: Installation, receipt: Receipt, results: tuple[CheckResult, ...], cure: tuple[str, str]
+) -> VerifyError:
     """Say in one error what a program reads that asked for JSON."""
     from patchlock.model.errors import VerifyError
 
     failed = [result for result in results if not result.passed]
-    words, command = _cure(receipt, results)
+    words, command = cure
     return VerifyError(
         f"{len(failed)} of {len(results)} checks of {receipt.app} did not pass: {', '.join(one.id for one in failed)}",
         where=str(installation.folder),
@@ -248,8 +254,14 @@ def _error(installation: Installation, receipt: Receipt, results: tuple[CheckRes
     )
 
 
-def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]:
-    """Say what is to be done about failed checks: in words, and as a command."""
+def _cure(receipt: Receipt, results: tuple[CheckResult, ...], other: str = "") -> tuple[str, str]:
+    """Say what is to be done about failed checks: in words, and as a command.
+
+    Args:
+        receipt: of the generation.
+        results: of all checks.
+        other: profile that could be installed instead, where there is one.
+    """
     from patchlock.verify import proof, verification
 
     failed, pair = [result for result in results if not result.passed], f"{receipt.app} --profile {receipt.profile}"
@@ -259,6 +271,8 @@ def _cure(receipt: Receipt, results: tuple[CheckResult, ...]) -> tuple[str, str]
         return "mend exactly that", f"install {pair} --repair"
     if any(result.id in proof.WRONG_LOCK for result in failed):
         return "lock what the profile needs", f"lock {pair}"
+    if other:
+        return f"use what works here, {other}", f"install {pair} --fallback"
     return "build it afresh", f"install {pair} --reinstall"
 
 

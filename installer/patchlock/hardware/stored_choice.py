@@ -20,6 +20,8 @@ class StoredChoice:
     """Variables that make programs take the chosen one of several devices."""
     profiles: str
     """`digest` of the profiles that patchlock chose from; "" where a person has named one."""
+    instead: str = ""
+    """Profile that is used in the place of this one, whose proof failed on this machine; "" for none."""
 
 
 def digest(catalogue: Path) -> str:
@@ -34,8 +36,8 @@ def write(installation: Path, kept: StoredChoice) -> None:
     """Keep a choice; there is no file where it says nothing."""
     from patchlock.core import atomic_files
 
-    if kept.device or kept.profiles:
-        text = json.dumps({"device": dict(kept.device), "profiles": kept.profiles}, indent=2)
+    if kept.device or kept.profiles or kept.instead:
+        text = json.dumps({"device": dict(kept.device), "profiles": kept.profiles, "instead": kept.instead}, indent=2)
         atomic_files.atomic_write(installation / FILE, text + "\n")
     else:
         (installation / FILE).unlink(missing_ok=True)
@@ -46,7 +48,7 @@ def read(installation: Path) -> StoredChoice:
     try:
         data = json.loads((installation / FILE).read_text(encoding="utf-8"))
         device = {str(name): str(value) for name, value in data["device"].items()}
-        return StoredChoice(device=device, profiles=str(data["profiles"]))
+        return StoredChoice(device=device, profiles=str(data["profiles"]), instead=str(data.get("instead", "")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return StoredChoice(device={}, profiles="")
 

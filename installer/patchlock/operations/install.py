@@ -22,7 +22,7 @@ from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched,
 from patchlock.model import lockfile
 from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
-from patchlock.model.errors import SourceConflictError, UsageError
+from patchlock.model.errors import SourceConflictError, UsageError, VerifyError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
@@ -56,10 +56,17 @@ class InstallResult:
     """Advisory patches that were left out, and files that a patch could not read."""
     computed: int
     """Kernels that work where the profile computes; with none of them, nothing may be called verified."""
+    unproved: VerifyError | None
+    """That nothing was computed on a device, which somebody has to want."""
 
 
 def install(
-    request: Request, progress: Progress, *, leave_conflicts: bool = False, ignore_needs: bool = False
+    request: Request,
+    progress: Progress,
+    *,
+    leave_conflicts: bool = False,
+    ignore_needs: bool = False,
+    no_device: bool = False,
 ) -> InstallResult:
     """Install an app, or finish or update an install; see `install_plan.up_to_date` for when there is nothing to do.
 
@@ -68,6 +75,7 @@ def install(
         progress: told what goes on.
         leave_conflicts: where the user's edits and ours meet, leave both between markers instead of writing nothing.
         ignore_needs: only tell what the app and the profile need and this machine lacks.
+        no_device: nothing has to be computed, as it is meant for another machine.
 
     Raises:
         LockFormatError: the lock was changed after it was made, and nobody says that he edited it; nothing was touched.
@@ -88,8 +96,10 @@ def install(
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
     with _session.hold_installation(request, progress) as held:
+        before = stored_choice.read(request.installation.folder)
         if request.kept is not None:
-            stored_choice.write(request.installation.folder, request.kept)
+            kept = dataclasses.replace(request.kept, instead=before.instead)
+            stored_choice.write(request.installation.folder, kept)
         with progress.stage("source"):
             job = _prepare(request, lock, data, held, ready.python, leave_conflicts=leave_conflicts)
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
@@ -98,6 +108,10 @@ def install(
             for text in warnings:
                 progress.note(f"warning: {text}")
         receipt, merged, computed = _bring_up(job, progress)
+        is_unproved = not (computed or no_device or request.profile.back_end == "cpu")
+        if before.instead and not is_unproved:
+            kept = stored_choice.read(request.installation.folder)
+            stored_choice.write(request.installation.folder, dataclasses.replace(kept, instead=""))
     return InstallResult(
         receipt=receipt,
         outcomes=job.upstream.patched.outcomes,
@@ -106,6 +120,18 @@ def install(
         notes=ready.notes,
         warnings=warnings,
         computed=computed,
+        unproved=_unproved(request) if is_unproved else None,
+    )
+
+
+def _unproved(request: Request) -> VerifyError:
+    pair = f"{request.app.name} --profile {request.profile.name}"
+    return VerifyError(
+        f"{request.app.name} is installed; not verified: nothing was computed on {request.profile.back_end}, as no "
+        "device was seen",
+        where=str(request.installation.folder),
+        remedy=f"where the device is, run `patchlock verify {pair}`; an install that is meant for another machine is "
+        "made with --no-device",
     )
 
 

@@ -1,0 +1,82 @@
+"""Where a profile does not work on this machine: ask a person for the next one, take it, or say how to."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output
+from patchlock.model.errors import PatchlockError
+from patchlock.operations import fallback
+
+if TYPE_CHECKING:
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.progress import Progress
+    from patchlock.operations.install import InstallResult
+
+FAILURES = fallback.FAILURES
+
+
+def take(
+    request: Request,
+    error: PatchlockError,
+    make: fallback.Make,
+    attempt: Callable[[Request], InstallResult],
+    progress: Progress,
+    *,
+    is_wanted: bool,
+    as_json: bool,
+) -> fallback.Replacement | None:
+    """Bring about what works in the place of what does not, where somebody wants it; else say in the error how.
+
+    Args:
+        request: what does not work.
+        error: why; gets the way out.
+        make: names the next profile.
+        attempt: installs and proves one, and refuses one that has computed nothing.
+        progress: told what goes on.
+        is_wanted: somebody has said so beforehand.
+        as_json: nobody can be asked.
+
+    Raises:
+        PatchlockError: it is wanted, and no other profile works.
+    """
+    if not is_wanted:
+        offered = fallback.offer(request, error.what, make)
+        if offered is None:
+            return None
+        error.remedy = f"{error.remedy}; " if error.remedy else ""
+        error.remedy += (
+            f"or `patchlock install {request.app.name} --profile {request.profile.name} --fallback` installs it on "
+            f"{offered.profile.name}, proves that and uses it in the place of this"
+        )
+        if as_json or not (_output.is_terminal(sys.stdin) and _output.is_terminal(sys.stderr)):
+            return None
+        click.echo(f"{request.profile.name} does not work on this machine: {error.what}", err=True)
+        for line in error.evidence:
+            click.echo(f"  {line}", err=True)
+        if not click.confirm(f"install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
+            return None
+    return fallback.install_instead(request, error, make, attempt, progress)
+
+
+def other_profile(request: Request, catalogue: Path | None) -> str:
+    """Name the profile that could be installed where this one does not work any more; "" for none.
+
+    Args:
+        request: what does not work.
+        catalogue: that the user names, where there may be other profiles.
+    """
+
+    def make(failed: Mapping[str, str]) -> Request:
+        return _options.request(catalogue, request.app.name, None, failed=failed)
+
+    with contextlib.suppress(PatchlockError):
+        if (offered := fallback.offer(request, "its checks failed", make)) is not None:
+            return offered.profile.name
+    return ""
