@@ -161,6 +161,14 @@ POETRY_ALONE = (
     '[project.optional-dependencies]\nweb = ["a"]\n[tool.poetry.dependencies]\npython = "^3.10"\na = "*"\nB = "*"\n'
     'c = { version = "1", optional = true }\n'
 )
+POETRY_BESIDE = (
+    'dependencies = ["a>=1", "b", "c @ https://e.org/c.whl", "d"]\n'
+    "[tool.poetry.dependencies]\n"
+    'a = { version = "<2", allow-prereleases = true }\n'
+    'b = [{ version = "<2", python = "<3.8" }, { version = "^2", python = ">=3.8" }]\n'
+    "c = '<9'\n"
+    "d = 1\n"
+)
 POETRY_LISTS = (
     "[tool.poetry]\n"
     'name = "own"\n'
@@ -321,6 +329,38 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             ["5 a @ git+https://e.org/a"],
             id="poetry-says-where",
         ),
+        pytest.param(
+            "pyproject.toml",
+            project(POETRY_BESIDE),
+            (),
+            (),
+            ["3 a<2,>=1", '3 b<2; python_full_version < "3.8"', '3 b<3,>=2; python_full_version >= "3.8"', "3 c @ https://e.org/c.whl", "8 ! `d` is no constraint of Poetry"],
+            id="poetry-bounds-what-project-asks-for",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\nPython = "^3.9"\na = { url = "https://e.org/a.zip", subdirectory = "own" }\n',
+            (),
+            (),
+            ["3 a @ https://e.org/a.zip#subdirectory=own"],
+            id="poetry-python-with-a-capital",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a"]\n[tool.uv.sources]\na = { git = "https://e.org/a", subdirectory = "own" }\n'),
+            (),
+            (),
+            ["5 a @ git+https://e.org/a#subdirectory=own"],
+            id="uv-source-in-a-folder",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project("dependencies = []\n[tool.pdm.overrides]\na = '1'\n[tool.pdm.resolution]\nexcludes = ['b']\n"),
+            (),
+            (),
+            ["4 ! `tool.pdm.overrides` is not read", "7 ! `tool.pdm.resolution.excludes` is not read"],
+            id="pdm",
+        ),
         pytest.param("pyproject.toml", POETRY_LISTS, (), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2"], id="poetry-own-list-alone"),
         pytest.param("pyproject.toml", POETRY_LISTS, ("web",), ("all",), ["5 a<2,>=1.2", "6 b", '8 d==1; os_name == "nt"', "8 d==2", "13 e"], id="poetry-extra-and-group"),
         pytest.param("pyproject.toml", POETRY_LISTS, ("gone",), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2", '11 ! the extra "gone" names nobody, which is no dependency'], id="poetry-extra-of-nothing"),
@@ -475,6 +515,13 @@ def test_file_asks_for_this(
                 "9: c is optional, and no extra has it",
             ],
             id="poetry-alone",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(POETRY_BESIDE),
+            (),
+            ["5: `allow-prereleases` of a is not read"],
+            id="poetry-early-releases",
         ),
         pytest.param(
             "environment.yml",

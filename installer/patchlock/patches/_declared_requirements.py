@@ -47,6 +47,19 @@ _RELEASES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
+class FromIndex:
+    """A distribution that is to come from an index of its own."""
+
+    line: int
+    name: NormalizedName
+    index: str
+    """What the file calls it."""
+    url: str
+    key: str
+    """Where it is said, with dots."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptionalList:
     """An extra or a group."""
 
@@ -66,6 +79,8 @@ class FileRequirements:
     constraints: tuple[RequirementLine, ...] = ()
     exclusions: tuple[NormalizedName, ...] = ()
     """Left out, whoever asks for them."""
+    from_indexes: tuple[FromIndex, ...] = ()
+    """Whether the profile has these indexes is for the lock to see."""
     python: RequiredPython | None = None
     extras: frozenset[NormalizedName] = frozenset()
     """All that it has."""

@@ -10,7 +10,7 @@ from patchlock.patches.pip_requirements import EmptyLine, Line, OptionLine, Requ
 from patchlock.patches.requirement_sources import INCLUDES, is_pip
 from patchlock.patches.requirements_for_locks import AskedRequirements
 
-_CONTINUATION = re.compile(r"\\+(\r\n|\r|\n)")
+_CONTINUATION = re.compile(r"\\+(\r\n|\r|\n|\Z)")
 
 
 def write_out(
