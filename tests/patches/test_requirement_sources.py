@@ -355,6 +355,22 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         ),
         pytest.param(
             "pyproject.toml",
+            project('dependencies = ["a", "b", "c"]\n[tool.uv.sources]\na = { place = "x" }\nb = "x"\nc = [{}]\n'),
+            (),
+            (),
+            [f"{line} ! the source of `{name}` cannot be read" for line, name in ((5, "a"), (6, "b"), (7, "c"))],
+            id="uv-source-of-another-kind",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = []\n[dependency-groups]\ng = ["-r a.txt"]\n'),
+            (),
+            ("g",),
+            ['5 ! the group "g" cannot be resolved: Expected package name at the start of dependency specifier'],
+            id="group-with-an-option",
+        ),
+        pytest.param(
+            "pyproject.toml",
             project("dependencies = []\n[tool.pdm.overrides]\na = '1'\n[tool.pdm.resolution]\nexcludes = ['b']\n"),
             (),
             (),
@@ -415,6 +431,14 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", (), (), ["2 a"], id="py-computed-extras-unwanted"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", ("x",), (), ["2 a", "2 ! `extras_require` is computed here, and what it gives is known only when it runs"], id="py-computed-extras"),
         pytest.param("environment.yml", CONDA_OPTIONS, (), (), ["5 -> base.txt", "6 a"], id="conda-include"),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - pip:\n    - a\n    - b: { version: 1 }\n    - 2\n    - [c]\n",
+            (),
+            (),
+            ["3 a", *(f"{line} ! it is no text, as pip needs one" for line in (4, 5, 6))],
+            id="conda-no-text",
+        ),
         pytest.param("environment.yml", "dependencies:\n  - pip: a\n", (), (), ["2 ! it is neither a package nor a list for pip"], id="conda-pip-text"),
         *(
             pytest.param(name, "{}", (), (), [f"1 ! {name} is the lock of another tool"], id=name)

@@ -17,7 +17,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model import build_constraints, lockfile
 from patchlock.model.app import App, EmbeddedUpstream, rules_of
 from patchlock.model.digests import sha256
-from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError, RequirementsError
+from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
@@ -200,24 +200,6 @@ def _read_others(
     return read_other, others
 
 
-def _require_indexes(request: Request, asked: requirements_for_locks.AskedRequirements) -> None:
-    """Make sure that what is to come from an index of its own comes from that one, as the profile records it."""
-    recorded: dict[NormalizedName, str] = {}
-    for index in indexes_of(request):
-        names = {wheel.name for wheel in index.wheels} | {sdist.name for sdist in index.sdists}
-        recorded = dict.fromkeys(names, index.url) | recorded
-    for file in asked.files:
-        for one in file.requirements.from_indexes:
-            if recorded.get(one.name, "").rstrip("/") != one.url.rstrip("/"):
-                raise RequirementsError(
-                    f'`{one.name}` is to come from the index "{one.index}", and the profile {request.profile.name} has '
-                    "it from another place",
-                    where=f"{file.path}:{one.line}",
-                    remedy=f'drop the key with a patch (delete-key, key = "{one.key}"), or record that index for the '
-                    "profile",
-                )
-
-
 def read_requirements(request: Request) -> UpstreamRequirements:
     """Patch upstream's requirement files, and whatever they include, and no other file: a lock needs nothing else.
 
@@ -242,7 +224,11 @@ def read_requirements(request: Request) -> UpstreamRequirements:
                 break
             paths |= included
     asked, others = _asked(app, snapshot, after)
-    _require_indexes(request, asked)
+    recorded: dict[NormalizedName, str] = {}
+    for index in indexes_of(request):
+        names = {wheel.name for wheel in index.wheels} | {sdist.name for sdist in index.sdists}
+        recorded = dict.fromkeys(names, index.url) | recorded
+    requirements_for_locks.require_indexes(asked, recorded, request.profile.name)
     engine.require_complete(patched, f"{app.name} at {snapshot.commit[:12]}")
     optional_patches.require_same_lock(concerned, patched.outcomes, asked.paths)
     return UpstreamRequirements(

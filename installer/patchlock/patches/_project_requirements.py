@@ -268,10 +268,10 @@ class _Reader:
             resolve_dependency_groups(groups, name)  # type: ignore[arg-type]
         except ExceptionGroup as error:
             first = error.exceptions[0]
-            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(first).rstrip(".")}')
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {_first_line(first)}')
             return
         except (ValueError, LookupError, TypeError) as error:
-            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(error).rstrip(".")}')
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {_first_line(error)}')
             return
         by_name = {canonicalize_name(one): one for one in groups}
         waiting, seen = [name], set[str]()
@@ -371,10 +371,12 @@ class _Reader:
     def _sourced(self, line: RequirementLine, place: tuple[str, ...], value: object) -> Iterator[Line]:
         values = value if isinstance(value, list) else [value]
         for index, one in enumerate(values):
-            if not isinstance(one, dict):
-                continue
             at = self._line(*place, index) if isinstance(value, list) else self._line(*place)
             name = line.requirement.name
+            if not isinstance(one, dict):
+                if "uv" in place:
+                    yield unreadable(at, f"the source of `{name}` cannot be read", name)
+                continue
             condition = next((key for key in _CONDITIONS if key in one), None)
             is_place = not one.keys().isdisjoint({"git", "url"})
             index_name = one.get("index", one.get("source"))
@@ -408,6 +410,8 @@ class _Reader:
                     if moved is None
                     else stated(at, moved)
                 )
+            elif "uv" in place:
+                yield unreadable(at, f"the source of `{name}` cannot be read", name)
 
     def _from_indexes(self, lines: Iterable[Line]) -> Iterator[FromIndex]:
         sources = _table(self.uv, "sources")
@@ -617,6 +621,10 @@ def _texts(value: object) -> tuple[str, ...]:
 def _is_optional(value: object) -> bool:
     values = value if isinstance(value, list) else [value]
     return any(isinstance(one, dict) and bool(one.get("optional")) for one in values)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def _is_python(key: str) -> bool:

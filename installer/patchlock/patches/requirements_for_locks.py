@@ -527,6 +527,29 @@ def require_hashes(
             )
 
 
+def require_indexes(asked: AskedRequirements, recorded: Mapping[NormalizedName, str], profile: str) -> None:
+    """Make sure that what is to come from an index of its own comes from that one.
+
+    Args:
+        asked: all that the app asks for.
+        recorded: distribution → address of the recorded index that it comes from.
+        profile: whose indexes these are.
+
+    Raises:
+        RequirementsError: one comes from elsewhere.
+    """
+    for file in asked.files:
+        for one in file.requirements.from_indexes:
+            if recorded.get(one.name, "").rstrip("/") != one.url.rstrip("/"):
+                raise RequirementsError(
+                    f'`{one.name}` is to come from the index "{one.index}", and the profile {profile} has it from '
+                    "another place",
+                    where=f"{file.path}:{one.line}",
+                    remedy=f'drop the key with a patch (delete-key, key = "{one.key}"), or record that index for the '
+                    "profile",
+                )
+
+
 def _options(
     line: int, options: tuple[tuple[str, str], ...], path: PurePosixPath, directory: PurePosixPath
 ) -> Iterator[Objection]:
