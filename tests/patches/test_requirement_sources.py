@@ -607,3 +607,41 @@ def test_settings_of_uv_are_read() -> None:
     assert list(map(told, read.overrides)) == ["5 b<2"]
     assert list(map(told, read.constraints)) == ["7 c<3"]
     assert read.exclusions == ("some-thing",)
+
+
+EXTRAS_WITH_INDEXES = (
+    'dependencies = ["a"]\n'
+    "[project.optional-dependencies]\n"
+    'cpu = ["b"]\n'
+    'gpu = ["b"]\n'
+    'all = ["own[gpu]"]\n'
+    "[dependency-groups]\n"
+    'dev = ["b"]\n'
+    "[tool.uv.sources]\n"
+    "B = [\n"
+    '  { index = "one", extra = "CPU" },\n'
+    '  { index = "two", extra = "gpu" },\n'
+    '  { index = "one", group = "dev" },\n'
+    "]\n"
+    'c = { index = "one" }\n'
+    "[[tool.uv.index]]\n"
+    'name = "one"\nurl = "https://e.org/one"\nexplicit = true\n'
+    "[[tool.uv.index]]\n"
+    'name = "two"\nurl = "https://e.org/two"\nexplicit = true\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("extras", "groups", "wanted"),
+    [
+        pytest.param((), (), [], id="nobody-asks-for-it"),
+        pytest.param(("cpu",), (), ["12 one", "13 two"], id="an-extra-and-one-that-another-asks-for"),
+        pytest.param((), ("dev",), ["13 two", "14 one"], id="a-group"),
+    ],
+)
+def test_index_of_a_source_counts_where_its_extra_is_taken(
+    extras: tuple[str, ...], groups: tuple[str, ...], wanted: list[str]
+) -> None:
+    chosen = OptionalLists(extras=tuple(map(canonicalize_name, extras)), groups=tuple(map(canonicalize_name, groups)))
+    read = requirement_sources.read(source("pyproject.toml", project(EXTRAS_WITH_INDEXES)), chosen)
+    assert [f"{one.line} {one.url.rpartition('/')[2]}" for one in read.from_indexes] == wanted

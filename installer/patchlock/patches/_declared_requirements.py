@@ -170,6 +170,17 @@ class ProjectLists:
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
 
+    def asked_of_itself(self) -> frozenset[NormalizedName]:
+        """Name the extras that any list of the project asks for by the project's own name."""
+        lists = (self.own, *(one.lines for one in (*self.extras.values(), *self.groups.values())))
+        return frozenset(
+            canonicalize_name(extra)
+            for lines in lists
+            for line in lines
+            if isinstance(line, RequirementLine) and canonicalize_name(line.requirement.name) == self.name
+            for extra in line.requirement.extras
+        )
+
     def _flat(
         self,
         lines: Iterable[Line],

@@ -151,7 +151,12 @@ class _Reader:
             bounds,
             lines=tuple(dict.fromkeys((*sourced, *self._refused_settings(), *bounds.lines))),
             not_covered=(*left, *self._not_covered(lists)),
-            from_indexes=tuple(self._from_indexes((*chosen, *bounds.overrides, *bounds.constraints))),
+            from_indexes=tuple(
+                self._from_indexes(
+                    (*chosen, *bounds.overrides, *bounds.constraints),
+                    {"extra": {*wanted.extras, *lists.asked_of_itself()}, "group": set(wanted.groups)},
+                )
+            ),
             python=self._python(),
             extras=frozenset(lists.extras),
             groups=frozenset(lists.groups),
@@ -413,13 +418,18 @@ class _Reader:
             elif "uv" in place:
                 yield unreadable(at, f"the source of `{name}` cannot be read", name)
 
-    def _from_indexes(self, lines: Iterable[Line]) -> Iterator[FromIndex]:
+    def _from_indexes(
+        self, lines: Iterable[Line], taken: Mapping[str, Collection[NormalizedName]]
+    ) -> Iterator[FromIndex]:
+        """Give the sources that are indexes; one that is for an extra or a group counts where that is taken."""
         sources = _table(self.uv, "sources")
         wanted = {canonicalize_name(line.requirement.name) for line in lines if isinstance(line, RequirementLine)}
         for key, value in sources.items():
             name, place = canonicalize_name(key), (*self.uv_place, "sources", key)
             for index, one in enumerate(value) if isinstance(value, list) else ((None, value),):
                 if name not in wanted or not isinstance(one, dict) or one.get("index") not in self.indexes:
+                    continue
+                if any(key in one and canonicalize_name(str(one[key])) not in names for key, names in taken.items()):
                     continue
                 yield FromIndex(
                     line=self._line(*place) if index is None else self._line(*place, index),
