@@ -504,6 +504,13 @@ def test_file_asks_for_this(
         ),
         pytest.param(
             "pyproject.toml",
+            project('dependencies = []\n[tool.uv.dependency-groups]\ndev = { requires-python = ">=3.13" }\n'),
+            (),
+            ["5: the setting tool.uv.dependency-groups.dev.requires-python is not read"],
+            id="python-of-a-group",
+        ),
+        pytest.param(
+            "pyproject.toml",
             project(OTHER_TOOLS),
             (),
             [

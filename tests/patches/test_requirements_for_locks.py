@@ -394,6 +394,7 @@ def test_what_the_repository_has_outside_the_apps_folder_is_read() -> None:
         pytest.param("six \\\n\nattrs\n", "six  \nattrs\n", id="blank-line"),
         pytest.param("six # note \\\nattrs\nidna\n", "six # note  attrs\nidna\n", id="behind-a-requirement"),
         pytest.param("six\\", "six", id="end-of-the-file"),
+        pytest.param("\u00a0six\n\f\nidna\u3000\n", " six\n \nidna \n", id="odd-blanks"),
     ],
 )
 def test_lines_are_joined_where_pip_joins_them(text: str, given: str) -> None:

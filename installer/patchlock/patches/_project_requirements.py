@@ -511,6 +511,8 @@ class _Reader:
     def _unread_settings(self) -> Iterator[NotCovered]:
         keys: list[tuple[str, ...]] = [(*self.uv_place, key) for key in _UNREAD_SETTINGS if key in self.uv]
         keys += [(*self.uv_place, "pip", key) for key in _table(self.uv, "pip") if key not in _INDEX_SETTINGS]
+        groups = (*self.uv_place, "dependency-groups")
+        keys += [(*groups, name, "requires-python") for name in _table(self.data, *groups)]
         for key in keys:
             yield NotCovered(line=self._line(*key), what=f"the setting {'.'.join(key)} is not read")
 
