@@ -239,3 +239,13 @@ def test_patch_mends_a_file_that_another_one_includes(world: World, patchlock: P
 
     assert done.returncode == 0, done.stdout
     assert _pins(world) == ["alpha==1.0", "beta==1.5", "gamma==2.0"]
+
+
+def test_bounds_of_upstream_may_be_for_others(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    settings = "".join(f'{kind}-dependencies = ["other"]\n' for kind in ("override", "constraint", "exclude"))
+    files = {"pyproject.toml": '[project]\ndependencies = ["beta"]\n', "uv.toml": settings}
+    _asks(world, tmp_path, files, '["pyproject.toml"]')
+    done = patchlock(*lock_here())
+    assert done.returncode == 0, done.stdout
+    assert _pins(world) == ["beta==1.5"]
+    assert '"upstream:uv.toml"' in _head(world)

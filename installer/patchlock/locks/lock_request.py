@@ -23,7 +23,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.lockfile import Lock
-from patchlock.model.origins import Origin
+from patchlock.model.origins import UPSTREAM, Origin
 from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
@@ -415,8 +415,6 @@ def collect_inputs(
 
 def _with_upstreams_rules(request: Request, requirements: Mapping[PurePosixPath, bytes]) -> App:
     """Let what the files say of any distribution, such as [tool.uv] does, count as the app's rules; ours go before."""
-    from patchlock.locks.resolution_inputs import UPSTREAM
-
     app = request.app
     asked = requirements_for_locks.walk(
         app.requirement_files, requirements, wanted=app.optional_lists, directory=app.directory
