@@ -156,6 +156,7 @@ def ours(one: Input, folder: Path, index: tuple[str, ...]) -> Answer:
             return one.files.get(place) if place is not None else None
 
         asked = requirements_for_locks.read_all((entry,), inside, wanted=wanted, directory=one.directory, read=read)
+        requirements_for_locks.require_indexes(asked, {}, "of the benchmark")
     except RequirementsError as error:
         return Answer(error=str(error))
     required, bounds = resolver_files.write_out(asked)

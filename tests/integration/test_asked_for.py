@@ -209,3 +209,43 @@ def test_early_releases_are_taken_where_the_file_says_so(
     world_with_more.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
     assert _pins(world_with_more)[-1] == "zeta==3.0rc1"
+
+
+PATCH_OF_AN_INCLUDED_FILE = """\
+[[patch]]
+id = "one-index"
+why = "a lock asks one index only"
+source = "https://example.com/why"
+op = "replace-text"
+paths = ["base.txt"]
+old = "--extra-index-url https://example.com/simple\\n"
+new = ""
+
+[[patch.ensure]]
+check = "lacks"
+text = "extra-index-url"
+
+"""
+
+
+def test_patch_mends_a_file_that_another_one_includes(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    included = "--extra-index-url https://example.com/simple\nbeta\n"
+    files = {"requirements.txt": "-r base.txt\nalpha==9.0\n", "base.txt": included}
+    _asks(world, tmp_path, files, '["requirements.txt"]')
+    assert _detail(patchlock).endswith("what only that place has is named by a recorded index of the profile")
+    world.app.write_text(world.app.read_text().replace("[[check]]", PATCH_OF_AN_INCLUDED_FILE + "[[check]]", 1))
+
+    done = patchlock(*lock_here())
+
+    assert done.returncode == 0, done.stdout
+    assert _pins(world) == ["alpha==1.0", "beta==1.5", "gamma==2.0"]
+
+
+def test_bounds_of_upstream_may_be_for_others(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    settings = "".join(f'{kind}-dependencies = ["other"]\n' for kind in ("override", "constraint", "exclude"))
+    files = {"pyproject.toml": '[project]\ndependencies = ["beta"]\n', "uv.toml": settings}
+    _asks(world, tmp_path, files, '["pyproject.toml"]')
+    done = patchlock(*lock_here())
+    assert done.returncode == 0, done.stdout
+    assert _pins(world) == ["beta==1.5"]
+    assert '"upstream:uv.toml"' in _head(world)

@@ -85,6 +85,37 @@ def test_cut_off_holds_for_vendor_wheels_whose_time_is_known(
     assert (pair["state"], pair["code"]) == (state, "" if state == "written" else "unsatisfiable")
 
 
+@pytest.mark.parametrize(
+    ("name", "url", "told"),
+    [
+        pytest.param("torchaudio", "https://vendor.invalid/whl/cpu/", "", id="recorded"),
+        pytest.param("torchaudio", "https://vendor.invalid/whl/cu1", "torchaudio", id="another-index"),
+        pytest.param("beta", "https://vendor.invalid/whl/cpu", "beta", id="not-in-the-record"),
+    ],
+)
+def test_source_of_uv_may_name_an_index_that_the_profile_records(
+    world: World, patchlock: Patchlock, tmp_path: Path, name: str, url: str, told: str
+) -> None:
+    (world.catalogue / "profiles" / "indexes").mkdir()
+    (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(RECORDED)
+    profile = world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity')
+    world.profile.write_text(re.sub('python = "[0-9.]+"', 'python = "3.11"', profile))
+    (world.upstream / "pyproject.toml").write_text(
+        f'[project]\ndependencies = ["beta", "torchaudio"]\n[tool.uv.sources]\n{name} = [{{ index = "whl" }}]\n'
+        f'[[tool.uv.index]]\nname = "whl"\nurl = "{url}"\nexplicit = true\n'
+    )
+    app = world.app.read_text().replace('["requirements.txt"]\n', '["pyproject.toml"]\n', 1)
+    world.app.write_text(app[: app.index("[[patch]]")] + app[app.index("[[check]]") :])
+    world.name_commit(tmp_path)
+    done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--json")
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    sentence = (
+        f'`{told}` is to come from the index "whl", and the profile tiny has it from another place (pyproject.toml:4); '
+        f'drop the key with a patch (delete-key, key = "tool.uv.sources.{told}"), or record that index for the profile'
+    )
+    assert (pair["state"], pair["detail"]) == (("failed", sentence) if told else ("written", pair["detail"]))
+
+
 def test_wheel_that_changed_under_its_name_is_refused_until_it_is_accepted(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").stderr.count("warning:") == 0
     before = locks(world)

@@ -185,11 +185,6 @@ def test_options(text: str, options: tuple[tuple[str, str], ...]) -> None:
             "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `#why`",
             id="comment-without-blank",
         ),
-        pytest.param(
-            "a\fb",
-            "it is not a requirement that pip can read: expected semicolon (after name with no version specifier) or end, at `b`",
-            id="form-feed",
-        ),
         pytest.param("./a b", "it has blanks inside a path or URL", id="blank-in-path"),
         pytest.param(
             "git+https://h/r#egg=a==1",

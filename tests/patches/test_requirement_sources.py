@@ -161,6 +161,14 @@ POETRY_ALONE = (
     '[project.optional-dependencies]\nweb = ["a"]\n[tool.poetry.dependencies]\npython = "^3.10"\na = "*"\nB = "*"\n'
     'c = { version = "1", optional = true }\n'
 )
+POETRY_BESIDE = (
+    'dependencies = ["a>=1", "b", "c @ https://e.org/c.whl", "d"]\n'
+    "[tool.poetry.dependencies]\n"
+    'a = { version = "<2", allow-prereleases = true }\n'
+    'b = [{ version = "<2", python = "<3.8" }, { version = "^2", python = ">=3.8" }]\n'
+    "c = '<9'\n"
+    "d = 1\n"
+)
 POETRY_LISTS = (
     "[tool.poetry]\n"
     'name = "own"\n'
@@ -321,6 +329,54 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             ["5 a @ git+https://e.org/a"],
             id="poetry-says-where",
         ),
+        pytest.param(
+            "pyproject.toml",
+            project(POETRY_BESIDE),
+            (),
+            (),
+            ["3 a<2,>=1", '3 b<2; python_full_version < "3.8"', '3 b<3,>=2; python_full_version >= "3.8"', "3 c @ https://e.org/c.whl", "8 ! `d` is no constraint of Poetry"],
+            id="poetry-bounds-what-project-asks-for",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[tool.poetry.dependencies]\nPython = "^3.9"\na = { url = "https://e.org/a.zip", subdirectory = "own" }\n',
+            (),
+            (),
+            ["3 a @ https://e.org/a.zip#subdirectory=own"],
+            id="poetry-python-with-a-capital",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a"]\n[tool.uv.sources]\na = { git = "https://e.org/a", subdirectory = "own" }\n'),
+            (),
+            (),
+            ["5 a @ git+https://e.org/a#subdirectory=own"],
+            id="uv-source-in-a-folder",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = ["a", "b", "c"]\n[tool.uv.sources]\na = { place = "x" }\nb = "x"\nc = [{}]\n'),
+            (),
+            (),
+            [f"{line} ! the source of `{name}` cannot be read" for line, name in ((5, "a"), (6, "b"), (7, "c"))],
+            id="uv-source-of-another-kind",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project('dependencies = []\n[dependency-groups]\ng = ["-r a.txt"]\n'),
+            (),
+            ("g",),
+            ['5 ! the group "g" cannot be resolved: Expected package name at the start of dependency specifier'],
+            id="group-with-an-option",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project("dependencies = []\n[tool.pdm.overrides]\na = '1'\n[tool.pdm.resolution]\nexcludes = ['b']\n"),
+            (),
+            (),
+            ["4 ! `tool.pdm.overrides` is not read", "7 ! `tool.pdm.resolution.excludes` is not read"],
+            id="pdm",
+        ),
         pytest.param("pyproject.toml", POETRY_LISTS, (), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2"], id="poetry-own-list-alone"),
         pytest.param("pyproject.toml", POETRY_LISTS, ("web",), ("all",), ["5 a<2,>=1.2", "6 b", '8 d==1; os_name == "nt"', "8 d==2", "13 e"], id="poetry-extra-and-group"),
         pytest.param("pyproject.toml", POETRY_LISTS, ("gone",), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2", '11 ! the extra "gone" names nobody, which is no dependency'], id="poetry-extra-of-nothing"),
@@ -375,6 +431,14 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", (), (), ["2 a"], id="py-computed-extras-unwanted"),
         pytest.param("setup.py", "from setuptools import setup\nsetup(install_requires=['a'], extras_require=more())\n", ("x",), (), ["2 a", "2 ! `extras_require` is computed here, and what it gives is known only when it runs"], id="py-computed-extras"),
         pytest.param("environment.yml", CONDA_OPTIONS, (), (), ["5 -> base.txt", "6 a"], id="conda-include"),
+        pytest.param(
+            "environment.yml",
+            "dependencies:\n  - pip:\n    - a\n    - b: { version: 1 }\n    - 2\n    - [c]\n",
+            (),
+            (),
+            ["3 a", *(f"{line} ! it is no text, as pip needs one" for line in (4, 5, 6))],
+            id="conda-no-text",
+        ),
         pytest.param("environment.yml", "dependencies:\n  - pip: a\n", (), (), ["2 ! it is neither a package nor a list for pip"], id="conda-pip-text"),
         *(
             pytest.param(name, "{}", (), (), [f"1 ! {name} is the lock of another tool"], id=name)
@@ -440,6 +504,13 @@ def test_file_asks_for_this(
         ),
         pytest.param(
             "pyproject.toml",
+            project('dependencies = []\n[tool.uv.dependency-groups]\ndev = { requires-python = ">=3.13" }\n'),
+            (),
+            ["5: the setting tool.uv.dependency-groups.dev.requires-python is not read"],
+            id="python-of-a-group",
+        ),
+        pytest.param(
+            "pyproject.toml",
             project(OTHER_TOOLS),
             (),
             [
@@ -475,6 +546,13 @@ def test_file_asks_for_this(
                 "9: c is optional, and no extra has it",
             ],
             id="poetry-alone",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            project(POETRY_BESIDE),
+            (),
+            ["5: `allow-prereleases` of a is not read"],
+            id="poetry-early-releases",
         ),
         pytest.param(
             "environment.yml",
@@ -536,3 +614,41 @@ def test_settings_of_uv_are_read() -> None:
     assert list(map(told, read.overrides)) == ["5 b<2"]
     assert list(map(told, read.constraints)) == ["7 c<3"]
     assert read.exclusions == ("some-thing",)
+
+
+EXTRAS_WITH_INDEXES = (
+    'dependencies = ["a"]\n'
+    "[project.optional-dependencies]\n"
+    'cpu = ["b"]\n'
+    'gpu = ["b"]\n'
+    'all = ["own[gpu]"]\n'
+    "[dependency-groups]\n"
+    'dev = ["b"]\n'
+    "[tool.uv.sources]\n"
+    "B = [\n"
+    '  { index = "one", extra = "CPU" },\n'
+    '  { index = "two", extra = "gpu" },\n'
+    '  { index = "one", group = "dev" },\n'
+    "]\n"
+    'c = { index = "one" }\n'
+    "[[tool.uv.index]]\n"
+    'name = "one"\nurl = "https://e.org/one"\nexplicit = true\n'
+    "[[tool.uv.index]]\n"
+    'name = "two"\nurl = "https://e.org/two"\nexplicit = true\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("extras", "groups", "wanted"),
+    [
+        pytest.param((), (), [], id="nobody-asks-for-it"),
+        pytest.param(("cpu",), (), ["12 one", "13 two"], id="an-extra-and-one-that-another-asks-for"),
+        pytest.param((), ("dev",), ["13 two", "14 one"], id="a-group"),
+    ],
+)
+def test_index_of_a_source_counts_where_its_extra_is_taken(
+    extras: tuple[str, ...], groups: tuple[str, ...], wanted: list[str]
+) -> None:
+    chosen = OptionalLists(extras=tuple(map(canonicalize_name, extras)), groups=tuple(map(canonicalize_name, groups)))
+    read = requirement_sources.read(source("pyproject.toml", project(EXTRAS_WITH_INDEXES)), chosen)
+    assert [f"{one.line} {one.url.rpartition('/')[2]}" for one in read.from_indexes] == wanted

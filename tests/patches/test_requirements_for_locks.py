@@ -40,6 +40,10 @@ NO_SHA256 = (
     "`--hash=sha256:…` with a patch (replace-text), or drop the hashes with it"
 )
 OUTSIDE = '"{}" leads out of the repository (requirements.txt:2); drop the line with a patch (replace-text)'
+FOLDER = (
+    '"{}" asks for one folder of what lies there, and a lock names whole files (requirements.txt:2); set a version with a '
+    "patch (set-requirement), or name a wheel of it by address and sha256"
+)
 CLONE = "drop the line with a patch (replace-text): the app runs from its clone, which needs no install"
 HERE = "it is there on one machine only: set a version with a patch (set-requirement), or drop the line"
 ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[build]] and [[metadata]] for {}"
@@ -152,6 +156,42 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
                 "`-r g.txt` with a patch (replace-text)"
             ),
         ),
+        (
+            "six # note\fidna",
+            (
+                "pip ends a line at the character U+000C that stands in this one (requirements.txt:2); write a line feed in "
+                "its place with a patch (replace-text)"
+            ),
+        ),
+        (
+            "six\u2028idna",
+            (
+                'pip ends a line at the character U+2028 that stands in this one ("\u2028" is LINE SEPARATOR) '
+                "(requirements.txt:2); write a line feed in its place with a patch (replace-text)"
+            ),
+        ),
+        (
+            'six; platform_release >= "5"',
+            (
+                '"six; platform_release >= "5"" depends on the `platform_release` of one machine, which a lock cannot know '
+                "(requirements.txt:2); write the line without that marker with a patch (replace-text), or drop it"
+            ),
+        ),
+        (
+            "six --config-settings=a=b  # why",
+            (
+                '"--config-settings" says how it is built, and that is for the catalogue to say (requirements.txt:2); drop '
+                'it with a patch (op = "replace-text"), and allow a build with [[build]]'
+            ),
+        ),
+        (
+            f"x @ https://example.org/x-1.tar.gz#sha256={SHA}&subdirectory=own",
+            FOLDER.format(f"https://example.org/x-1.tar.gz#sha256={SHA}&subdirectory=own"),
+        ),
+        (
+            f"git+https://github.com/o/r@{COMMIT}#subdirectory=own",
+            FOLDER.format(f"git+https://github.com/o/r@{COMMIT}#subdirectory=own"),
+        ),
         (f"six --hash=sha512:{'ab' * 64}", NO_SHA256),
         ("six==1 --hash=md5:aa", NO_SHA256),
         ("six==1 --hash=sha256:zz --hash sha512:aa", NO_SHA256),
@@ -192,6 +232,8 @@ def test_line_that_no_lock_can_be_made_from(line: str, sentence: str) -> None:
         f"numpy==1.0 --hash=sha256:{SHA}",
         f"x @ https://example.org/x-1-py3-none-any.whl#sha256={SHA}",
         f"x @ https://example.org/x-1-py3-none-any.whl --hash=sha256:{SHA}",
+        "numpy  # --config-settings\f",
+        "numpy; platform_python_implementation == 'CPython'",
     ],
 )
 def test_line_that_a_lock_can_be_made_from(line: str) -> None:
@@ -351,6 +393,8 @@ def test_what_the_repository_has_outside_the_apps_folder_is_read() -> None:
         pytest.param("six \\\r\n# note \\\\\r\nattrs\r\n", "six  # note \r\nattrs\r\n", id="two-backslashes"),
         pytest.param("six \\\n\nattrs\n", "six  \nattrs\n", id="blank-line"),
         pytest.param("six # note \\\nattrs\nidna\n", "six # note  attrs\nidna\n", id="behind-a-requirement"),
+        pytest.param("six\\", "six", id="end-of-the-file"),
+        pytest.param("\u00a0six\n\f\nidna\u3000\n", " six\n \nidna \n", id="odd-blanks"),
     ],
 )
 def test_lines_are_joined_where_pip_joins_them(text: str, given: str) -> None:
@@ -362,22 +406,22 @@ def test_each_file_has_a_place_of_its_own() -> None:
     files = {
         "pyproject.toml": b'[project]\ndependencies = ["six"]\n',
         "pyproject.toml.txt": b"attrs\n",
-        "setup.cfg": b"[options]\ninstall_requires = file: deps.txt\n",
-        "deps.txt": b"idna\n-c setup.cfg.txt\n",
-        "setup.cfg.txt": b"idna<4\n",
+        "own/setup.cfg": b"[options]\ninstall_requires = file: deps.txt\n",
+        "own/deps.txt": b"idna\n-c setup.cfg.txt\n",
+        "own/setup.cfg.txt": b"idna<4\n",
     }
     contents = {PurePosixPath(name): data for name, data in files.items()}
-    entries = tuple(map(PurePosixPath, ("pyproject.toml", "pyproject.toml.txt", "setup.cfg")))
+    entries = tuple(map(PurePosixPath, ("pyproject.toml", "pyproject.toml.txt", "own/setup.cfg")))
 
     wanted, bounds = resolver_files.write_out(requirements_for_locks.read_all(entries, contents))
 
     assert {str(path): data for path, data in wanted.items()} == {
         "upstream/pyproject.toml.txt.txt": b"six\n",
         "upstream/pyproject.toml.txt": b"attrs\n",
-        "upstream/setup.cfg.txt.txt": b"",
-        "upstream/deps.txt": b"idna\n\n",
+        "upstream/own/setup.cfg.txt.txt": b"",
+        "upstream/own/deps.txt": b"idna\n\n",
     }
-    assert {str(path): data for path, data in bounds.items()} == {"upstream/setup.cfg.txt": b"idna<4\n"}
+    assert {str(path): data for path, data in bounds.items()} == {"upstream/own/setup.cfg.txt": b"idna<4\n"}
 
 
 def test_file_that_bounds_and_is_required_is_required() -> None:
@@ -541,16 +585,6 @@ MEMBER = b'[project]\ndependencies = ["other>=1", "six"]\n'
             ),
             id="source",
         ),
-        pytest.param(
-            "packages/own",
-            '"six<1"',
-            MEMBER.replace(b"other", b"idna"),
-            (
-                "`tool.uv.override-dependencies` of the workspace counts for its members (../../pyproject.toml:7); write "
-                "it into the member with a patch (set-key), or say the same in the app's file"
-            ),
-            id="override",
-        ),
         pytest.param("packages/own", "", MEMBER.replace(b"other", b"idna"), "", id="nothing-about-it"),
         pytest.param("packages/out", '"six<1"', MEMBER, "", id="excluded"),
         pytest.param("apps/own", '"six<1"', MEMBER, "", id="no-member"),
@@ -566,4 +600,94 @@ def test_member_of_a_workspace_is_not_read_alone(folder: str, overrides: str, me
             directory=PurePosixPath(folder),
             read={PurePosixPath("../../pyproject.toml"): root}.get,
         )
+    assert (str(caught.value) if caught is not None else "") == sentence
+
+
+SETTINGS = (
+    'override-dependencies = ["six<1"]\nconstraint-dependencies = ["idna<3"]\nexclude-dependencies = ["Attrs"]\n'
+    'prerelease = "allow"\nindex-url = "https://e.org/simple"\n'
+)
+UNREAD = [
+    '{}{}: "{}index-url" would let another place say what a name means, and a lock asks one index only',
+    "{}{}: the setting {}prerelease is not read",
+]
+
+
+@pytest.mark.parametrize(
+    ("directory", "file", "text", "named"),
+    [
+        pytest.param(
+            ".",
+            "uv.toml",
+            SETTINGS,
+            [UNREAD[0].format("uv.toml:", 5, ""), UNREAD[1].format("uv.toml:", 4, "")],
+            id="uv-toml",
+        ),
+        pytest.param(
+            "packages/own",
+            "../../pyproject.toml",
+            f'[tool.uv.workspace]\nmembers = ["packages/*"]\n[tool.uv]\n{SETTINGS}',
+            [
+                UNREAD[0].format("../../pyproject.toml:", 8, "tool.uv."),
+                UNREAD[1].format("../../pyproject.toml:", 7, "tool.uv."),
+            ],
+            id="workspace",
+        ),
+    ],
+)
+def test_settings_of_uv_in_another_file_count(directory: str, file: str, text: str, named: list[str]) -> None:
+    path = PurePosixPath("pyproject.toml")
+    found = requirements_for_locks.read_all(
+        (path,),
+        {path: b'[project]\ndependencies = ["six", "idna", "attrs"]\n'},
+        directory=PurePosixPath(directory),
+        read={PurePosixPath(file): text.encode()}.get,
+    )
+    assert found.paths == (path, PurePosixPath(file))
+    assert [str(line.requirement) for _, line in found.overrides] == ["six<1"]
+    assert [str(line.requirement) for _, line in found.constraints] == ["idna<3"]
+    assert found.exclusions == ("attrs",)
+    assert list(found.not_covered) == named
+
+
+def test_settings_of_uv_that_cannot_be_read_are_refused() -> None:
+    files = {"pyproject.toml": b"[project]\ndependencies = []\n", "uv.toml": b'override-dependencies = ["six six"]\n'}
+    contents = {PurePosixPath(name): data for name, data in files.items()}
+    with pytest.raises(RequirementsError) as caught:
+        requirements_for_locks.read_all((PurePosixPath("pyproject.toml"),), contents)
+    assert str(caught.value) == (
+        "`override-dependencies` has what is no requirement: Expected semicolon (after name with no version specifier) or "
+        "end (uv.toml:1); correct the line upstream, or add a patch with the op replace-text"
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "other", "text", "sentence"),
+    [
+        pytest.param(
+            "setup.py",
+            "pyproject.toml",
+            "[build-system]\nrequires = []\n[project]\ndependencies = []\n",
+            "[project] in own/pyproject.toml counts in place of own/setup.py (own/pyproject.toml:3); name own/pyproject.toml in "
+            "`requirements` of the app's file",
+            id="project",
+        ),
+        pytest.param("setup.py", "pyproject.toml", '[project]\ndynamic = ["dependencies"]\n', "", id="dynamic"),
+        pytest.param("setup.py", "pyproject.toml", "[build-system]\nrequires = []\n", "", id="no-project"),
+        pytest.param(
+            "setup.cfg",
+            "setup.py",
+            "from setuptools import setup\nsetup(\n    install_requires=read(),\n)\n",
+            "`install_requires` of setup() in own/setup.py counts in place of own/setup.cfg (own/setup.py:3); name own/setup.py "
+            "in `requirements` of the app's file",
+            id="setup-py",
+        ),
+        pytest.param("setup.cfg", "setup.py", "from setuptools import setup\nsetup()\n", "", id="setup-py-without"),
+    ],
+)
+def test_file_in_whose_place_another_one_counts_is_refused(entry: str, other: str, text: str, sentence: str) -> None:
+    own = {"setup.py": "setup(install_requires=['six'])\n", "setup.cfg": "[options]\ninstall_requires =\n  six\n"}
+    contents = {PurePosixPath(f"own/{entry}"): own[entry].encode(), PurePosixPath(f"own/{other}"): text.encode()}
+    with pytest.raises(RequirementsError) if sentence else contextlib.nullcontext() as caught:
+        requirements_for_locks.read_all((PurePosixPath(f"own/{entry}"),), contents)
     assert (str(caught.value) if caught is not None else "") == sentence

@@ -27,11 +27,12 @@ from patchlock.catalogue import shared_sets
 from patchlock.core import uv
 from patchlock.locks import _build_requirements, _direct_files, _record_gaps, _resolver, _resolver_input, wheel_choice
 from patchlock.locks._rules import enforce_policy, missing_wheels, requirements_of
-from patchlock.locks.resolution_inputs import UPSTREAM, ResolutionInputs
+from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
 from patchlock.model.errors import PolicyError, RequirementsError, UnsatisfiableError, WheelError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage, Provenance
+from patchlock.model.origins import UPSTREAM
 from patchlock.patches import engine
 
 if TYPE_CHECKING:
@@ -294,7 +295,7 @@ def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
         place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
         if (shared := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):
             place = f"shared {shared.stem}:{origin.line}"
-        if origin.file.startswith(UPSTREAM):
+        if origin.is_upstreams:
             place = str(origin).removeprefix(UPSTREAM)
         places.setdefault(canonicalize_name(rule.requirement.name), []).append(place)
     return places

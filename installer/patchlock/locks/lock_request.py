@@ -23,7 +23,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.lockfile import Lock
-from patchlock.model.origins import Origin
+from patchlock.model.origins import UPSTREAM, Origin
 from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
 from patchlock.model.recorded_index import RecordedIndex
@@ -164,6 +164,28 @@ def _asked(
     app: App, snapshot: upstream_cache.Snapshot, files: Mapping[PurePosixPath, bytes]
 ) -> tuple[requirements_for_locks.AskedRequirements, dict[PurePosixPath, bytes]]:
     """Read the requirement files, and what they include; gives the files that were not among the given ones too."""
+    read_other, others = _read_others(app, snapshot)
+    asked = requirements_for_locks.read_all(
+        app.requirement_files, files, wanted=app.optional_lists, directory=app.directory, read=read_other
+    )
+    return asked, others
+
+
+def _paths_asked(
+    app: App, snapshot: upstream_cache.Snapshot, files: Mapping[PurePosixPath, bytes]
+) -> frozenset[PurePosixPath]:
+    """Name the requirement files, and what they include, also where a patch has yet to mend them."""
+    read_other, _ = _read_others(app, snapshot)
+    asked, _ = requirements_for_locks.walk(
+        app.requirement_files, files, wanted=app.optional_lists, directory=app.directory, read=read_other
+    )
+    return frozenset(asked.paths)
+
+
+def _read_others(
+    app: App, snapshot: upstream_cache.Snapshot
+) -> tuple[requirements_for_locks.Read, dict[PurePosixPath, bytes]]:
+    """Give what reads further files of the commit, and the files that it has read."""
     others: dict[PurePosixPath, bytes] = {}
 
     def read_other(path: PurePosixPath) -> bytes | None:
@@ -175,10 +197,7 @@ def _asked(
             others[path] = data
         return data
 
-    asked = requirements_for_locks.read_all(
-        app.requirement_files, files, wanted=app.optional_lists, directory=app.directory, read=read_other
-    )
-    return asked, others
+    return read_other, others
 
 
 def read_requirements(request: Request) -> UpstreamRequirements:
@@ -186,7 +205,7 @@ def read_requirements(request: Request) -> UpstreamRequirements:
 
     Raises:
         UpstreamError: upstream cannot be reached, or does not hold the commit.
-        RequirementsError: a requirement file cannot be read.
+        RequirementsError: a requirement file cannot be read, or names an index that the profile does not have.
         CatalogueError: an optional patch changes a requirement file.
         PatchError: a patch of one cannot do what it says.
     """
@@ -200,10 +219,16 @@ def read_requirements(request: Request) -> UpstreamRequirements:
             concerned = [patch for patch in wanted if paths & set(targets.matching_files(patch, before))]
             patched = engine.apply(concerned, before, {}, evaluator)
             after = before | {change.path: change.after for change in patched.changes}
-            asked, others = _asked(app, snapshot, after)
-            if paths >= set(asked.paths):
+            included = _paths_asked(app, snapshot, after)
+            if paths >= included:
                 break
-            paths |= set(asked.paths)
+            paths |= included
+    asked, others = _asked(app, snapshot, after)
+    recorded: dict[NormalizedName, str] = {}
+    for index in indexes_of(request):
+        names = {wheel.name for wheel in index.wheels} | {sdist.name for sdist in index.sdists}
+        recorded = dict.fromkeys(names, index.url) | recorded
+    requirements_for_locks.require_indexes(asked, recorded, request.profile.name)
     engine.require_complete(patched, f"{app.name} at {snapshot.commit[:12]}")
     optional_patches.require_same_lock(concerned, patched.outcomes, asked.paths)
     return UpstreamRequirements(
@@ -390,8 +415,6 @@ def collect_inputs(
 
 def _with_upstreams_rules(request: Request, requirements: Mapping[PurePosixPath, bytes]) -> App:
     """Let what the files say of any distribution, such as [tool.uv] does, count as the app's rules; ours go before."""
-    from patchlock.locks.resolution_inputs import UPSTREAM
-
     app = request.app
     asked = requirements_for_locks.walk(
         app.requirement_files, requirements, wanted=app.optional_lists, directory=app.directory

@@ -20,9 +20,6 @@ from patchlock.model.recorded_index import RecordedIndex
 from patchlock.patches import requirements_for_locks
 from patchlock.patches.requirements_for_locks import AskedRequirements, Pin
 
-UPSTREAM = "upstream:"
-"""What the name of a file of upstream's begins with, where the catalogue's are meant, too."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ResolutionInputs:

@@ -47,6 +47,19 @@ _RELEASES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
+class FromIndex:
+    """A distribution that is to come from an index of its own."""
+
+    line: int
+    name: NormalizedName
+    index: str
+    """What the file calls it."""
+    url: str
+    key: str
+    """Where it is said, with dots."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptionalList:
     """An extra or a group."""
 
@@ -66,6 +79,8 @@ class FileRequirements:
     constraints: tuple[RequirementLine, ...] = ()
     exclusions: tuple[NormalizedName, ...] = ()
     """Left out, whoever asks for them."""
+    from_indexes: tuple[FromIndex, ...] = ()
+    """Whether the profile has these indexes is for the lock to see."""
     python: RequiredPython | None = None
     extras: frozenset[NormalizedName] = frozenset()
     """All that it has."""
@@ -154,6 +169,17 @@ class ProjectLists:
         ]
         unique = dict.fromkeys(lines)
         return tuple(sorted(unique, key=lambda line: line.line)), tuple(left)
+
+    def asked_of_itself(self) -> frozenset[NormalizedName]:
+        """Name the extras that any list of the project asks for by the project's own name."""
+        lists = (self.own, *(one.lines for one in (*self.extras.values(), *self.groups.values())))
+        return frozenset(
+            canonicalize_name(extra)
+            for lines in lists
+            for line in lines
+            if isinstance(line, RequirementLine) and canonicalize_name(line.requirement.name) == self.name
+            for extra in line.requirement.extras
+        )
 
     def _flat(
         self,

@@ -6,6 +6,7 @@ Nothing of the project runs: a list that only running it would tell is refused w
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -18,6 +19,7 @@ from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText
 from patchlock.patches._declared_requirements import (
     FileRequirements,
+    FromIndex,
     NotCovered,
     OptionalList,
     ProjectLists,
@@ -28,6 +30,7 @@ from patchlock.patches._declared_requirements import (
     required_python,
     stated,
     unreadable,
+    with_marker,
 )
 from patchlock.patches.ops._structured import toml_tree
 from patchlock.patches.ops._structured.tree import Unparsable, line_at
@@ -46,6 +49,14 @@ _CONDITIONS = ("marker", "extra", "group", "markers", "platform", "python")
 
 Source: https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources;
 https://python-poetry.org/docs/dependency-specification/."""
+_PDM_RULES = (
+    (("tool", "pdm", "overrides"), "override"),
+    (("tool", "pdm", "resolution", "overrides"), "override"),
+    (("tool", "pdm", "resolution", "excludes"), "exclude"),
+)
+"""Tables of PDM that change what is installed, and the tables of the app's file that say the same.
+
+Source: https://pdm-project.org/latest/usage/dependency/ and https://pdm-project.org/latest/usage/lockfile/."""
 _INDEX_SETTINGS = ("index-url", "extra-index-url", "find-links", "no-index")
 
 
@@ -60,26 +71,50 @@ def read(source: SourceText, wanted: OptionalLists) -> FileRequirements:
     return _Reader(source, data, declared).read(wanted)
 
 
-def claims_of_workspace(root: SourceText, member: str, names: Collection[NormalizedName]) -> tuple[Unreadable, ...]:
-    """Say what the root of a workspace of uv's settles for a member, which reading the member alone would not tell.
+def read_settings(source: SourceText) -> FileRequirements:
+    """Read what uv takes from a `uv.toml`, or from the `pyproject.toml` of a workspace, for a project elsewhere."""
+    data = toml_tree.load(source.text)
+    if isinstance(data, Unparsable):
+        return FileRequirements(lines=(unreadable(data.line, data.why),))
+    return _Reader(source, data, Declared(lists=())).settings()
+
+
+def line_of_project(source: SourceText) -> int | None:
+    """Find a `[project]` that says itself what is needed, or that nothing is; None where another file does."""
+    data = toml_tree.load(source.text)
+    project = {} if isinstance(data, Unparsable) else _table(data, "project")
+    if not project or "dependencies" in _texts(project.get("dynamic")):
+        return None
+    child = toml_tree.tree(source.text).children["project"]
+    return line_at(source.text, (child.key or child.span).start)
+
+
+def is_in_workspace(root: SourceText, member: str) -> bool:
+    """Tell whether the `pyproject.toml` of a folder above has a workspace of uv's that a folder belongs to.
 
     Args:
-        root: the `pyproject.toml` of a folder above.
-        member: the member's folder, from that one.
+        root: that file.
+        member: the folder, from that one.
+    """
+    data = toml_tree.load(root.text)
+    workspace = _table({} if isinstance(data, Unparsable) else data, "tool", "uv", "workspace")
+    # Where uv lets `*` end at a folder, more are taken for members here: a refusal too many is no wrong lock.
+    return any(fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("members"))) and not any(
+        fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("exclude"))
+    )
+
+
+def claims_of_workspace(root: SourceText, names: Collection[NormalizedName]) -> tuple[Unreadable, ...]:
+    """Say where the root of a workspace of uv's finds distributions of a member, which the member alone does not tell.
+
+    Args:
+        root: its `pyproject.toml`.
         names: the distributions that the member asks for and does not itself say where to find.
     """
     data = toml_tree.load(root.text)
-    declared = _toml.read(root)
-    if isinstance(data, Unparsable) or isinstance(declared, Refusal):
+    if isinstance(data, Unparsable):
         return ()
-    reader = _Reader(root, data, declared)
-    workspace = _table(reader.uv, "workspace")
-    # Where uv lets `*` end at a folder, more are taken for members here: a refusal too many is no wrong lock.
-    if not any(fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("members"))) or any(
-        fnmatch.fnmatchcase(member, glob) for glob in _texts(workspace.get("exclude"))
-    ):
-        return ()
-    return tuple(reader.claims(names))
+    return tuple(_Reader(root, data, Declared(lists=())).claims(names))
 
 
 class _Reader:
@@ -91,8 +126,15 @@ class _Reader:
         self.data = data
         self.declared = declared
         self.project = _table(data, "project")
-        self.uv = _table(data, "tool", "uv")
+        self.uv_place: tuple[str, ...] = () if source.path.name.lower() == "uv.toml" else ("tool", "uv")
+        self.uv = _table(data, *self.uv_place)
         self.poetry = _table(data, "tool", "poetry")
+        listed = self.uv.get("index")
+        self.indexes = {
+            one["name"]: one["url"]
+            for one in (listed if isinstance(listed, list) else ())
+            if isinstance(one, dict) and isinstance(one.get("name"), str) and isinstance(one.get("url"), str)
+        }
 
     def read(self, wanted: OptionalLists) -> FileRequirements:
         name = self.project.get("name", self.poetry.get("name"))
@@ -103,27 +145,45 @@ class _Reader:
             groups=_joined(self._groups()),
         )
         chosen, left = lists.chosen(wanted)
-        overrides, constraints = self._uv_list("override-dependencies"), self._uv_list("constraint-dependencies")
         sourced = [replaced for line in chosen for replaced in self._from_source(line)]
-        wrong = [line for line in (*overrides, *constraints) if not isinstance(line, RequirementLine)]
-        return FileRequirements(
-            lines=tuple(dict.fromkeys((*sourced, *self._refused_settings(), *wrong))),
+        bounds = self._bounds()
+        return dataclasses.replace(
+            bounds,
+            lines=tuple(dict.fromkeys((*sourced, *self._refused_settings(), *bounds.lines))),
             not_covered=(*left, *self._not_covered(lists)),
-            overrides=tuple(line for line in overrides if isinstance(line, RequirementLine)),
-            constraints=tuple(line for line in constraints if isinstance(line, RequirementLine)),
-            exclusions=tuple(map(canonicalize_name, _texts(self.uv.get("exclude-dependencies")))),
+            from_indexes=tuple(
+                self._from_indexes(
+                    (*chosen, *bounds.overrides, *bounds.constraints),
+                    {"extra": {*wanted.extras, *lists.asked_of_itself()}, "group": set(wanted.groups)},
+                )
+            ),
             python=self._python(),
             extras=frozenset(lists.extras),
             groups=frozenset(lists.groups),
+        )
+
+    def settings(self) -> FileRequirements:
+        """Read the settings alone; another index is named, as a file that is not the app's own may be out of reach."""
+        unread = [NotCovered(line=one.line, what=one.why) for one in self._refused_settings()]
+        return dataclasses.replace(self._bounds(), not_covered=(*unread, *self._unread_settings()))
+
+    def _bounds(self) -> FileRequirements:
+        overrides, constraints = self._uv_list("override-dependencies"), self._uv_list("constraint-dependencies")
+        return FileRequirements(
+            lines=tuple(line for line in (*overrides, *constraints) if not isinstance(line, RequirementLine)),
+            overrides=tuple(line for line in overrides if isinstance(line, RequirementLine)),
+            constraints=tuple(line for line in constraints if isinstance(line, RequirementLine)),
+            exclusions=tuple(map(canonicalize_name, _texts(self.uv.get("exclude-dependencies")))),
         )
 
     def _python(self) -> RequiredPython | None:
         written = self.project.get("requires-python")
         if isinstance(written, str):
             return required_python(self._line("project", "requires-python"), written)
-        written = _value(self.poetry, "dependencies", "python")
+        key = next(filter(_is_python, _table(self.poetry, "dependencies")), "python")
+        written = _value(self.poetry, "dependencies", key)
         specifier = _poetry.constraint(written) if isinstance(written, str) else None
-        line = self._line("tool", "poetry", "dependencies", "python")
+        line = self._line("tool", "poetry", "dependencies", key)
         return None if specifier is None else RequiredPython(line=line, specifier=specifier)
 
     # --- the project's own list ---------------------------------------------------------------------------------------
@@ -213,10 +273,10 @@ class _Reader:
             resolve_dependency_groups(groups, name)  # type: ignore[arg-type]
         except ExceptionGroup as error:
             first = error.exceptions[0]
-            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(first).rstrip(".")}')
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {_first_line(first)}')
             return
         except (ValueError, LookupError, TypeError) as error:
-            yield unreadable(line, f'the group "{name}" cannot be resolved: {str(error).rstrip(".")}')
+            yield unreadable(line, f'the group "{name}" cannot be resolved: {_first_line(error)}')
             return
         by_name = {canonicalize_name(one): one for one in groups}
         waiting, seen = [name], set[str]()
@@ -261,13 +321,13 @@ class _Reader:
         lines: list[Line] = []
         listed = self.uv.get(key, [])
         if not isinstance(listed, list):
-            return (unreadable(self._line("tool", "uv", key), f"`tool.uv.{key}` is no list"),)
+            return (unreadable(self._line(*self.uv_place, key), f"`{self._dotted(key)}` is no list"),)
         for index, item in enumerate(listed):
-            line = self._line("tool", "uv", key, index)
+            line = self._line(*self.uv_place, key, index)
             try:
                 lines += self._from_source(stated(line, Requirement(str(item))))
             except InvalidRequirement as error:
-                why = f"`tool.uv.{key}` has what is no requirement: {str(error).partition(chr(10))[0]}"
+                why = f"`{self._dotted(key)}` has what is no requirement: {str(error).partition(chr(10))[0]}"
                 lines.append(unreadable(line, why, str(item)))
         return tuple(lines)
 
@@ -278,7 +338,7 @@ class _Reader:
 
     def _poetry_member(self, place: tuple[str, ...], key: str) -> Iterator[Line]:
         line = self._line(*place, key)
-        if key == "python":
+        if _is_python(key):
             return
         value = _table(self.data, *place)[key]
         for one in _poetry.asked(key, value):
@@ -305,7 +365,10 @@ class _Reader:
                 is_itself = line.line == self._line(*place, key)
                 if canonicalize_name(key) != name or is_itself:
                     continue
-                if found := tuple(self._sourced(line, (*place, key), value)):
+                found = tuple(self._sourced(line, (*place, key), value))
+                if not found and "poetry" in place and line.requirement.url is None:
+                    found = tuple(_narrowed(line, self._line(*place, key), key, value))
+                if found:
                     yield from found
                     return
         yield line
@@ -313,13 +376,18 @@ class _Reader:
     def _sourced(self, line: RequirementLine, place: tuple[str, ...], value: object) -> Iterator[Line]:
         values = value if isinstance(value, list) else [value]
         for index, one in enumerate(values):
-            if not isinstance(one, dict):
-                continue
             at = self._line(*place, index) if isinstance(value, list) else self._line(*place)
             name = line.requirement.name
+            if not isinstance(one, dict):
+                if "uv" in place:
+                    yield unreadable(at, f"the source of `{name}` cannot be read", name)
+                continue
             condition = next((key for key in _CONDITIONS if key in one), None)
             is_place = not one.keys().isdisjoint({"git", "url"})
-            if index_name := one.get("index", one.get("source")):
+            index_name = one.get("index", one.get("source"))
+            if "index" in one and index_name in self.indexes:
+                continue
+            if index_name:
                 why = f'`{name}` is to come from the index "{index_name}", and a lock asks the profile\'s indexes only'
                 yield unreadable(at, why, name, f'drop the key with a patch (delete-key, key = "{".".join(place)}")')
             elif one.get("workspace"):
@@ -339,11 +407,36 @@ class _Reader:
             elif is_place:
                 revision = next((f"@{one[key]}" for key in ("rev", "tag", "branch") if key in one), "")
                 address = f"git+{one['git']}{revision}" if "git" in one else str(one["url"])
+                if "subdirectory" in one:
+                    address += f"{'&' if '#' in address else '#'}subdirectory={one['subdirectory']}"
                 moved = _at(line.requirement, address)
                 yield (
                     unreadable(at, f"the source of `{name}` cannot be read", name)
                     if moved is None
                     else stated(at, moved)
+                )
+            elif "uv" in place:
+                yield unreadable(at, f"the source of `{name}` cannot be read", name)
+
+    def _from_indexes(
+        self, lines: Iterable[Line], taken: Mapping[str, Collection[NormalizedName]]
+    ) -> Iterator[FromIndex]:
+        """Give the sources that are indexes; one that is for an extra or a group counts where that is taken."""
+        sources = _table(self.uv, "sources")
+        wanted = {canonicalize_name(line.requirement.name) for line in lines if isinstance(line, RequirementLine)}
+        for key, value in sources.items():
+            name, place = canonicalize_name(key), (*self.uv_place, "sources", key)
+            for index, one in enumerate(value) if isinstance(value, list) else ((None, value),):
+                if name not in wanted or not isinstance(one, dict) or one.get("index") not in self.indexes:
+                    continue
+                if any(key in one and canonicalize_name(str(one[key])) not in names for key, names in taken.items()):
+                    continue
+                yield FromIndex(
+                    line=self._line(*place) if index is None else self._line(*place, index),
+                    name=name,
+                    index=one["index"],
+                    url=self.indexes[one["index"]],
+                    key=".".join(place),
                 )
 
     def _folder(self, line: int, name: str, where: str) -> Line:
@@ -365,20 +458,15 @@ class _Reader:
                     "in `requirements`"
                 )
                 yield unreadable(self._line("tool", "uv", "sources", key), why, key, remedy)
-        for key in ("override-dependencies", "constraint-dependencies", "exclude-dependencies"):
-            if self.uv.get(key):
-                why = f"`tool.uv.{key}` of the workspace counts for its members"
-                remedy = "write it into the member with a patch (set-key), or say the same in the app's file"
-                yield unreadable(self._line("tool", "uv", key), why, remedy=remedy)
 
-    def _refused_settings(self) -> Iterator[Line]:
+    def _refused_settings(self) -> Iterator[Unreadable]:
         listed = self.uv.get("index")
         for index, one in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(one, dict) and not one.get("explicit"):
-                yield self._other_index(
-                    ("tool", "uv", "index", index), f"[[tool.uv.index]] {one.get('url', '')}".strip(), "tool.uv.index"
-                )
-        for table in (("tool", "uv"), ("tool", "uv", "pip")):
+                key = self._dotted("index")
+                what = f"[[{key}]] {one.get('url', '')}".strip()
+                yield self._other_index((*self.uv_place, "index", index), what, key)
+        for table in (self.uv_place, (*self.uv_place, "pip")):
             for key in _INDEX_SETTINGS:
                 if key in _table(self.data, *table):
                     dotted = ".".join((*table, key))
@@ -392,19 +480,17 @@ class _Reader:
                 if isinstance(one, dict) and one.get("priority") not in {"explicit", "supplemental"}:
                     yield self._other_index((*place, index), f"[[{key}]] {one.get('url', '')}".strip(), key)
         if "dependency-metadata" in self.uv:
-            why = "`tool.uv.dependency-metadata` says what distributions require, and that is for the catalogue to say"
-            remedy = (
-                'drop it with a patch (delete-key, key = "tool.uv.dependency-metadata"), and write [[metadata]] where '
-                "it is needed"
-            )
-            yield unreadable(self._line("tool", "uv", "dependency-metadata"), why, remedy=remedy)
-        overrides = ("tool", "pdm", "resolution", "overrides")
-        if _value(self.data, *overrides):
-            why = "`tool.pdm.resolution.overrides` is not read"
-            remedy = "write the same with [[override]], and drop it with a patch (delete-key)"
-            yield unreadable(self._line(*overrides), why, remedy=remedy)
+            key = self._dotted("dependency-metadata")
+            why = f"`{key}` says what distributions require, and that is for the catalogue to say"
+            remedy = f'drop it with a patch (delete-key, key = "{key}"), and write [[metadata]] where it is needed'
+            yield unreadable(self._line(*self.uv_place, "dependency-metadata"), why, remedy=remedy)
+        for table, rule in _PDM_RULES:
+            if _value(self.data, *table):
+                why = f"`{'.'.join(table)}` is not read"
+                remedy = f"write the same with [[{rule}]], and drop it with a patch (delete-key)"
+                yield unreadable(self._line(*table), why, remedy=remedy)
 
-    def _other_index(self, place: tuple[str | int, ...], what: str, key: str) -> Line:
+    def _other_index(self, place: tuple[str | int, ...], what: str, key: str) -> Unreadable:
         why = f'"{what}" would let another place say what a name means, and a lock asks one index only'
         remedy = (
             f'drop it with a patch (delete-key, key = "{key}"); what only that place has is named by a recorded index '
@@ -417,15 +503,29 @@ class _Reader:
         if "optional-dependencies" in self._dynamic() and not lists.extras:
             what = "the extras are dynamic, and the build backend finds them elsewhere"
             yield NotCovered(line=self._line("project", "dynamic"), what=what)
-        for key in _UNREAD_SETTINGS:
-            if key in self.uv:
-                yield NotCovered(line=self._line("tool", "uv", key), what=f"the setting tool.uv.{key} is not read")
-        for key in _table(self.uv, "pip"):
-            if key not in _INDEX_SETTINGS:
-                line = self._line("tool", "uv", "pip", key)
-                yield NotCovered(line=line, what=f"the setting tool.uv.pip.{key} is not read")
+        yield from self._unread_settings()
+        yield from self._early_releases()
         yield from self._pixi(("tool", "pixi"))
         yield from self._other_tools()
+
+    def _unread_settings(self) -> Iterator[NotCovered]:
+        keys: list[tuple[str, ...]] = [(*self.uv_place, key) for key in _UNREAD_SETTINGS if key in self.uv]
+        keys += [(*self.uv_place, "pip", key) for key in _table(self.uv, "pip") if key not in _INDEX_SETTINGS]
+        groups = (*self.uv_place, "dependency-groups")
+        keys += [(*groups, name, "requires-python") for name in _table(self.data, *groups)]
+        for key in keys:
+            yield NotCovered(line=self._line(*key), what=f"the setting {'.'.join(key)} is not read")
+
+    def _early_releases(self) -> Iterator[NotCovered]:
+        """Name what Poetry takes early releases of: uv takes them where a version asks for one."""
+        places: list[tuple[str, ...]] = [("dependencies",), ("dev-dependencies",)]
+        places += [("group", name, "dependencies") for name in _table(self.poetry, "group")]
+        for place in places:
+            for key, value in _table(self.poetry, *place).items():
+                values = value if isinstance(value, list) else [value]
+                if any(isinstance(one, dict) and one.get("allow-prereleases") for one in values):
+                    line = self._line("tool", "poetry", *place, key)
+                    yield NotCovered(line=line, what=f"`allow-prereleases` of {key} is not read")
 
     def _poetry_alone(self, lists: ProjectLists) -> Iterator[NotCovered]:
         """Name what stands in Poetry's table and in no list that Poetry installs."""
@@ -438,7 +538,7 @@ class _Reader:
         }
         for key, value in _table(self.poetry, "dependencies").items():
             line = self._line("tool", "poetry", "dependencies", key)
-            if key == "python" or canonicalize_name(key) in known:
+            if _is_python(key) or canonicalize_name(key) in known:
                 continue
             if _is_optional(value):
                 yield NotCovered(line=line, what=f"{key} is optional, and no extra has it")
@@ -474,6 +574,9 @@ class _Reader:
             if named := _texts(_value(self.data, *place)):
                 yield NotCovered(line=self._line(*place), what=f"{what} ({', '.join(named)}) is not part of a lock")
 
+    def _dotted(self, key: str) -> str:
+        return ".".join((*self.uv_place, key))
+
     def _line(self, *steps: str | int) -> int:
         """Find the line of a key, or of the nearest one around it that has one."""
         node, line = self.root, 1
@@ -484,6 +587,20 @@ class _Reader:
             line = line_at(self.text, (child.key or child.span).start if isinstance(step, str) else child.span.start)
             node = child.node
         return line
+
+
+def _narrowed(line: RequirementLine, at: int, key: str, value: object) -> Iterator[Line]:
+    """Bound a requirement of [project] by what Poetry's own table says of the same distribution, as Poetry does.
+
+    Source: https://python-poetry.org/docs/dependency-specification/#projectdependencies-and-toolpoetrydependencies.
+    """
+    for one in _poetry.asked(key, value):
+        if isinstance(one, str):
+            yield unreadable(at, one, key)
+            continue
+        both = Requirement(str(line.requirement))
+        both.specifier &= one.specifier
+        yield with_marker(dataclasses.replace(line, requirement=both), one.marker)
 
 
 def _joined(lists: Iterable[tuple[NormalizedName, OptionalList]]) -> dict[NormalizedName, OptionalList]:
@@ -516,6 +633,15 @@ def _texts(value: object) -> tuple[str, ...]:
 def _is_optional(value: object) -> bool:
     values = value if isinstance(value, list) else [value]
     return any(isinstance(one, dict) and bool(one.get("optional")) for one in values)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
+
+
+def _is_python(key: str) -> bool:
+    """Tell whether a key of Poetry's bounds Python, and names no distribution."""
+    return key.lower() == "python"
 
 
 def _is_url(text: str) -> bool:

@@ -14,6 +14,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 from patchlock.model.text_files import SourceText
 
 _CONTINUATION = re.compile(r"\\+(?:\r\n|\r|\n|\Z)")
+_OTHER_BREAK = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""What Python's `str.splitlines`, and so pip, takes for the end of a line besides LF, CRLF and CR."""
 _COMMENT = re.compile(r"(?:^|\s)#")
 _FIRST_OPTION = re.compile(r"\s-")
 _PLAIN_NAME = re.compile(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?=[=<>!~(;,]|$)", re.ASCII)
@@ -170,11 +172,13 @@ def _logical_lines(source: SourceText) -> Iterator[tuple[int, Span]]:
 def _line(text: str, line: int, span: Span) -> Line:
     # Blanks of the same length stand for continuations, so that every offset stays what it is in the file.
     content = _CONTINUATION.sub(lambda match: " " * len(match[0]), text[span.start : span.end])
+    whole = content.strip()
     comment = _COMMENT.search(content)
     content = content[: comment.start()] if comment else content
     body = content.strip()
     at = span.start + len(content) - len(content.lstrip())
     try:
+        _require_one_line(whole)
         if not body:
             return EmptyLine(line=line, span=span)
         _require_constant(body)
@@ -195,6 +199,15 @@ class _WriteInsteadError(ValueError):
     def __init__(self, why: str, remedy: str) -> None:
         super().__init__(why)
         self.remedy = remedy
+
+
+def _require_one_line(content: str) -> None:
+    found = _OTHER_BREAK.search(content)
+    if found:
+        raise _WriteInsteadError(
+            f"pip ends a line at the character U+{ord(found[0]):04X} that stands in this one",
+            "write a line feed in its place with a patch (replace-text)",
+        )
 
 
 def _require_constant(body: str) -> None:

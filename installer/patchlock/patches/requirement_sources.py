@@ -86,6 +86,18 @@ def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
     return _conda(declared) if name not in _PROJECT_NAME else _setuptools(source, declared, wanted)
 
 
+def line_of_setup_list(source: SourceText) -> int | None:
+    """Find where a `setup.py` gives `install_requires`, with which setuptools passes over that of `setup.cfg`."""
+    declared = formats.read(source)
+    if isinstance(declared, Refusal):
+        return None
+    name = "install_requires"
+    lines = [entry.line for one in declared.lists if one.name == name for _, entry in one.entries]
+    lines += [doubt.line for doubt in declared.doubts if doubt.within == name]
+    lines += [computed.refusal.line for computed in declared.computed if computed.within == name]
+    return min(lines, default=None)
+
+
 def _conda(declared: Declared) -> FileRequirements:
     """Read what is pip's of an environment; what is conda's has no counterpart on an index that could be relied on."""
     found = [line_of(entry) for one in declared.lists if one.name == declared.default for _, entry in one.entries]

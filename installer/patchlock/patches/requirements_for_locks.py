@@ -30,6 +30,9 @@ _RELEASES = frozenset({"--all-releases", "--only-final"})
 _HERE = PurePosixPath()
 _COMMIT = re.compile(r"@([0-9a-f]{40})(?=$|[#&])")
 _HASH = re.compile(r"--hash[= ]sha256:([0-9a-fA-F]{64})(?![0-9a-fA-F])")
+_SUBDIRECTORY = re.compile(r"[#&]subdirectory=")
+_OF_ONE_MACHINE = re.compile(r"\bplatform_(?:release|version)\b")
+_BUILD_OPTION = re.compile(r"[^#]*\s(--config-settings|--global-option|-C)")
 _FRAGMENT = re.compile(r"[#&]sha256=([0-9a-fA-F]{64})(?![0-9a-fA-F])")
 _FORGES = {"github.com": "archive/{commit}.tar.gz", "gitlab.com": "-/archive/{commit}/{name}-{commit}.tar.gz"}
 """Host → where it gives the files of a commit, below a repository.
@@ -91,10 +94,7 @@ class AskedRequirements:
     def not_covered(self) -> tuple[str, ...]:
         """What the files declare and no lock holds, with its place, one clause each."""
         return tuple(
-            f"{file.path}:{one.line}: {one.what}"
-            for file in self.files
-            if not file.is_constraint
-            for one in file.requirements.not_covered
+            f"{file.path}:{one.line}: {one.what}" for file in self.files for one in file.requirements.not_covered
         )
 
     def excluding(self, python: Version) -> tuple[str, ...]:
@@ -215,10 +215,14 @@ def walk(
             errors.append(file)
             continue
         if known is None:
-            wrong = _wrong(file, directory) or _claimed(file, contents, directory, read)
+            wrong = (
+                _wrong(file, directory)
+                or _superseded(file, contents, read)
+                or _claimed(file, contents, directory, read)
+            )
             errors += [wrong] if wrong is not None else []
         found[one.path] = file
-        waiting += _includes(file, one, directory)
+        waiting += (*_includes(file, one, directory), *_settings(file, contents, directory, read))
     return AskedRequirements(files=tuple(found.values())), tuple(errors)
 
 
@@ -229,14 +233,17 @@ class _Include:
     place: str = ""
     """Where it is asked for; "": the app's file names it."""
     is_constraint: bool = False
+    is_settings: bool = False
+    """Of uv's for a project that stands in another file."""
 
 
 def _asked_file(
     one: _Include, contents: Mapping[PurePosixPath, bytes], wanted: OptionalLists, read: Read | None
 ) -> AskedFile | RequirementsError:
-    from patchlock.patches import requirement_sources  # all formats, which an install that knows its patches spares
+    # All formats, which an install that knows its patches spares.
+    from patchlock.patches import _project_requirements, requirement_sources
 
-    if one.place and not requirement_sources.is_pip(one.path):
+    if one.place and not one.is_settings and not requirement_sources.is_pip(one.path):
         return RequirementsError(f"{one.path} is no requirement file of pip's", where=one.place, remedy=_DROP)
     data = contents.get(one.path)
     if data is None and read is not None:
@@ -247,10 +254,11 @@ def _asked_file(
     source = decode(one.path, data)
     if isinstance(source, Undecodable):
         return RequirementsError(f"{one.path} cannot be read as text: {source.why}", remedy="save it as UTF-8")
+    settings = _project_requirements.read_settings(source) if one.is_settings else None
     return AskedFile(
         path=one.path,
         source=source,
-        requirements=requirement_sources.read(source, wanted),
+        requirements=settings or requirement_sources.read(source, wanted),
         is_constraint=one.is_constraint,
     )
 
@@ -269,32 +277,88 @@ def _wrong(file: AskedFile, directory: PurePosixPath) -> RequirementsError | Non
     )
 
 
+def _superseded(
+    file: AskedFile, contents: Mapping[PurePosixPath, bytes], read: Read | None
+) -> RequirementsError | None:
+    """Say which file beside a `setup.py` or `setup.cfg` counts in its place.
+
+    Source: https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html.
+    """
+    name = file.path.name.lower()
+    if name not in {"setup.py", "setup.cfg"}:
+        return None
+    from patchlock.patches import _project_requirements, requirement_sources  # as in `_asked_file`
+
+    for other in ("pyproject.toml", "setup.py"):
+        path = file.path.with_name(other)
+        data = contents.get(path) or (read(path) if read is not None else None)
+        source = decode(path, data) if data is not None and path != file.path else None
+        if not isinstance(source, SourceText):
+            continue
+        line = (
+            _project_requirements.line_of_project(source)
+            if other == "pyproject.toml"
+            else requirement_sources.line_of_setup_list(source)
+        )
+        if line is not None:
+            what = "[project]" if other == "pyproject.toml" else "`install_requires` of setup()"
+            return RequirementsError(
+                f"{what} in {path} counts in place of {file.path}",
+                where=f"{path}:{line}",
+                remedy=f"name {path} in `requirements` of the app's file",
+            )
+    return None
+
+
 def _claimed(
     file: AskedFile, contents: Mapping[PurePosixPath, bytes], directory: PurePosixPath, read: Read | None
 ) -> RequirementsError | None:
-    """Say what a workspace of uv's settles for a member of it that is locked by itself."""
-    if file.path.name.lower() != "pyproject.toml":
-        return None
+    """Say where a workspace of uv's finds what a member of it asks for, where that one is locked by itself."""
     from patchlock.patches import _project_requirements  # as in `_asked_file`
 
-    whole = resolve_include(directory / "any", str(file.path))
-    parts = whole.parent.parts if whole is not None else ()
     names = {
         canonicalize_name(line.requirement.name)
         for line in file.requirements.lines
         if isinstance(line, RequirementLine) and line.requirement.url is None
     }
-    for above in range(1, len(parts) + 1):
-        path = resolve_include(file.path, f"{'../' * above}pyproject.toml", directory)
-        data = contents.get(path) if path is not None else None
-        if data is None and path is not None and read is not None:
-            data = read(path)
-        source = decode(path, data) if path is not None and data is not None else None
-        if path is None or source is None or isinstance(source, Undecodable):
-            continue
-        for one in _project_requirements.claims_of_workspace(source, "/".join(parts[-above:]), names):
-            return RequirementsError(one.why, where=f"{path}:{one.line}", remedy=one.remedy)
+    for root in _workspaces(file.path, contents, directory, read):
+        for one in _project_requirements.claims_of_workspace(root, names):
+            return RequirementsError(one.why, where=f"{root.path}:{one.line}", remedy=one.remedy)
     return None
+
+
+def _settings(
+    file: AskedFile, contents: Mapping[PurePosixPath, bytes], directory: PurePosixPath, read: Read | None
+) -> Iterator[_Include]:
+    """Name the files in which uv keeps settings of a project: a `uv.toml` beside it, and the root of its workspace."""
+    if file.path.name.lower() != "pyproject.toml":
+        return
+    paths = [root.path for root in _workspaces(file.path, contents, directory, read)]
+    beside = file.path.with_name("uv.toml")
+    if beside in contents or (read is not None and read(beside) is not None):
+        paths.append(beside)
+    for path in paths:
+        yield _Include(path=path, place=str(file.path), is_constraint=True, is_settings=True)
+
+
+def _workspaces(
+    path: PurePosixPath, contents: Mapping[PurePosixPath, bytes], directory: PurePosixPath, read: Read | None
+) -> Iterator[SourceText]:
+    """Give the `pyproject.toml` of each folder above that has a workspace of uv's which a project belongs to."""
+    if path.name.lower() != "pyproject.toml":
+        return
+    from patchlock.patches import _project_requirements  # as in `_asked_file`
+
+    whole = resolve_include(directory / "any", str(path))
+    parts = whole.parent.parts if whole is not None else ()
+    for above in range(1, len(parts) + 1):
+        root = resolve_include(path, f"{'../' * above}pyproject.toml", directory)
+        data = contents.get(root) if root is not None else None
+        if data is None and root is not None and read is not None:
+            data = read(root)
+        source = decode(root, data) if root is not None and data is not None else None
+        if isinstance(source, SourceText) and _project_requirements.is_in_workspace(source, "/".join(parts[-above:])):
+            yield source
 
 
 def _includes(file: AskedFile, by: _Include, directory: PurePosixPath) -> Iterator[_Include]:
@@ -354,6 +418,22 @@ def objections(source: SourceText, lines: Iterable[Line], directory: PurePosixPa
                     remedy="set a version with a patch (set-requirement); see "
                     "https://packaging.python.org/en/latest/specifications/version-specifiers/",
                 )
+            case RequirementLine(requirement=requirement) if found := _OF_ONE_MACHINE.search(
+                str(requirement.marker or "")
+            ):
+                yield Objection(
+                    line=line.line,
+                    what=f'"{requirement}" depends on the `{found[0]}` of one machine, which a lock cannot know',
+                    remedy="write the line without that marker with a patch (replace-text), or drop it",
+                )
+            case RequirementLine() if found := _BUILD_OPTION.match(
+                source.text[line.requirement_span.end : line.span.end]
+            ):
+                yield Objection(
+                    line=line.line,
+                    what=f'"{found[1]}" says how it is built, and that is for the catalogue to say',
+                    remedy='drop it with a patch (op = "replace-text"), and allow a build with [[build]]',
+                )
             case RequirementLine(requirement=requirement) if line.has_hash and not _hashes(source, line):
                 yield Objection(
                     line=line.line,
@@ -399,7 +479,7 @@ def pins(asked: AskedRequirements) -> tuple[Pin, ...]:
 def pin(source: SourceText, line: RequirementLine) -> Pin | None:
     """Read the one file that a requirement names; None where it names none, or not by its sha256."""
     url = line.requirement.url or ""
-    if line.editable or urlsplit(url).scheme not in {"https", "http"}:
+    if line.editable or urlsplit(url).scheme not in {"https", "http"} or _SUBDIRECTORY.search(url):
         return None
     found = {digest.lower() for digest in _FRAGMENT.findall(url)} | _hashes(source, line)
     if len(found) != 1:
@@ -447,6 +527,29 @@ def require_hashes(
             )
 
 
+def require_indexes(asked: AskedRequirements, recorded: Mapping[NormalizedName, str], profile: str) -> None:
+    """Make sure that what is to come from an index of its own comes from that one.
+
+    Args:
+        asked: all that the app asks for.
+        recorded: distribution → address of the recorded index that it comes from.
+        profile: whose indexes these are.
+
+    Raises:
+        RequirementsError: one comes from elsewhere.
+    """
+    for file in asked.files:
+        for one in file.requirements.from_indexes:
+            if recorded.get(one.name, "").rstrip("/") != one.url.rstrip("/"):
+                raise RequirementsError(
+                    f'`{one.name}` is to come from the index "{one.index}", and the profile {profile} has it from '
+                    "another place",
+                    where=f"{file.path}:{one.line}",
+                    remedy=f'drop the key with a patch (delete-key, key = "{one.key}"), or record that index for the '
+                    "profile",
+                )
+
+
 def _options(
     line: int, options: tuple[tuple[str, str], ...], path: PurePosixPath, directory: PurePosixPath
 ) -> Iterator[Objection]:
@@ -482,6 +585,10 @@ def _options(
 
 
 def _place(line: int, target: str, name: str, editable: bool) -> Objection:
+    if _SUBDIRECTORY.search(target):
+        what = f'"{target}" asks for one folder of what lies there, and a lock names whole files'
+        remedy = "set a version with a patch (set-requirement), or name a wheel of it by address and sha256"
+        return Objection(line=line, what=what, remedy=remedy)
     if editable:
         remedy = "drop the line with a patch (replace-text): the app runs from its clone, which needs no install"
     elif target.startswith(("git+", "hg+", "svn+", "bzr+")):

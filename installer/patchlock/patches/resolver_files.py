@@ -10,7 +10,9 @@ from patchlock.patches.pip_requirements import EmptyLine, Line, OptionLine, Requ
 from patchlock.patches.requirement_sources import INCLUDES, is_pip
 from patchlock.patches.requirements_for_locks import AskedRequirements
 
-_CONTINUATION = re.compile(r"\\+(\r\n|\r|\n)")
+_CONTINUATION = re.compile(r"\\+(\r\n|\r|\n|\Z)")
+_ODD_BLANK = re.compile(r"[^\S\r\n\t ]")
+"""pip passes over these, such as a form feed on a line of its own, and uv does not."""
 
 
 def write_out(
@@ -54,7 +56,7 @@ def _scratch_path(path: PurePosixPath, taken: frozenset[PurePosixPath] = frozens
 
 
 def _scratch_line(source: SourceText, line: Line) -> str:
-    text = source.text[line.span.start : line.span.end]
+    text = _ODD_BLANK.sub(" ", source.text[line.span.start : line.span.end])
     match line:
         case EmptyLine():
             return text

@@ -38,7 +38,8 @@ def unused(
     """Name every declaration that changes nothing.
 
     Args:
-        declared: tables of the app; those of a profile serve other apps too, and are not judged by one lock.
+        declared: tables of the app; those of a profile serve other apps too, and are not judged by one lock. What
+            upstream declares is not either: it is for its other groups and machines, too.
         packages: the lock.
         required: what the app's files and the locked wheels ask for, whatever the marker; None where it is not known:
             then exclusions are not judged.
@@ -46,6 +47,8 @@ def unused(
     locked = {package.name for package in packages}
     found = []
     for table in declared:
+        if table.origin.is_upstreams:
+            continue
         asked = required is None or table.name in required
         used = asked if table.kind in {"exclude", "override"} else table.name in locked
         if not used:

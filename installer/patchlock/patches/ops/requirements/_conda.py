@@ -80,9 +80,13 @@ def _list(
 ) -> RequirementList:
     entries: list[tuple[int, Entry]] = []
     for index, (child, value) in enumerate(zip(node.children.values(), values, strict=True)):
-        if not isinstance(value, str):
-            continue
         line = line_at(source.text, child.span.start)
+        if not isinstance(value, str):
+            if name.endswith(".pip"):
+                found.doubts.append(
+                    Doubt(line=line, text=str(value), why="it is no text, as pip needs one", within=name)
+                )
+            continue
         literal = _literal(source.text, child.span, value)
         one: Entry | Doubt | None
         if literal is None:

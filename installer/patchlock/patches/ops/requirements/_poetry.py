@@ -187,8 +187,12 @@ def _address(details: Mapping[str, object]) -> str:
     """Write a place as pip does."""
     if "git" in details:
         revision = next((details[key] for key in ("rev", "tag", "branch") if key in details), "")
-        return f"git+{details['git']}" + (f"@{revision}" if revision else "")
-    return str(next((details[key] for key in ("url", "path", "file") if key in details), ""))
+        address = f"git+{details['git']}" + (f"@{revision}" if revision else "")
+    else:
+        address = str(next((details[key] for key in ("url", "path", "file") if key in details), ""))
+    if "subdirectory" in details:
+        address += f"{'&' if '#' in address else '#'}subdirectory={details['subdirectory']}"
+    return address
 
 
 def _clause(text: str) -> str | None:
