@@ -360,11 +360,16 @@ def prove(
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
     stands = checks.check_environment(lock, where)
-    loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
     wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)
-    own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
+    # What kernels need was imported by now: the start of a program has a time limit.
     tell(start.ID)
-    started = start.prove(request.app.launch, where, profile.back_end)
-    results = sorted((*stands, *loads, started, *proved.results, *own), key=lambda result: LEVELS.index(result.level))
+    others = [check for check in every if not isinstance(check, OnnxSessionCheck)]
+    started = start.prove(request.app.launch, where, profile.back_end, others)
+    loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)
+    own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not started.check], where, tell)
+    results = sorted(
+        (*stands, *loads, started.result, *proved.results, *started.computed, *own),
+        key=lambda result: LEVELS.index(result.level),
+    )
     return dataclasses.replace(proved, results=tuple(results))

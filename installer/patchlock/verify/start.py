@@ -8,15 +8,17 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from patchlock.model.app import Launch
+from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.errors import PatchlockError
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
 from patchlock.verify import _supervisor, checks
-from patchlock.verify.checks import CheckContext, CheckResult
+from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
 ID = "start"
 _SECONDS = 300
@@ -42,17 +44,75 @@ _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules", "site-packages", ".venv", "venv"})
 
 
-def prove(launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+@dataclass(frozen=True, kw_only=True)
+class StartProof:
+    """How far an app has come, and what it has shown by that."""
+
+    result: CheckResult
+    check: CommandCheck | None = None
+    """Of the app's own: what started it. It has passed, with `computed`, and need not run again."""
+    computed: tuple[CheckResult, ...] = ()
+    shown: ShownModules | None = None
+
+
+def prove(
+    launch: Launch, place: CheckContext, back_end: str, wanted: Sequence[LoadsCheck | OwnCheck] = ()
+) -> StartProof:
     """Start the app, and say how far it comes.
 
-    A program that serves a page is started as a person starts it; any other is asked for its help. Where its first
-    download stops it, all that it imports until then has to be there too.
+    A program that serves a page is started as a person starts it. Any other does what a check of the app's own asks of
+    it, or is asked for its help. Where its first download stops it, all that it imports until then has to be there too.
 
     Args:
         launch: how it is started.
         place: where.
         back_end: of the profile; for `cpu` every device is hidden.
+        wanted: checks that will be run; a start may show what they ask.
     """
+    if launch.listens is None:
+        program = _program(launch.command)
+        for check in wanted:
+            if isinstance(check, CommandCheck) and check.command[: len(program)] == program:
+                proof = _by_check(check, launch, place, back_end, wanted)
+                if proof is not None:
+                    return proof
+    return StartProof(result=_by_itself(launch, place, back_end))
+
+
+def _by_check(
+    check: CommandCheck, launch: Launch, place: CheckContext, back_end: str, wanted: Sequence[LoadsCheck | OwnCheck]
+) -> StartProof | None:
+    """Start the app with a check of its own; None where that does not pass without a network, a home and models."""
+    try:
+        answer = _start(check.command, launch, place, back_end, check=check, names=_modules(wanted))
+    except PatchlockError:
+        return None
+    if isinstance(answer, str) or answer["taken"] or answer["ended"] != 0 or check.prints not in answer["output"]:
+        return None
+    last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
+    return StartProof(
+        result=_result(f"`{' '.join(check.command)}` ends well, after {answer['seconds']:.0f} s", passed=True),
+        check=check,
+        computed=(CheckResult(id=check.id, level="computes", passed=True, detail=last),),
+        shown=ShownModules(imported=frozenset(answer["imported"]), absent=frozenset(answer["absent"])),
+    )
+
+
+def _modules(wanted: Sequence[LoadsCheck | OwnCheck]) -> tuple[str, ...]:
+    """Name the modules that checks ask about."""
+    names: list[str] = []
+    for check in wanted:
+        match check:
+            case ImportsCheck():
+                names += [*check.present, *check.absent]
+            case SmokeImportCheck():
+                names += [*check.smoke.modules, *check.smoke.blocked]
+            case _:
+                pass
+    return tuple(dict.fromkeys(names))
+
+
+def _by_itself(launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
         return _prove(command, launch, place, back_end)
@@ -104,8 +164,17 @@ def _program(command: Sequence[str]) -> tuple[str, ...]:
     return (words[0],)
 
 
-def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end: str) -> dict[str, Any] | str:
+def _start(
+    command: Sequence[str],
+    launch: Launch,
+    place: CheckContext,
+    back_end: str,
+    *,
+    check: CommandCheck | None = None,
+    names: Sequence[str] = (),
+) -> dict[str, Any] | str:
     """Start it in a child that watches it; gives what the child says, or why there is none."""
+    seconds = check.timeout if check is not None else _SECONDS
     path = place.variables.get("PATH", os.defpath)
     program = shutil.which(command[0], path=path)
     if program is None:
@@ -114,13 +183,18 @@ def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end
         wanted = {
             "command": [program, *command[1:]],
             "home": home,
-            "seconds": _SECONDS,
+            "seconds": seconds,
             "quiet": _QUIET,
             "port": launch.listens.port if launch.listens else 0,
+            "with_errors": check is None,
+            "names": names,
         }
         variables = dict(place.variables) | (_supervisor.HIDDEN_DEVICES if back_end == "cpu" else {})
         answer: dict[str, Any] = checks.ask_program(
-            "contained_start", place, json.dumps(wanted), variables=variables, seconds=_SECONDS + _GRACE
+            *("contained_start", place, json.dumps(wanted)),
+            variables=variables,
+            seconds=seconds + _GRACE,
+            memory_gb=check.memory_gb if check is not None else 0,
         )
         return answer
 
