@@ -28,7 +28,7 @@ from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
-from patchlock.operations import _session, readiness
+from patchlock.operations import _session, missing_imports, readiness
 from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
@@ -95,6 +95,8 @@ def install(
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
             warnings = patches_outcomes.warnings(job.upstream.patched)
+            missing = missing_imports.missing_imports(request, job.upstream, lock)
+            warnings += (missing_imports.told(request, lock, missing),) if missing else ()
             for text in warnings:
                 progress.note(f"warning: {text}")
         receipt, merged, computed = _bring_up(job, progress)

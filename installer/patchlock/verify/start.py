@@ -139,11 +139,11 @@ def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end
         missing = missing_modules(launch, place)
         if not missing:
             return _result(f"it comes to its first download, {model}, {after}", passed=True)
-        return _result(f"{_told(missing)}; it came to its first download, {model}", passed=False)
+        return _result(f"{import_graph.missing_text(missing)}; it came to its first download, {model}", passed=False)
     how = "does not answer, and goes on" if answer["ended"] is None else f"ends with exit code {answer['ended']}"
     told = [f"{' '.join(command)} {how} {after}", *([why] if why else [])]
     if missing := missing_modules(launch, place):
-        told.append(_told(missing))
+        told.append(import_graph.missing_text(missing))
     return _result("; ".join(told), passed=False)
 
 
@@ -246,20 +246,12 @@ def missing_modules(launch: Launch, place: CheckContext) -> tuple[ReachedImport,
     reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", ""))
     wanted = [one.module for one in reached.modules]
     absent = _absent(place, wanted) if wanted else ()
-    # What an app finds by a change of `sys.path` lies somewhere in its own tree.
-    own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
-    return tuple(one for one in reached.modules if one.module in absent and one.module.partition(".")[0] not in own)
+    return import_graph.of_others(files, (one for one in reached.modules if one.module in absent))
 
 
 def _absent(place: CheckContext, modules: Collection[str]) -> Collection[str]:
     answer = checks.ask_program("find_modules", place, json.dumps(list(modules)))
     return frozenset(map(str, answer)) if isinstance(answer, list) else ()
-
-
-def _told(missing: Sequence[ReachedImport]) -> str:
-    first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in missing[:3])
-    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-    return f"it imports at its start what no package of the lock brings: {first}{more}"
 
 
 class _Tree(Mapping[PurePosixPath, bytes]):
