@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import miniature
 import pytest
@@ -16,6 +16,8 @@ from patchlock.core import uv
 from patchlock.environments import venv
 from patchlock.model.app import Launch, Listens
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImport, SmokeImportCheck
+from patchlock.model.models import Model, ModelFile
+from patchlock.model.origins import Origin
 from patchlock.verify import checks, start
 from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
@@ -80,6 +82,7 @@ def started(
     variables: dict[str, str] | None = None,
     port: int = PORT,
     wanted: tuple[LoadsCheck | OwnCheck, ...] = (),
+    declared: start.DeclaredModels | None = None,
 ) -> start.StartProof:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +90,8 @@ def started(
     listens = Listens(port=port, environment={}, arguments=()) if port else None
     launch = Launch(command=command, environment=variables or {}, listens=listens)
     env = venv.launch_variables(environment, {}, launch.environment)
-    return start.prove(launch, CheckContext(environment=environment, folder=folder, variables=env), "cpu", wanted)
+    place = CheckContext(environment=environment, folder=folder, variables=env)
+    return start.prove(launch, place, "cpu", wanted, declared)
 
 
 @pytest.mark.parametrize("status", [200, 404])
@@ -207,6 +211,53 @@ def test_address_of_a_model_is_told_where_the_program_says_it(environment: Path,
     )
     found = proved(environment, tmp_path, {"app.py": text})
     assert "first download, https://models.example/voice.onnx, after" in found.detail
+
+
+VOICE = Model(
+    repository="acme/voice",
+    why="it speaks",
+    license="MIT",
+    source="tests",
+    files=(ModelFile(path=PurePosixPath("voice.onnx"), bytes=1_800_000_000),),
+    origin=Origin(file="app.toml", line=1),
+)
+WHOSE = {
+    "the address of its file": (
+        "https://huggingface.co/acme/voice/resolve/main/voice.onnx",
+        "import sys\nprint(sys.argv, URL)\n",
+        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a host alone": (
+        "https://huggingface.co/",
+        "",
+        "s: its models there are acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a host, and the program's words": (
+        "https://huggingface.co/",
+        "print('asks for acme/voice')\n",
+        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a model that is not declared": (
+        "https://huggingface.co/acme/other/resolve/main/voice.onnx",
+        "print(URL)\n",
+        "s: no [[model]] of patches/mini/app.toml declares it",
+    ),
+    "a host that is not declared": (
+        "https://models.example/",
+        "",
+        "s: no [[model]] of patches/mini/app.toml declares it",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WHOSE)
+def test_first_download_is_tied_to_a_declared_model(environment: Path, tmp_path: Path, way: str) -> None:
+    address, says, told = WHOSE[way]
+    text = f"URL = '{address}'\n{says}import urllib.request\nurllib.request.urlopen(URL)\n"
+    declared = start.DeclaredModels(app="mini", models=(VOICE,))
+    found = started(environment, tmp_path, {"app.py": text}, declared=declared).result
+    assert found.passed
+    assert found.detail.endswith(told), found.detail
 
 
 BROKEN = {

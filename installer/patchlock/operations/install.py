@@ -26,6 +26,7 @@ from patchlock.model.errors import SourceConflictError, UsageError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
+from patchlock.model.models import models_for
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
 from patchlock.operations import _session, missing_imports, readiness
@@ -367,7 +368,8 @@ def prove(
     # What kernels need was imported by now: the start of a program has a time limit.
     tell(start.ID)
     others = [check for check in every if not isinstance(check, OnnxSessionCheck)]
-    started = start.prove(request.app.launch, where, profile.back_end, others)
+    declared = start.DeclaredModels(app=request.app.name, models=models_for(request.app.models, request.profile.name))
+    started = start.prove(request.app.launch, where, profile.back_end, others, declared)
     loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)
     own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not started.check], where, tell)
     results = sorted(

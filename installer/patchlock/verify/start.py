@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from patchlock.model.app import Launch
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.errors import PatchlockError
+from patchlock.model.models import Model, models_at, size_of, total_text
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
 from patchlock.verify import _supervisor, checks
@@ -55,8 +57,21 @@ class StartProof:
     shown: ShownModules | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeclaredModels:
+    """What the catalogue says that an app downloads."""
+
+    app: str
+    models: tuple[Model, ...]
+    """Of the profile."""
+
+
 def prove(
-    launch: Launch, place: CheckContext, back_end: str, wanted: Sequence[LoadsCheck | OwnCheck] = ()
+    launch: Launch,
+    place: CheckContext,
+    back_end: str,
+    wanted: Sequence[LoadsCheck | OwnCheck] = (),
+    declared: DeclaredModels | None = None,
 ) -> StartProof:
     """Start the app, and say how far it comes.
 
@@ -68,6 +83,7 @@ def prove(
         place: where.
         back_end: of the profile; for `cpu` every device is hidden.
         wanted: checks that will be run; a start may show what they ask.
+        declared: the models that a first download may be of.
     """
     if launch.listens is None:
         program = _program(launch.command)
@@ -76,7 +92,7 @@ def prove(
                 proof = _by_check(check, launch, place, back_end, wanted)
                 if proof is not None:
                     return proof
-    return StartProof(result=_by_itself(launch, place, back_end))
+    return StartProof(result=_by_itself(launch, place, back_end, declared))
 
 
 def _by_check(
@@ -112,15 +128,17 @@ def _modules(wanted: Sequence[LoadsCheck | OwnCheck]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _by_itself(launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+def _by_itself(launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None) -> CheckResult:
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
-        return _prove(command, launch, place, back_end)
+        return _prove(command, launch, place, back_end, declared)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
 
 
-def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+def _prove(
+    command: Sequence[str], launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None
+) -> CheckResult:
     answer = _start(command, launch, place, back_end)
     if isinstance(answer, str):
         return _result(answer, passed=False)
@@ -138,7 +156,8 @@ def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end
     if model := _download(answer, why):
         missing = missing_modules(launch, place)
         if not missing:
-            return _result(f"it comes to its first download, {model}, {after}", passed=True)
+            whose = _declared(model, declared, answer["output"], place) if declared is not None else ""
+            return _result(f"it comes to its first download, {model}, {after}{whose}", passed=True)
         return _result(f"{import_graph.missing_text(missing)}; it came to its first download, {model}", passed=False)
     how = "does not answer, and goes on" if answer["ended"] is None else f"ends with exit code {answer['ended']}"
     told = [f"{' '.join(command)} {how} {after}", *([why] if why else [])]
@@ -208,6 +227,22 @@ def _download(answer: Mapping[str, Any], why: str) -> str:
     if answer["ended"] not in (None, 0) and not _NETWORK.search(why):
         return ""
     return (named or [f"from {host}" for host in hosts] or [""])[0]
+
+
+def _declared(named: str, declared: DeclaredModels, output: str, place: CheckContext) -> str:
+    """Say which model of the catalogue a download is of, as far as it is known."""
+    address = named if "://" in named else f"https://{named.removeprefix('from ')}"
+    hub = urlsplit(place.variables.get("HF_ENDPOINT", "")).netloc
+    there = models_at(declared.models, address, hub)
+    if not there:
+        return f": no [[model]] of patches/{declared.app}/app.toml declares it"
+    said = tuple(one for one in there if one.repository in output)
+    is_certain = bool(urlsplit(address).path or said)
+    found = said or there
+    names = " and ".join(dict.fromkeys(one.repository for one in found))
+    size = total_text(size_of(file for one in found for file in one.files))
+    what = "it wants its model" if is_certain else "its models there are"
+    return f": {what} {names}, {size}: patchlock models {declared.app} --fetch"
 
 
 def failure(output: str, folder: Path) -> str:
