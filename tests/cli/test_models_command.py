@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patchlock.cli._models import how_far, size_text, total_text
-from patchlock.model.models import ModelSize
+from patchlock.cli._models import how_far
 
 
 @pytest.mark.parametrize(
@@ -21,10 +20,3 @@ from patchlock.model.models import ModelSize
 )
 def test_rate_and_time_left_are_those_of_this_run(done: int, size: int, came: int, seconds: float, text: str) -> None:
     assert how_far(done, size, came, seconds) == text
-
-
-def test_what_nobody_knows_is_said() -> None:
-    assert total_text(ModelSize(bytes=0, unknown=2)) == "2 files of unknown size"
-    assert total_text(ModelSize(bytes=2_000, unknown=1)) == "2.0 kB and 1 file of unknown size"
-    assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"
-    assert size_text(999) == "999 bytes"

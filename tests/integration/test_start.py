@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import miniature
 import pytest
@@ -14,8 +15,11 @@ import pytest
 from patchlock.core import uv
 from patchlock.environments import venv
 from patchlock.model.app import Launch, Listens
-from patchlock.verify import start
-from patchlock.verify.checks import CheckContext, CheckResult
+from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImport, SmokeImportCheck
+from patchlock.model.models import Model, ModelFile
+from patchlock.model.origins import Origin
+from patchlock.verify import checks, start
+from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
 pytestmark = pytest.mark.slow
 
@@ -65,15 +69,29 @@ def proved(
     port: int = PORT,
 ) -> CheckResult:
     """Start an app of these files; one without a port is asked for its help."""
+    result = started(environment, folder, files, command, variables, port).result
+    assert (result.id, result.level) == ("start", "starts")
+    return result
+
+
+def started(
+    environment: Path,
+    folder: Path,
+    files: dict[str, str],
+    command: tuple[str, ...] = ("python", "app.py"),
+    variables: dict[str, str] | None = None,
+    port: int = PORT,
+    wanted: tuple[LoadsCheck | OwnCheck, ...] = (),
+    declared: start.DeclaredModels | None = None,
+) -> start.StartProof:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     listens = Listens(port=port, environment={}, arguments=()) if port else None
     launch = Launch(command=command, environment=variables or {}, listens=listens)
     env = venv.launch_variables(environment, {}, launch.environment)
-    result = start.prove(launch, CheckContext(environment=environment, folder=folder, variables=env), "cpu")
-    assert (result.id, result.level) == ("start", "starts")
-    return result
+    place = CheckContext(environment=environment, folder=folder, variables=env)
+    return start.prove(launch, place, "cpu", wanted, declared)
 
 
 @pytest.mark.parametrize("status", [200, 404])
@@ -100,6 +118,77 @@ def test_command_line_tool_is_asked_for_its_help(environment: Path, tmp_path: Pa
     assert found.detail.startswith("`python app.py --help` ends well, after")
 
 
+SELFTEST = CommandCheck(id="selftest", command=("python", "app.py", "--test"), prints="well", timeout=60)
+ASKED = (
+    ImportsCheck(id="imports", present=("alpha", "inner", "json"), absent=("gradium",)),
+    SmokeImportCheck(id="smoke", smoke=SmokeImport(modules=("inner",), blocked=("deepspeed",))),
+    SELFTEST,
+)
+
+
+def test_check_that_starts_the_program_is_its_start(environment: Path, tmp_path: Path) -> None:
+    text = "import sys, alpha, inner, types\ntry:\n    import gradium\nexcept ImportError:\n    pass\n"
+    text += "sys.modules['deepspeed'] = types.ModuleType('deepspeed')\n"
+    text += "print('a warning', file=sys.stderr)\nsys.exit(print('all is well') if '--test' in sys.argv else 'no')\n"
+    found = started(environment, tmp_path, {"app.py": text, "inner.py": ""}, port=0, wanted=ASKED)
+    assert found.result.passed
+    assert found.result.detail.startswith("`python app.py --test` ends well, after")
+    assert found.check is SELFTEST
+    assert found.computed == (CheckResult(id="selftest", level="computes", passed=True, detail="all is well"),)
+    assert found.shown == ShownModules(
+        imported=frozenset({"alpha", "inner"}), absent=frozenset({"gradium", "deepspeed"})
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os, sys\nsys.exit('--test' in sys.argv and not os.path.exists(os.path.expanduser('~/voice')))",
+        "import sys, urllib.request\n'--test' in sys.argv and urllib.request.urlopen('https://models.example')",
+        "print('bad')",
+    ],
+    ids=["needs its home", "needs a network", "prints something else"],
+)
+def test_check_that_does_not_pass_contained_is_left_to_run_as_ever(
+    environment: Path, tmp_path: Path, text: str
+) -> None:
+    found = started(environment, tmp_path, {"app.py": text}, port=0, wanted=(SELFTEST,))
+    assert (found.check, found.computed, found.shown) == (None, (), None)
+    assert found.result.detail.startswith("`python app.py --help` ends well, after")
+
+
+def test_check_of_another_program_starts_nothing(environment: Path, tmp_path: Path) -> None:
+    text = "import sys\nsys.exit('--help' not in sys.argv)\n"
+    other = CommandCheck(id="other", command=("python", "tool.py"), prints="", timeout=60)
+    assert started(environment, tmp_path, {"app.py": text, "tool.py": ""}, port=0, wanted=(other,)).check is None
+
+
+def test_what_a_start_has_shown_is_not_imported_again(tmp_path: Path) -> None:
+    nowhere = CheckContext(environment=tmp_path / "no environment", folder=tmp_path, variables={})
+    shown = ShownModules(imported={"alpha", "inner", "json"}, absent={"gradium", "deepspeed"})
+    assert [(one.passed, one.detail) for one in checks.run(ASKED[:2], nowhere, print, shown)] == [
+        (True, "alpha, inner, json, no gradium"),
+        (True, "inner without deepspeed"),
+    ]
+    for less in (
+        ShownModules(imported={"alpha", "json"}, absent=shown.absent),
+        ShownModules(imported=shown.imported),
+        None,
+    ):
+        assert not any(one.passed for one in checks.run(ASKED[:2], nowhere, print, less))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets few users make links")
+def test_standard_library_is_not_compiled_again(environment: Path, tmp_path: Path) -> None:
+    code = "import json, sys; print(json.__cached__)"
+    python, place = str(venv.interpreter(environment)), f"pycache_prefix={venv.bytecode(environment)}"
+    done = subprocess.run([python, "-I", "-X", place, "-c", code], check=True, capture_output=True, text=True)
+    cached = Path(done.stdout.strip())
+    assert cached.is_relative_to(venv.bytecode(environment))
+    assert cached.is_symlink()
+    assert cached.samefile(json.__cached__)
+
+
 def test_first_download_is_named(environment: Path, tmp_path: Path) -> None:
     found = proved(environment, tmp_path, {"app.py": f"import alpha\n{DOWNLOADS}"})
     assert found.passed, found.detail
@@ -122,6 +211,53 @@ def test_address_of_a_model_is_told_where_the_program_says_it(environment: Path,
     )
     found = proved(environment, tmp_path, {"app.py": text})
     assert "first download, https://models.example/voice.onnx, after" in found.detail
+
+
+VOICE = Model(
+    repository="acme/voice",
+    why="it speaks",
+    license="MIT",
+    source="tests",
+    files=(ModelFile(path=PurePosixPath("voice.onnx"), bytes=1_800_000_000),),
+    origin=Origin(file="app.toml", line=1),
+)
+WHOSE = {
+    "the address of its file": (
+        "https://huggingface.co/acme/voice/resolve/main/voice.onnx",
+        "import sys\nprint(sys.argv, URL)\n",
+        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a host alone": (
+        "https://huggingface.co/",
+        "",
+        "s: its models there are acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a host, and the program's words": (
+        "https://huggingface.co/",
+        "print('asks for acme/voice')\n",
+        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+    ),
+    "a model that is not declared": (
+        "https://huggingface.co/acme/other/resolve/main/voice.onnx",
+        "print(URL)\n",
+        "s: no [[model]] of patches/mini/app.toml declares it",
+    ),
+    "a host that is not declared": (
+        "https://models.example/",
+        "",
+        "s: no [[model]] of patches/mini/app.toml declares it",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WHOSE)
+def test_first_download_is_tied_to_a_declared_model(environment: Path, tmp_path: Path, way: str) -> None:
+    address, says, told = WHOSE[way]
+    text = f"URL = '{address}'\n{says}import urllib.request\nurllib.request.urlopen(URL)\n"
+    declared = start.DeclaredModels(app="mini", models=(VOICE,))
+    found = started(environment, tmp_path, {"app.py": text}, declared=declared).result
+    assert found.passed
+    assert found.detail.endswith(told), found.detail
 
 
 BROKEN = {

@@ -13,7 +13,6 @@ from patchlock.cli import _launcher, _options, _output
 if TYPE_CHECKING:
     from patchlock.environments.models import LocatedFile, Tell
     from patchlock.locks.lock_request import Request
-    from patchlock.model.models import ModelSize
     from patchlock.model.progress import Progress
 
 _TOLD_EVERY = 0.2
@@ -90,6 +89,8 @@ def how_far(done: int, size: int, came: int, seconds: float) -> str:
         came: bytes of this run.
         seconds: that they took.
     """
+    from patchlock.model.models import size_text
+
     text = f"{size_text(done)} of {size_text(size)}" if size else size_text(done)
     if seconds < _SETTLED or came <= 0:
         return text
@@ -102,24 +103,9 @@ def how_far(done: int, size: int, came: int, seconds: float) -> str:
     return f"{text}, {f'{hours}:{minutes:02}' if hours else minutes}:{rest:02} left"
 
 
-def size_text(count: int) -> str:
-    """Write a number of bytes for a person."""
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"
-
-
-def total_text(size: ModelSize) -> str:
-    """Write how much files are together, honestly where somebody has not said."""
-    unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} of unknown size"
-    if not size.bytes:
-        return unknown if size.unknown else "nothing"
-    return f"{size_text(size.bytes)} and {unknown}" if size.unknown else size_text(size.bytes)
-
-
 def summary_row(request: Request) -> list[tuple[str, str]]:
     """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
+    from patchlock.model.models import total_text
     from patchlock.operations import models
 
     found = models.summary(request)
@@ -148,7 +134,7 @@ def summary_data(request: Request) -> dict[str, object]:
 
 
 def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
-    from patchlock.model.models import size_of
+    from patchlock.model.models import size_of, size_text, total_text
 
     pair = f"{request.app.name} on {request.profile.name}"
     if not located:

@@ -47,7 +47,7 @@ def plan_command(
     from patchlock.cli import _profile_choice
     from patchlock.environments import generations
     from patchlock.model import overlays
-    from patchlock.operations import readiness
+    from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
     from patchlock.patches.outcomes import diff, warnings
@@ -87,6 +87,9 @@ def plan_command(
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
                 for p in made.lock.packages
             ],
+            "missing_imports": [
+                {"module": one.module, "path": str(one.path), "line": one.line} for one in made.missing
+            ],
             "overlays": [
                 {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
                 for o in overlays.for_platform(made.profile.overlays, made.platform.name)
@@ -102,7 +105,8 @@ def plan_command(
     click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
     for failure in engine.required_failures(made.patched):
         click.echo(f"does not hold: {failure}", err=True)
-    for warning in warnings(made.patched):
+    absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
+    for warning in (*warnings(made.patched), *absent):
         click.echo(f"warning: {warning}", err=True)
     for finding in ready.stops:
         click.echo(f"missing: {finding}", err=True)

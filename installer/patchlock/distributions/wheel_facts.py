@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.core import archive_names, atomic_files, http_ranges
@@ -278,3 +278,33 @@ def _keep(folder: Path, package: LockedPackage, files: tuple[IndexFile, ...]) ->
 
 def _answer_path(folder: Path, name: NormalizedName, version: Version) -> Path:
     return folder / f"{name}-{version}.json"
+
+
+# --- which modules a wheel has ----------------------------------------------------------------------------------------
+
+
+def known_roots(folder: Path, sha256: Sha256) -> frozenset[str] | None:
+    """Give the shortest folders and files that hold all that a wheel brings; None where nothing is known of it."""
+    found = _head(folder, sha256)
+    return found.roots if found is not None else None
+
+
+def known_requirements(folder: Path, sha256: Sha256) -> frozenset[NormalizedName]:
+    """Name what a wheel requires anywhere, for any extra; nothing where nothing is known of it."""
+    found = _head(folder, sha256)
+    return frozenset(found.required) if found is not None else frozenset()
+
+
+def releases(folder: Path) -> Mapping[tuple[NormalizedName, str], tuple[Sha256, ...]]:
+    """Give the known wheels of each release, by its name and its public version.
+
+    A local version (`2.7.0+cpu`) has the API of its public one. Source: PEP 440, "Local version identifiers".
+    """
+    found: dict[tuple[NormalizedName, str], tuple[Sha256, ...]] = {}
+    for file in sorted(folder.glob("??/*.txt")):
+        known = _head(folder, Sha256(file.stem))
+        with contextlib.suppress(InvalidWheelFilename):
+            name, version, _, _ = parse_wheel_filename(known.filename if known is not None else "")
+            key = (name, version.public)
+            found[key] = (*found.get(key, ()), Sha256(file.stem))
+    return found

@@ -24,6 +24,8 @@ LOCK = "lock.txt"
 """The lock that a generation was made from, kept in it: the catalogue may have moved on."""
 BUILD = "lock.build.txt"
 """What pins the builds of its sdists, kept as well; only where there are any."""
+_NOT_IMPORTED = frozenset({"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"})
+"""Folders of the standard library that apps have no use for."""
 _VENV = "pyvenv.cfg"
 _LOCAL, _INDEX = "local.txt", "index.txt"
 """The lock in two parts, as uv is given them: what lies on this machine, and the rest."""
@@ -50,11 +52,34 @@ def create(folder: Path, python: Version | str, *, lock: int) -> None:
             keep_open=[lock],
         )
         gate.install_gate(folder, interpreter(folder))
+        _use_standard_bytecode(folder)
     except BaseException:
         remove_tree(folder)
         with contextlib.suppress(OSError):  # there are others
             folder.parent.rmdir()
         raise
+
+
+def _use_standard_bytecode(folder: Path) -> None:
+    """Lay links to the compiled standard library where Python looks for it because of `bytecode`.
+
+    Whoever installed that Python has compiled it; without them each environment would compile it again. What Python
+    finds stale there it replaces, link and all. Windows lets few users make links.
+    """
+    if os.name != "posix":
+        return
+    version = python_version(folder).split(".")
+    library = _home(folder).parent / "lib" / f"python{'.'.join(version[:2])}"
+    tag = f".cpython-{''.join(version[:2])}.pyc"
+    for root, folders, names in os.walk(library):
+        folders[:] = [name for name in folders if name not in _NOT_IMPORTED]
+        compiled = Path(root)
+        if compiled.name == "__pycache__":
+            place = bytecode(folder) / compiled.parent.relative_to("/")
+            place.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                if name.endswith(tag):
+                    (place / name).symlink_to(compiled / name)
 
 
 def sync(

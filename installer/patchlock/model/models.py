@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from patchlock.model.origins import Origin
 from patchlock.model.table_fields import Key, Matches, OneOf, Parsed, ProfileNames
 
+_HUB = "huggingface.co"
 USER_CACHE, PACKAGES = "{cache}", "{packages}"
 """What `into` may begin with: the folder for caches of this user, `~/.cache` unless XDG_CACHE_HOME names another; and
 site-packages of the generation in use, where some packages keep what they download."""
@@ -75,7 +76,7 @@ class Model:
     def url(self, file: ModelFile) -> str:
         """Give the public address of a file: its name in what is remembered, whatever mirror it comes from."""
         if self.is_hub:
-            return f"https://huggingface.co/{self.repository}/resolve/{self.revision or 'main'}/{file.path}"
+            return f"https://{_HUB}/{self.repository}/resolve/{self.revision or 'main'}/{file.path}"
         return f"{self.repository}/{file.path}"
 
     def storage_path(self, file: ModelFile) -> PurePosixPath:
@@ -113,3 +114,39 @@ def models_for(models: Iterable[Model], profile: str) -> tuple[Model, ...]:
     """Keep what is for a profile; those that the app needs to start come first."""
     fitting = [model for model in models if not model.profiles or profile in model.profiles]
     return tuple(sorted(fitting, key=lambda model: model.when != "start"))
+
+
+def size_text(count: int) -> str:
+    """Write a number of bytes for a person."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"
+
+
+def total_text(size: ModelSize) -> str:
+    """Write how much files are together, honestly where somebody has not said."""
+    unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} of unknown size"
+    if not size.bytes:
+        return unknown if size.unknown else "nothing"
+    return f"{size_text(size.bytes)} and {unknown}" if size.unknown else size_text(size.bytes)
+
+
+def models_at(models: Iterable[Model], address: str, hub: str = _HUB) -> tuple[Model, ...]:
+    """Name the models that an address belongs to; of a host alone, all that lie there.
+
+    Args:
+        models: of an app.
+        address: of a file, of what the server says about a repository, or of a host.
+        hub: the host of Hugging Face, or of its mirror.
+    """
+    host, path = urlsplit(address).netloc, urlsplit(address).path.strip("/")
+    found = []
+    for model in models:
+        base = urlsplit(model.url(model.files[0]))
+        hosts = {_HUB, hub} if model.is_hub else {base.netloc}
+        within = model.repository if model.is_hub else urlsplit(model.repository).path.strip("/")
+        if host in hosts and (not path or f"/{within}/" in f"/{path}/"):
+            found.append(model)
+    exact = [one for one in found if any(urlsplit(one.url(file)).path.strip("/") == path for file in one.files)]
+    return tuple(exact or found)

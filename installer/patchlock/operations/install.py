@@ -26,9 +26,10 @@ from patchlock.model.errors import SourceConflictError, UsageError, VerifyError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
+from patchlock.model.models import models_for
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
-from patchlock.operations import _session, readiness
+from patchlock.operations import _session, missing_imports, readiness
 from patchlock.operations.install_plan import inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
@@ -105,6 +106,8 @@ def install(
             counted = patches_outcomes.counted(job.upstream.patched.outcomes)
             progress.say(f"commit {job.upstream.snapshot.commit[:12]}; patches: {counted}")
             warnings = patches_outcomes.warnings(job.upstream.patched)
+            missing = missing_imports.missing_imports(request, job.upstream, lock)
+            warnings += (missing_imports.told(request, lock, missing),) if missing else ()
             for text in warnings:
                 progress.note(f"warning: {text}")
         receipt, merged, computed = _bring_up(job, progress)
@@ -386,11 +389,17 @@ def prove(
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
     stands = checks.check_environment(lock, where)
-    loads = checks.run([check for check in every if isinstance(check, LoadsCheck)], where, tell)
     wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)
-    own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
+    # What kernels need was imported by now: the start of a program has a time limit.
     tell(start.ID)
-    started = start.prove(request.app.launch, where, profile.back_end)
-    results = sorted((*stands, *loads, started, *proved.results, *own), key=lambda result: LEVELS.index(result.level))
+    others = [check for check in every if not isinstance(check, OnnxSessionCheck)]
+    declared = start.DeclaredModels(app=request.app.name, models=models_for(request.app.models, request.profile.name))
+    started = start.prove(request.app.launch, where, profile.back_end, others, declared)
+    loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)
+    own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not started.check], where, tell)
+    results = sorted(
+        (*stands, *loads, started.result, *proved.results, *started.computed, *own),
+        key=lambda result: LEVELS.index(result.level),
+    )
     return dataclasses.replace(proved, results=tuple(results))

@@ -14,6 +14,8 @@ from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Patched
 from patchlock.model.profile import Profile
+from patchlock.operations.missing_imports import missing_imports
+from patchlock.patches.import_graph import ReachedImport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class Plan:
     lock: Lock
     inputs: Sha256
     """Digest of all that the generation would be made from."""
+    missing: tuple[ReachedImport, ...]
+    """What the app's program imports as soon as it starts, and that certainly is in no package of the lock."""
 
 
 def plan(request: Request) -> Plan:
@@ -52,6 +56,7 @@ def plan(request: Request) -> Plan:
         patched=upstream.patched,
         lock=lock,
         inputs=inputs_digest(request, data),
+        missing=missing_imports(request, upstream, lock),
     )
 
 

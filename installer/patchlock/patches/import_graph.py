@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -18,6 +18,8 @@ Files = Mapping[PurePosixPath, bytes]
 _GOES_ON = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _STARTERS: Mapping[str, int] = {"uvicorn": 0, "gunicorn": 0, "hypercorn": 0, "daphne": 0, "flask": 0}
 """Programs that import `module:object`, the first argument that is no option."""
+_SHOWN = 3
+"""Modules in one sentence."""
 _RUNNERS = frozenset({"streamlit", "accelerate", "torchrun", "gradio", "chainlit"})
 """Programs that are given the path of the app's script."""
 
@@ -71,6 +73,24 @@ def reached(files: Files, command: Sequence[str], python_path: str = "") -> Reac
     walk = _Walk(files, [first.parent if is_script else PurePosixPath(), *folders])
     walk.visit(first, is_program=True)
     return Reached(files=tuple(walk.seen), modules=tuple(walk.modules.values()))
+
+
+def of_others(files: Collection[PurePosixPath], modules: Iterable[ReachedImport]) -> tuple[ReachedImport, ...]:
+    """Leave out what an app may find by a change of `sys.path`: it lies somewhere in its own tree.
+
+    Args:
+        files: the app's.
+        modules: what its program imports.
+    """
+    own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
+    return tuple(one for one in modules if one.module.partition(".")[0] not in own)
+
+
+def missing_text(missing: Sequence[ReachedImport]) -> str:
+    """Say which modules are missing, and which line of whose file imports each."""
+    first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in missing[:_SHOWN])
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    return f"it imports at its start what no package of the lock brings: {first}{more}"
 
 
 def _program(files: Files, command: Sequence[str], roots: Sequence[PurePosixPath]) -> PurePosixPath | None:

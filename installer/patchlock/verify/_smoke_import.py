@@ -38,7 +38,8 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
 def _failure(module: str, smoke: SmokeImport, python: Path, folder: Path, env: Mapping[str, str]) -> str:
     import importlib.resources
 
-    options = ("-I", "-B", "-X", "utf8")
+    kept = env.get("PYTHONPYCACHEPREFIX", "")
+    options = ("-I", *(("-X", f"pycache_prefix={kept}") if kept else ("-B",)), "-X", "utf8")
     memory = _supervisor.memory_limit()
     with (
         tempfile.TemporaryDirectory(prefix="patchlock-smoke-", ignore_cleanup_errors=True) as name,

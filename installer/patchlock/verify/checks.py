@@ -7,7 +7,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -25,6 +25,7 @@ from patchlock.model.checks import (
     OwnCheck,
     PythonCheck,
     ServesCheck,
+    SmokeImport,
     SmokeImportCheck,
 )
 from patchlock.model.errors import CommandFailedError, PatchlockError, VerifyError
@@ -70,8 +71,21 @@ def check_environment(lock: Lock, place: CheckContext) -> tuple[CheckResult, ...
     return (packages(lock, place.environment), isolation(place), *_overlays(place.environment))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShownModules:
+    """What the app's program has shown about modules by running."""
+
+    imported: Collection[str] = ()
+    """Dotted names of those that it has imported."""
+    absent: Collection[str] = ()
+    """Top-level names that its environment and its folder do not have."""
+
+
 def run(
-    checks: Iterable[LoadsCheck | OwnCheck], place: CheckContext, tell: Callable[[str], None]
+    checks: Iterable[LoadsCheck | OwnCheck],
+    place: CheckContext,
+    tell: Callable[[str], None],
+    shown: ShownModules | None = None,
 ) -> tuple[CheckResult, ...]:
     """Run checks; a failed one does not stop the others.
 
@@ -79,11 +93,12 @@ def run(
         checks: of the profile and of the app.
         place: where they run.
         tell: called with the id of each check before it runs.
+        shown: what need not be imported again to be known to load.
     """
     results = []
     for check in checks:
         tell(check.id)
-        results.append(_run(check, place))
+        results.append(_loaded(check, shown or ShownModules()) or _run(check, place))
     return tuple(results)
 
 
@@ -100,6 +115,20 @@ def require_passed(results: tuple[CheckResult, ...], app: str) -> None:
             remedy="nothing was switched to it; correct the cause and run the same command again",
             evidence=(f"{r.id} ({r.level}): {r.detail}" for r in failed),
         )
+
+
+def _loaded(check: LoadsCheck | OwnCheck, shown: ShownModules) -> CheckResult | None:
+    """Give the result of a check of which the app's program has shown all by running; None for any other."""
+    match check:
+        case ImportsCheck(present=present, absent=absent):
+            detail = _import_detail(check)
+        case SmokeImportCheck(smoke=SmokeImport(modules=present, blocked=absent)):
+            detail = _smoke_detail(check)
+        case _:
+            return None
+    if not ({*present} <= {*shown.imported} and {*absent} <= {*shown.absent}):
+        return None
+    return CheckResult(id=check.id, level="loads", passed=True, detail=detail)
 
 
 def _run(check: LoadsCheck | OwnCheck, place: CheckContext) -> CheckResult:
@@ -184,15 +213,22 @@ def _script(name: str) -> contextlib.AbstractContextManager[Path]:
 
 def _imports(check: ImportsCheck, place: CheckContext) -> CheckResult:
     failed = ask_program("imports", place, json.dumps(check.present), json.dumps(check.absent))["failed"]
-    detail = "; ".join(failed) or ", ".join([*check.present, *(f"no {name}" for name in check.absent)])
+    detail = "; ".join(failed) or _import_detail(check)
     return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
+
+
+def _import_detail(check: ImportsCheck) -> str:
+    return ", ".join([*check.present, *(f"no {name}" for name in check.absent)])
 
 
 def _smoke_import(check: SmokeImportCheck, place: CheckContext) -> CheckResult:
     failed = failures(check.smoke, interpreter(place.environment), place.folder, place.variables)
+    return CheckResult(id=check.id, level="loads", passed=not failed, detail="; ".join(failed) or _smoke_detail(check))
+
+
+def _smoke_detail(check: SmokeImportCheck) -> str:
     without = f" without {', '.join(check.smoke.blocked)}" if check.smoke.blocked else ""
-    detail = "; ".join(failed) or f"{', '.join(check.smoke.modules)}{without}"
-    return CheckResult(id=check.id, level="loads", passed=not failed, detail=detail)
+    return f"{', '.join(check.smoke.modules)}{without}"
 
 
 def _command(check: CommandCheck, place: CheckContext) -> CheckResult:
@@ -279,6 +315,7 @@ def ask_program(
     *arguments: str,
     variables: Mapping[str, str] | None = None,
     seconds: float = _PATIENCE,
+    memory_gb: int = 0,
 ) -> Any:
     """Run one of our programs in the environment and read its answer, the JSON of the last line that it prints.
 
@@ -288,13 +325,14 @@ def ask_program(
         arguments: of the program.
         variables: the whole environment of the child, where it is another one than the app's.
         seconds: that it may take.
+        memory_gb: see `_supervisor.memory_limit`.
 
     Raises:
         CommandFailedError: it ends in any other way, or gives no answer.
         ProgramMissingError: the environment's own Python is not there.
     """
     ours = process_context(place)
-    memory = _supervisor.memory_limit()
+    memory = _supervisor.memory_limit(memory_gb)
     env = variables or ours.variables
     with _script(name) as script:
         command = (str(ours.python), *ours.options, str(script), *arguments)

@@ -8,15 +8,19 @@ import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
 from patchlock.model.app import Launch
+from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.errors import PatchlockError
+from patchlock.model.models import Model, models_at, size_of, total_text
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
 from patchlock.verify import _supervisor, checks
-from patchlock.verify.checks import CheckContext, CheckResult
+from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
 ID = "start"
 _SECONDS = 300
@@ -42,25 +46,99 @@ _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules", "site-packages", ".venv", "venv"})
 
 
-def prove(launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+@dataclass(frozen=True, kw_only=True)
+class StartProof:
+    """How far an app has come, and what it has shown by that."""
+
+    result: CheckResult
+    check: CommandCheck | None = None
+    """Of the app's own: what started it. It has passed, with `computed`, and need not run again."""
+    computed: tuple[CheckResult, ...] = ()
+    shown: ShownModules | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredModels:
+    """What the catalogue says that an app downloads."""
+
+    app: str
+    models: tuple[Model, ...]
+    """Of the profile."""
+
+
+def prove(
+    launch: Launch,
+    place: CheckContext,
+    back_end: str,
+    wanted: Sequence[LoadsCheck | OwnCheck] = (),
+    declared: DeclaredModels | None = None,
+) -> StartProof:
     """Start the app, and say how far it comes.
 
-    A program that serves a page is started as a person starts it; any other is asked for its help. Where its first
-    download stops it, all that it imports until then has to be there too.
+    A program that serves a page is started as a person starts it. Any other does what a check of the app's own asks of
+    it, or is asked for its help. Where its first download stops it, all that it imports until then has to be there too.
 
     Args:
         launch: how it is started.
         place: where.
         back_end: of the profile; for `cpu` every device is hidden.
+        wanted: checks that will be run; a start may show what they ask.
+        declared: the models that a first download may be of.
     """
+    if launch.listens is None:
+        program = _program(launch.command)
+        for check in wanted:
+            if isinstance(check, CommandCheck) and check.command[: len(program)] == program:
+                proof = _by_check(check, launch, place, back_end, wanted)
+                if proof is not None:
+                    return proof
+    return StartProof(result=_by_itself(launch, place, back_end, declared))
+
+
+def _by_check(
+    check: CommandCheck, launch: Launch, place: CheckContext, back_end: str, wanted: Sequence[LoadsCheck | OwnCheck]
+) -> StartProof | None:
+    """Start the app with a check of its own; None where that does not pass without a network, a home and models."""
+    try:
+        answer = _start(check.command, launch, place, back_end, check=check, names=_modules(wanted))
+    except PatchlockError:
+        return None
+    if isinstance(answer, str) or answer["taken"] or answer["ended"] != 0 or check.prints not in answer["output"]:
+        return None
+    last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
+    return StartProof(
+        result=_result(f"`{' '.join(check.command)}` ends well, after {answer['seconds']:.0f} s", passed=True),
+        check=check,
+        computed=(CheckResult(id=check.id, level="computes", passed=True, detail=last),),
+        shown=ShownModules(imported=frozenset(answer["imported"]), absent=frozenset(answer["absent"])),
+    )
+
+
+def _modules(wanted: Sequence[LoadsCheck | OwnCheck]) -> tuple[str, ...]:
+    """Name the modules that checks ask about."""
+    names: list[str] = []
+    for check in wanted:
+        match check:
+            case ImportsCheck():
+                names += [*check.present, *check.absent]
+            case SmokeImportCheck():
+                names += [*check.smoke.modules, *check.smoke.blocked]
+            case _:
+                pass
+    return tuple(dict.fromkeys(names))
+
+
+def _by_itself(launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None) -> CheckResult:
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
-        return _prove(command, launch, place, back_end)
+        return _prove(command, launch, place, back_end, declared)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
 
 
-def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end: str) -> CheckResult:
+def _prove(
+    command: Sequence[str], launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None
+) -> CheckResult:
     answer = _start(command, launch, place, back_end)
     if isinstance(answer, str):
         return _result(answer, passed=False)
@@ -78,12 +156,13 @@ def _prove(command: Sequence[str], launch: Launch, place: CheckContext, back_end
     if model := _download(answer, why):
         missing = missing_modules(launch, place)
         if not missing:
-            return _result(f"it comes to its first download, {model}, {after}", passed=True)
-        return _result(f"{_told(missing)}; it came to its first download, {model}", passed=False)
+            whose = _declared(model, declared, answer["output"], place) if declared is not None else ""
+            return _result(f"it comes to its first download, {model}, {after}{whose}", passed=True)
+        return _result(f"{import_graph.missing_text(missing)}; it came to its first download, {model}", passed=False)
     how = "does not answer, and goes on" if answer["ended"] is None else f"ends with exit code {answer['ended']}"
     told = [f"{' '.join(command)} {how} {after}", *([why] if why else [])]
     if missing := missing_modules(launch, place):
-        told.append(_told(missing))
+        told.append(import_graph.missing_text(missing))
     return _result("; ".join(told), passed=False)
 
 
@@ -104,8 +183,17 @@ def _program(command: Sequence[str]) -> tuple[str, ...]:
     return (words[0],)
 
 
-def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end: str) -> dict[str, Any] | str:
+def _start(
+    command: Sequence[str],
+    launch: Launch,
+    place: CheckContext,
+    back_end: str,
+    *,
+    check: CommandCheck | None = None,
+    names: Sequence[str] = (),
+) -> dict[str, Any] | str:
     """Start it in a child that watches it; gives what the child says, or why there is none."""
+    seconds = check.timeout if check is not None else _SECONDS
     path = place.variables.get("PATH", os.defpath)
     program = shutil.which(command[0], path=path)
     if program is None:
@@ -114,13 +202,18 @@ def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end
         wanted = {
             "command": [program, *command[1:]],
             "home": home,
-            "seconds": _SECONDS,
+            "seconds": seconds,
             "quiet": _QUIET,
             "port": launch.listens.port if launch.listens else 0,
+            "with_errors": check is None,
+            "names": names,
         }
         variables = dict(place.variables) | (_supervisor.HIDDEN_DEVICES if back_end == "cpu" else {})
         answer: dict[str, Any] = checks.ask_program(
-            "contained_start", place, json.dumps(wanted), variables=variables, seconds=_SECONDS + _GRACE
+            *("contained_start", place, json.dumps(wanted)),
+            variables=variables,
+            seconds=seconds + _GRACE,
+            memory_gb=check.memory_gb if check is not None else 0,
         )
         return answer
 
@@ -134,6 +227,22 @@ def _download(answer: Mapping[str, Any], why: str) -> str:
     if answer["ended"] not in (None, 0) and not _NETWORK.search(why):
         return ""
     return (named or [f"from {host}" for host in hosts] or [""])[0]
+
+
+def _declared(named: str, declared: DeclaredModels, output: str, place: CheckContext) -> str:
+    """Say which model of the catalogue a download is of, as far as it is known."""
+    address = named if "://" in named else f"https://{named.removeprefix('from ')}"
+    hub = urlsplit(place.variables.get("HF_ENDPOINT", "")).netloc
+    there = models_at(declared.models, address, hub)
+    if not there:
+        return f": no [[model]] of patches/{declared.app}/app.toml declares it"
+    said = tuple(one for one in there if one.repository in output)
+    is_certain = bool(urlsplit(address).path or said)
+    found = said or there
+    names = " and ".join(dict.fromkeys(one.repository for one in found))
+    size = total_text(size_of(file for one in found for file in one.files))
+    what = "it wants its model" if is_certain else "its models there are"
+    return f": {what} {names}, {size}: patchlock models {declared.app} --fetch"
 
 
 def failure(output: str, folder: Path) -> str:
@@ -172,20 +281,12 @@ def missing_modules(launch: Launch, place: CheckContext) -> tuple[ReachedImport,
     reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", ""))
     wanted = [one.module for one in reached.modules]
     absent = _absent(place, wanted) if wanted else ()
-    # What an app finds by a change of `sys.path` lies somewhere in its own tree.
-    own = {part for path in files for part in (path.stem, *(folder.name for folder in path.parents))}
-    return tuple(one for one in reached.modules if one.module in absent and one.module.partition(".")[0] not in own)
+    return import_graph.of_others(files, (one for one in reached.modules if one.module in absent))
 
 
 def _absent(place: CheckContext, modules: Collection[str]) -> Collection[str]:
     answer = checks.ask_program("find_modules", place, json.dumps(list(modules)))
     return frozenset(map(str, answer)) if isinstance(answer, list) else ()
-
-
-def _told(missing: Sequence[ReachedImport]) -> str:
-    first = ", ".join(f"{one.module} ({one.path}:{one.line})" for one in missing[:3])
-    more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-    return f"it imports at its start what no package of the lock brings: {first}{more}"
 
 
 class _Tree(Mapping[PurePosixPath, bytes]):

@@ -38,10 +38,29 @@ def close() -> None:
         sys.stderr.flush()
         os._exit(0)
     sys.meta_path.insert(0, _Pip())
+    if answer := os.environ.pop("PATCHLOCK_IMPORTED", ""):  # for this process alone, not for those that it starts
+        import atexit
+
+        atexit.register(_tell_imported, answer)
     if os.environ.get("PATCHLOCK_PRELOAD"):
         import _patchlock_preload  # type: ignore[import-not-found]  # under this name beside us
 
         _patchlock_preload.watch()
+
+
+def _tell_imported(answer: str) -> None:
+    """Write which modules this process has imported, for the check that has started it."""
+    names = []
+    for name, module in list(sys.modules.items()):
+        if type(module).__name__ == "_LazyModule":  # of importlib.util: a look at it would load it
+            continue
+        spec = getattr(module, "__spec__", None)  # what an app has only put there has none
+        if spec is not None and not getattr(spec, "_initializing", False):
+            names.append(name)
+    import json  # not before: the program may not have imported it
+
+    with open(answer, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib takes a while to import
+        json.dump(names, file)
 
 
 def installs(program: str, arguments: list[str]) -> bool:

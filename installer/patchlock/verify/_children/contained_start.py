@@ -1,9 +1,11 @@
 """Start an app's program without a network, and say how far it comes; run with the app's folder as working folder.
 
 Argument: JSON with `command`, `home` (an empty folder), `seconds`, `quiet` (seconds after which a program that has
-asked for something and says no more is not waited for), and `port`, on which it is said to listen, or 0. Prints JSON:
-`taken` (the port is another program's), `ended` (its exit code, or null), `served` (port, status and the beginning of
-the answer, or null), `asked` (what it wanted from other hosts), `output` (its last words), `seconds`.
+asked for something and says no more is not waited for), `port`, on which it is said to listen, or 0, `with_errors`
+(whether what it writes to its standard error is output too), and `names` of modules. Prints JSON: `taken` (the port is
+another program's), `ended` (its exit code, or null), `served` (port, status and the beginning of the answer, or null),
+`asked` (what it wanted from other hosts), `output` (its last words), `seconds`, `imported` (which of the names it had
+imported when it ended by itself), `absent` (which of the names this environment and the app's folder do not have).
 
 On Linux it is alone in a network of its own, of which there is the loopback device and nothing else. Its own requests
 go to a proxy here, which writes down for whom they are and refuses them, so that a download is told by its name.
@@ -11,7 +13,7 @@ go to a proxy here, which writes down for whom they are and refuses them, so tha
 
 import contextlib
 import ctypes
-import http.client
+import importlib.util
 import json
 import os
 import re
@@ -22,7 +24,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
@@ -117,6 +119,8 @@ def _listening(group: int) -> Iterator[int]:
 
 def _answer(port: int) -> "dict[str, object] | None":
     """Ask for the first page; None where nothing answers, or where the server has failed."""
+    import http.client  # what ends by itself is never asked
+
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
         connection.request("GET", "/")
@@ -133,6 +137,12 @@ def _is_open(port: int) -> bool:
     return False
 
 
+def _absent(names: Iterable[str]) -> Iterator[str]:
+    """Name the top-level modules that are not there."""
+    sys.path.insert(0, "")
+    yield from (name for name in names if "." not in name and importlib.util.find_spec(name) is None)
+
+
 def _tail(file: Path) -> str:
     data = file.read_bytes()
     return data[-_TAIL:].decode("utf-8", errors="replace")
@@ -147,15 +157,15 @@ def main() -> None:
         return
     proxy = _Proxy()
     proxy.start()
-    output = Path(wanted["home"]) / "output.txt"
+    output, imported = Path(wanted["home"]) / "output.txt", Path(wanted["home"]) / "imported.json"
     begun = time.monotonic()
     with output.open("wb") as log:
         child = subprocess.Popen(
             wanted["command"],
             stdin=subprocess.DEVNULL,
             stdout=log,
-            stderr=subprocess.STDOUT,
-            env=_environment(wanted["home"], proxy.port),
+            stderr=subprocess.STDOUT if wanted["with_errors"] else subprocess.DEVNULL,
+            env=_environment(wanted["home"], proxy.port) | {"PATCHLOCK_IMPORTED": str(imported)},
         )
     served, heard, size, said = None, begun, 0, 0
     while served is None and time.monotonic() - begun < wanted["seconds"]:
@@ -178,6 +188,8 @@ def main() -> None:
             child.wait(timeout=5)
         child.kill()
     found = {"ended": ended, "served": served, "asked": proxy.asked, "taken": False}
+    names = json.loads(imported.read_text(encoding="utf-8")) if imported.exists() else []
+    found |= {"imported": sorted({*wanted["names"]} & {*names}), "absent": list(_absent(wanted["names"]))}
     print(json.dumps({**found, "output": _tail(output), "seconds": time.monotonic() - begun}))  # noqa: T201 - the answer
 
 

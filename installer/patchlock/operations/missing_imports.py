@@ -1,0 +1,228 @@
+"""Say before anything is downloaded what an app imports at its start and no package of its lock brings; asks nobody.
+
+Only what is certain is said. A module is missing where no wheel of the lock has it, by the tables of contents that are
+kept of them. Where something of the lock is not known well enough to exclude that it brings a module, nothing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from packaging.utils import NormalizedName, canonicalize_name
+
+from patchlock.distributions import wheel_facts, wheelhouse
+from patchlock.distributions.wheel_facts import Place
+from patchlock.locks.lock_request import Request, Upstream
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import Lock, LockedPackage
+from patchlock.patches import import_graph
+from patchlock.patches.import_graph import ReachedImport
+from patchlock.worktree import upstream_cache
+
+_STANDARD = frozenset(
+    [
+        "_bootlocale",
+        "aifc",
+        "annotationlib",
+        "asynchat",
+        "asyncore",
+        "audioop",
+        "binhex",
+        "cgi",
+        "cgitb",
+        "chunk",
+        "compression",
+        "crypt",
+        "distutils",
+        "formatter",
+        "graphlib",
+        "imghdr",
+        "imp",
+        "lib2to3",
+        "macpath",
+        "mailcap",
+        "msilib",
+        "nis",
+        "nntplib",
+        "ossaudiodev",
+        "parser",
+        "pipes",
+        "smtpd",
+        "sndhdr",
+        "spwd",
+        "sunau",
+        "symbol",
+        "telnetlib",
+        "tomllib",
+        "uu",
+        "xdrlib",
+        "zoneinfo",
+    ]
+)
+"""Of the standard library of some Pythons and not of all; whether the app's has them is not judged here."""
+_SDISTS = (".tar.gz", ".zip")
+
+
+def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[ReachedImport, ...]:
+    """Name what the app's program imports as soon as it starts, and that certainly is in no package of the lock.
+
+    Args:
+        request: the pair.
+        upstream: its patched files.
+        lock: of the pair.
+    """
+    packages = KnownModules(lock.packages, request.cache)
+    files = _read(upstream) if packages.is_anything_known() else None
+    if files is None:
+        return ()
+    launch = request.app.launch
+    reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", "")).modules
+    return tuple(one for one in import_graph.of_others(files, reached) if packages.lack(one.module))
+
+
+def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> str:
+    """Say what is missing, and which package of the lock knows of a distribution of that name.
+
+    Args:
+        request: the pair.
+        lock: of the pair.
+        missing: what is.
+    """
+    folder, hints = request.cache / wheel_facts.FOLDER, []
+    for name in dict.fromkeys(canonicalize_name(one.module.partition(".")[0]) for one in missing):
+        askers = [p.name for p in lock.packages if name in wheel_facts.known_requirements(folder, p.upstream.sha256)]
+        if askers and name not in {package.name for package in lock.packages}:
+            hints.append(f"{' and '.join(askers)} requires {name} in some cases: for an extra, or on another system")
+    return "; ".join([import_graph.missing_text(missing), *hints])
+
+
+def _read(upstream: Upstream) -> Mapping[PurePosixPath, bytes] | None:
+    """Give the Python files of the app's folder as they will be; None where the clone of upstream lacks some."""
+    snapshot = upstream.snapshot
+    listed = upstream_cache.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    paths = [path for path in listed if path.suffix == ".py"]
+    there = upstream_cache.read(snapshot, (), optional=paths)
+    return there | {c.path: c.after for c in upstream.patched.changes} if len(there) == len(paths) else None
+
+
+class KnownModules:
+    """What is known here of the modules that a lock's packages have.
+
+    Args:
+        packages: the lock's.
+        cache: the user's, with what is kept of wheels and sdists.
+    """
+
+    def __init__(self, packages: Iterable[LockedPackage], cache: Path) -> None:
+        self._cache, self._folder = cache, cache / wheel_facts.FOLDER
+        self._found: dict[LockedPackage, frozenset[str] | None] = {}
+        self._read: dict[LockedPackage, frozenset[str]] = {}
+        self._unread: list[LockedPackage] = []
+        for package in packages:
+            roots = wheel_facts.known_roots(self._folder, package.upstream.sha256)
+            if roots is None:
+                self._unread.append(package)
+            else:
+                self._read[package] = roots
+
+    def is_anything_known(self) -> bool:
+        """Tell whether anything can be said at all."""
+        return bool(self._read) or any(self._here(package) for package in self._unread)
+
+    def lack(self, module: str) -> bool:
+        """Tell whether a module is certainly in none of them, and not in Python's own library."""
+        top, *rest = module.split(".")
+        if top in sys.stdlib_module_names or top in _STANDARD:
+            return False
+        owners = [package for package, roots in self._read.items() if _has_top(roots, top)]
+        if owners:
+            may_be_there = not rest or any(self._may_have(package, top, rest) for package in owners)
+        else:
+            linked = [package for package, roots in self._read.items() if _has_links(roots)]
+            may_be_there = any(top in _names(path) for package in linked for path in self._paths(package))
+        return not may_be_there and all(self._cannot_have(package, top) for package in self._unread)
+
+    def _may_have(self, package: LockedPackage, top: str, rest: list[str]) -> bool:
+        """Tell whether a wheel has a submodule, or makes one in a way that its table of contents does not show."""
+        own = [path for path in self._paths(package) if path.partition("/")[0].partition(".")[0] == top]
+        if package.original is not None:
+            return True  # a patch may have added it
+        if not any(path.startswith(f"{top}/") for path in own):
+            return True  # one file, whose code may put modules below it, as that of `six` does
+        place = top
+        for part in rest:
+            place = f"{place}/{part}"
+            if any(path.startswith(f"{place}.") for path in own):
+                return True
+            if not any(path.startswith(f"{place}/") for path in own):
+                return False
+        return True
+
+    def _paths(self, package: LockedPackage) -> list[str]:
+        return [file.path for file in wheel_facts.contents(self._folder, package.upstream.sha256)]
+
+    def _cannot_have(self, package: LockedPackage, top: str) -> bool:
+        """Tell whether a package of which no table of contents was kept certainly has no such module."""
+        if package not in self._found:
+            self._found[package] = self._look_at(package)
+        found = self._found[package]
+        return found is not None and top not in found
+
+    def _look_at(self, package: LockedPackage) -> frozenset[str] | None:
+        """Give the names that modules of a package can have: of what lies here, or of its release for other machines.
+
+        A build may put any file of an sdist anywhere, so that all its names count, and so do those of a wheel that puts
+        folders on `sys.path`.
+        """
+        here, sha256 = self._here(package), package.upstream.sha256
+        with contextlib.suppress(OSError, tarfile.TarError, zipfile.BadZipFile, ValueError, EOFError):
+            if here is not None and here.suffix != ".whl":
+                return frozenset(name for path in _listed(here) for name in _names(path))
+            if here is not None:
+                wheel_facts.store(self._folder, sha256, Place(filename=here.name, url=here.absolute().as_uri()))
+        known = wheel_facts.known_roots(self._folder, sha256)
+        same = (sha256,) if known is not None else self._releases.get((package.name, package.version.public), ())
+        names: set[str] = set()
+        for one in same:
+            paths = wheel_facts.known_roots(self._folder, one) or frozenset()
+            if _has_links(paths):
+                names.update(*(_names(file.path) for file in wheel_facts.contents(self._folder, one)))
+            names |= {path.partition("/")[0].partition(".")[0] for path in paths}
+        return frozenset(names) if same else None
+
+    @cached_property
+    def _releases(self) -> Mapping[tuple[NormalizedName, str], tuple[Sha256, ...]]:
+        return wheel_facts.releases(self._folder)
+
+    def _here(self, package: LockedPackage) -> Path | None:
+        """Find the file of a package, where it was fetched already."""
+        sha256 = package.upstream.sha256
+        fetched = (path for path in (self._cache / "sdists" / sha256).glob("*") if path.name.endswith(_SDISTS))
+        return wheelhouse.find(self._cache, sha256) or next(fetched, None)
+
+
+def _has_top(roots: Iterable[str], top: str) -> bool:
+    return any(root.partition("/")[0].partition(".")[0] == top for root in roots)
+
+
+def _has_links(roots: Iterable[str]) -> bool:
+    return any(root.endswith(".pth") for root in roots)
+
+
+def _names(path: str) -> set[str]:
+    """Give the names that parts of a path would have as modules."""
+    return {part.partition(".")[0] for part in path.split("/")}
+
+
+def _listed(archive: Path) -> list[str]:
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as opened:
+            return opened.namelist()
+    with tarfile.open(archive) as packed:
+        return packed.getnames()
