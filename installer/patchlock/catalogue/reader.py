@@ -16,6 +16,7 @@ from patchlock.catalogue import (
     agreement,
     codemods,
     distributions,
+    layers,
     policy,
     profile_summaries,
     shared_sets,
@@ -100,8 +101,11 @@ class Catalogue:
             ),
         )
         self._require_patched(app.rules, app.origin.file)
+        folder = self.root / "patches" / name
         return dataclasses.replace(
-            app, patches=codemods.bind(app.patches, self.root / "patches" / name, self._untrusted)
+            app,
+            patches=codemods.bind(app.patches, folder, self._untrusted),
+            checks=layers.bind(app.checks, folder, app.origin.file),
         )
 
     def shared_names(self) -> tuple[str, ...]:
