@@ -307,6 +307,8 @@ def _check_filled(table: Table, check: Check) -> None:
         table.problem("memory-gb", "it must be a number of gigabytes above 0")
     if not check.id:
         table.problem("id", "it is empty")
+    if isinstance(check, LayersCheck) and not check.parts:
+        table.problem("parts", "it names no part", 'write parts = [{ name = "…" }]')
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:
         table.problem("command", "it is empty")
     if isinstance(check, PythonCheck):

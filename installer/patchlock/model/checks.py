@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from patchlock.model.backends import KERNELS
-from patchlock.model.table_fields import Filled, OneOf, ProfileNames
+from patchlock.model.table_fields import OneOf, ProfileNames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class LayersCheck:
     id: str
     module: str
     """A file beside the app's, which makes the parts."""
-    parts: Annotated[tuple[LayersPart, ...], Filled("it names no part", 'write parts = [{ name = "…" }]')]
+    parts: tuple[LayersPart, ...]
     timeout: int
     """Seconds for each part, beside what the back end needs to compile."""
     library: Annotated[str, OneOf('no layers are computed by "{}"', ("torch", "onnxruntime"))] = "torch"
