@@ -429,6 +429,7 @@ torch.nn.Module.to, torch.nn.RNNBase.flatten_parameters = _to, lambda *_: None
 torch.cuda.is_available, torch.cuda.device_count = lambda: True, lambda: 1
 torch.cuda.get_device_properties, torch.cuda.synchronize = _properties, lambda *_: None
 torch.cuda.get_device_name, torch.cuda.get_device_capability = lambda *_: "Pretended card", lambda *_: (9, 0)
+torch.cuda.current_device, torch.cuda.is_bf16_supported = lambda: 0, lambda *_, **__: True
 torch.cuda.memory_stats = lambda *_: {"allocated_bytes.all.allocated": allocated[0]}
 torch.version.cuda = torch.version.cuda or "12.8"
 with contextlib.suppress(ImportError):

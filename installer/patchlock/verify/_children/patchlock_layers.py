@@ -29,7 +29,7 @@ class Part:
         run: "Callable[..., Any]",
         gives: "Sequence[tuple[int, ...]]",
         *,
-        tolerance: float = 1e-4,
+        tolerance: float = 1e-3,
         rough: float = 5e-2,
         half: str = "",
         half_on: "Sequence[str]" = ("cuda",),
