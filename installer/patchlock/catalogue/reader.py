@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from patchlock.catalogue import (
     _apps_and_profiles,
+    _layers,
     _needs,
     _toml_files,
     agreement,
     codemods,
     distributions,
-    layers,
     policy,
     profile_summaries,
     shared_sets,
@@ -105,7 +105,7 @@ class Catalogue:
         return dataclasses.replace(
             app,
             patches=codemods.bind(app.patches, folder, self._untrusted),
-            checks=layers.bind(app.checks, folder, app.origin.file),
+            checks=_layers.bind(app.checks, folder, app.origin.file),
         )
 
     def shared_names(self) -> tuple[str, ...]:
