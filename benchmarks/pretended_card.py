@@ -143,7 +143,9 @@ class Device(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         if func is torch.tensor:
-            return func(*args, **kwargs)
+            place = str(kwargs.get("device") or "")
+            made = func(*args, **(kwargs | ({"device": HOME} if place.startswith("cuda") else {})))
+            return _wrapped(made) if place.startswith("cuda") else made
         name, given = _name(func), list(_given(args, kwargs))
         cards = [one for one in given if _is_card(one)]
         if name == "device" and cards:
@@ -401,14 +403,35 @@ class Profile:
         Path(path).write_text(json.dumps({"traceEvents": self.seen}), encoding="utf-8")
 
 
+_module_to = torch.nn.Module.to
+
+
+def _to(module, *args, **kwargs):
+    """Bring a model to the card, whose parameters torch would make anew as the processor's."""
+    if not args or not str(args[0]).startswith("cuda"):
+        return _module_to(module, *args, **kwargs)
+    for one in module.modules():
+        for names in (one._parameters, one._buffers):
+            for name, own in names.items():
+                if own is not None:
+                    names[name] = _wrapped(own.detach().clone())
+                    names[name]._is_param = names is one._parameters
+        if isinstance(one, torch.nn.RNNBase):
+            one._flat_weights = [getattr(one, name) for name in one._flat_weights_names]
+    return module
+
+
 def _properties(_index=0):
     return type("Properties", (), {"name": "Pretended card", "total_memory": 8 << 30, "major": 9, "minor": 0})
 
 
+torch.nn.Module.to, torch.nn.RNNBase.flatten_parameters = _to, lambda *_: None
 torch.cuda.is_available, torch.cuda.device_count = lambda: True, lambda: 1
 torch.cuda.get_device_properties, torch.cuda.synchronize = _properties, lambda *_: None
+torch.cuda.get_device_name, torch.cuda.get_device_capability = lambda *_: "Pretended card", lambda *_: (9, 0)
+torch.cuda.current_device, torch.cuda.is_bf16_supported = lambda: 0, lambda *_, **__: True
 torch.cuda.memory_stats = lambda *_: {"allocated_bytes.all.allocated": allocated[0]}
-torch.version.cuda = "12.8"
+torch.version.cuda = torch.version.cuda or "12.8"
 with contextlib.suppress(ImportError):
     import torch.profiler
 

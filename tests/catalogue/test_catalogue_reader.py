@@ -17,7 +17,15 @@ from packaging.version import Version
 from patchlock.catalogue import reader
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import EmbeddedUpstream, GitUpstream, RefusedPair
-from patchlock.model.checks import CommandCheck, ImportsCheck, OnnxSessionCheck, PythonCheck, ServesCheck
+from patchlock.model.checks import (
+    CommandCheck,
+    ImportsCheck,
+    LayersCheck,
+    LayersPart,
+    OnnxSessionCheck,
+    PythonCheck,
+    ServesCheck,
+)
 from patchlock.model.errors import CatalogueError, PatchlockError, UnknownAppError, UnknownProfileError, UsageError
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Expect
@@ -172,15 +180,77 @@ kind = "python"
 code = "import alpha; print(1 + 1)"
 prints = "2"
 timeout = 9
+
+[[check]]
+id = "layers"
+kind = "layers"
+module = "layers.py"
+parts = [{ name = "pitch", needs = ["stft"] }, { name = "voice" }]
+on-the-processor = ["tiny"]
+timeout = 9
 """
+    code = "def pitch(): ...\ndef voice(): ...\n"
     _write(opened, "patches/mini/app.toml", APP + more)
+    _write(opened, "patches/mini/layers.py", code)
     assert opened.app("mini").checks == (
         ImportsCheck(id="imports", present=("alpha", "beta", "app"), absent=("deepspeed",)),
         CommandCheck(id="says-where", command=("python", "app.py"), prints="computed on cpu", timeout=60),
         OnnxSessionCheck(id="onnxruntime", provider="CPUExecutionProvider"),
         ServesCheck(id="service", command=("python", "-m", "http.server", "{port}"), path="/", prints="", timeout=5),
         PythonCheck(id="sum", code="import alpha; print(1 + 1)", prints="2", timeout=9),
+        LayersCheck(
+            id="layers",
+            module="layers.py",
+            parts=(LayersPart(name="pitch", needs=("stft",)), LayersPart(name="voice")),
+            timeout=9,
+            on_the_processor=("tiny",),
+            code=code,
+        ),
     )
+
+
+LAYERS = """
+[[check]]
+id = "layers"
+kind = "layers"
+module = "layers.py"
+parts = [{ name = "voice" }]
+timeout = 9
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(None, '"layers.py" cannot be read from the app\'s folder', id="missing"),
+        pytest.param("def voice(:", '"layers.py" is not Python in UTF-8: invalid syntax', id="no-python"),
+        pytest.param("def voices(): ...", '"layers.py" has no function "voice"', id="no-such-part"),
+    ],
+)
+def test_file_that_cannot_make_the_parts_is_a_mistake(opened: Catalogue, text: str | None, said: str) -> None:
+    _write(opened, "patches/mini/app.toml", APP + LAYERS)
+    if text is not None:
+        _write(opened, "patches/mini/layers.py", text)
+    with pytest.raises(CatalogueError) as raised:
+        opened.app("mini")
+    (problem,) = raised.value.problems
+    assert (problem.file, problem.key) == ("patches/mini/app.toml", "check.layers")
+    assert problem.what.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        pytest.param("[]", "it names no part", id="no-part"),
+        pytest.param('[{ name = "voice", needs = ["sftf"] }]', 'there is no kernel "sftf"', id="no-such-kernel"),
+    ],
+)
+def test_parts_are_checked(opened: Catalogue, parts: str, said: str) -> None:
+    _write(opened, "patches/mini/app.toml", APP + LAYERS.replace('[{ name = "voice" }]', parts))
+    _write(opened, "patches/mini/layers.py", "def voice(): ...")
+    with pytest.raises(CatalogueError) as raised:
+        opened.app("mini")
+    assert [problem.what for problem in raised.value.problems] == [said]
 
 
 def test_profile_is_read(opened: Catalogue) -> None:

@@ -15,7 +15,16 @@ from packaging.version import Version
 from patchlock.catalogue import _fits, _models, _needs, _overlays, _recipes, _rule_tables
 from patchlock.catalogue.table_reader import Table, version
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
-from patchlock.model.checks import CHECKS, Check, CommandCheck, OwnCheck, PythonCheck, ServesCheck, SmokeImport
+from patchlock.model.checks import (
+    CHECKS,
+    Check,
+    CommandCheck,
+    LayersCheck,
+    OwnCheck,
+    PythonCheck,
+    ServesCheck,
+    SmokeImport,
+)
 from patchlock.model.errors import nearest
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
@@ -74,7 +83,7 @@ def app(
         patches=(*theirs, *declared),
         shared=shared,
         launch=launch(root.table("launch"), name, apps),
-        checks=_checks(root),
+        checks=_checks(root, profiles),
         refusals=refusals(root, profiles),
         needs=_needs.needs(root, profiles, resources),
         models=_models.models(root, profiles),
@@ -272,11 +281,15 @@ def minor_version(text: str) -> Version:
     return parsed
 
 
-def _checks(root: Table) -> tuple[Check, ...]:
+def _checks(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Check, ...]:
     found: list[Check] = []
     for table in root.tables("check"):
         kind = table.text("kind")
-        check = _named(table, "kind", kind, CHECKS)
+        check: Check | None
+        if CHECKS.get(kind) is LayersCheck:
+            check = table.read(LayersCheck, {"profiles": profiles}, code="")
+        else:
+            check = _named(table, "kind", kind, CHECKS)
         if kind in CHECKS:
             table.finish()
         if check is not None:
@@ -288,12 +301,14 @@ def _checks(root: Table) -> tuple[Check, ...]:
 
 
 def _check_filled(table: Table, check: Check) -> None:
-    if isinstance(check, OwnCheck) and check.timeout <= 0:
+    if isinstance(check, OwnCheck | LayersCheck) and check.timeout <= 0:
         table.problem("timeout", "it must be a number of seconds above 0")
-    if isinstance(check, OwnCheck) and check.memory_gb < 0:
+    if isinstance(check, OwnCheck | LayersCheck) and check.memory_gb < 0:
         table.problem("memory-gb", "it must be a number of gigabytes above 0")
     if not check.id:
         table.problem("id", "it is empty")
+    if isinstance(check, LayersCheck) and not check.parts:
+        table.problem("parts", "it names no part", 'write parts = [{ name = "…" }]')
     if isinstance(check, CommandCheck | ServesCheck) and not check.command:
         table.problem("command", "it is empty")
     if isinstance(check, PythonCheck):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from patchlock.catalogue import (
     _apps_and_profiles,
+    _layers,
     _needs,
     _toml_files,
     agreement,
@@ -100,8 +101,11 @@ class Catalogue:
             ),
         )
         self._require_patched(app.rules, app.origin.file)
+        folder = self.root / "patches" / name
         return dataclasses.replace(
-            app, patches=codemods.bind(app.patches, self.root / "patches" / name, self._untrusted)
+            app,
+            patches=codemods.bind(app.patches, folder, self._untrusted),
+            checks=_layers.bind(app.checks, folder, app.origin.file),
         )
 
     def shared_names(self) -> tuple[str, ...]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from patchlock.model.backends import KERNELS
+from patchlock.model.table_fields import OneOf, ProfileNames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,36 @@ class OnnxSessionCheck:
 
     id: str
     provider: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayersPart:
+    """One part of an app's models, which a function of the check's file makes."""
+
+    name: str
+    """Of the function."""
+    needs: Annotated[tuple[str, ...], OneOf('there is no kernel "{}"', KERNELS)] = ()
+    """Kernels that it rests on: where one of them is known to fail, so may the part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayersCheck:
+    """Parts of an app's own models, with weights of chance, must compute on the device what they compute on the CPU."""
+
+    id: str
+    module: str
+    """A file beside the app's, which makes the parts."""
+    parts: tuple[LayersPart, ...]
+    timeout: int
+    """Seconds for each part, beside what the back end needs to compile."""
+    library: Annotated[str, OneOf('no layers are computed by "{}"', ("torch", "onnxruntime"))] = "torch"
+    """What computes them."""
+    on_the_processor: ProfileNames = ()
+    """Profiles on which the app computes these on the processor, whatever the machine has."""
+    memory_gb: int = 0
+    """Gigabytes (10^9 bytes) for each part; 0: a share of the machine's memory."""
+    code: str
+    """Of that file; it is no key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +144,11 @@ LoadsCheck = ImportsCheck | SmokeImportCheck
 """What shows that libraries and the app's modules load; it runs before anything is computed."""
 OwnCheck = CommandCheck | PythonCheck | ServesCheck
 """What the app computes or serves itself."""
-Check = LoadsCheck | OnnxSessionCheck | OwnCheck
+Check = LoadsCheck | OnnxSessionCheck | LayersCheck | OwnCheck
 CHECKS: Mapping[str, type[Check]] = {
     "imports": ImportsCheck,
     "onnx-session": OnnxSessionCheck,
+    "layers": LayersCheck,
     "command": CommandCheck,
     "python": PythonCheck,
     "serves": ServesCheck,

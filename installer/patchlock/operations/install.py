@@ -20,7 +20,7 @@ from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
 from patchlock.locks.lock_request import Request, Upstream, fetch, read_patched, read_sealed_lock, require_fresh
 from patchlock.model import lockfile
-from patchlock.model.checks import LoadsCheck, OnnxSessionCheck, OwnCheck, SmokeImportCheck
+from patchlock.model.checks import LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.digests import generation_id, sha256
 from patchlock.model.errors import SourceConflictError, UsageError, VerifyError
 from patchlock.model.identities import CommitId, Sha256
@@ -385,15 +385,14 @@ def prove(
     """
     where, tell, profile = check_context(request, folder), progress.say, request.profile
     every = (*profile.checks, *executed, *request.app.checks)
-    sessions = [check for check in every if isinstance(check, OnnxSessionCheck)]
     known = request.catalogue.expectations(profile.back_end)
     tell("packages")
     stands = checks.check_environment(lock, where)
-    wanted = proof.plan_proof(lock, sessions, profile.back_end, known, is_short=is_short)
+    wanted = proof.plan_proof(lock, every, profile.back_end, known, is_short=is_short)
     proved = proof.prove(wanted, where, tell)
     # What kernels need was imported by now: the start of a program has a time limit.
     tell(start.ID)
-    others = [check for check in every if not isinstance(check, OnnxSessionCheck)]
+    others = [check for check in every if isinstance(check, LoadsCheck | OwnCheck)]
     declared = start.DeclaredModels(app=request.app.name, models=models_for(request.app.models, request.profile.name))
     started = start.prove(request.app.launch, where, profile.back_end, others, declared)
     loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)

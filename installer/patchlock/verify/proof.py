@@ -8,9 +8,11 @@ import datetime
 import hashlib
 import json
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from patchlock.catalogue import expectations
 from patchlock.catalogue.expectations import ComparedResult, Expectation
@@ -27,12 +29,12 @@ from patchlock.model.backends import (
     BackEnd,
     providers,
 )
-from patchlock.model.checks import OnnxSessionCheck
+from patchlock.model.checks import Check, LayersCheck, OnnxSessionCheck
 from patchlock.model.errors import ProgramMissingError, UsageError
 from patchlock.model.installation import Installation
 from patchlock.model.kernel_results import KernelExit, KernelResult, Verdict
 from patchlock.model.lockfile import Lock
-from patchlock.verify import _task_runner, checks, reports
+from patchlock.verify import _supervisor, _task_runner, checks, reports
 from patchlock.verify._task_runner import ProcessContext, Task, TaskRunner
 from patchlock.verify.checks import CheckContext, CheckResult
 from patchlock.verify.reports import Report
@@ -64,6 +66,9 @@ class ProofPlan:
     """Execution providers of ONNX Runtime that the profile or the app names."""
     implied: tuple[OnnxSessionCheck, ...]
     """Those that what is installed is there for."""
+    layers: tuple[LayersCheck, ...]
+    """The app's own layers."""
+    profile: str
     lock_command: str
     """Makes the lock again."""
     expectations: tuple[Expectation, ...] = ()
@@ -97,25 +102,29 @@ class ProofResult:
 
 
 def plan_proof(
-    lock: Lock, asked: Collection[OnnxSessionCheck], back_end: str, known: Sequence[Expectation], *, is_short: bool
+    lock: Lock, every: Iterable[Check], back_end: str, known: Sequence[Expectation], *, is_short: bool
 ) -> ProofPlan:
-    """Say what has to be proved: of the libraries that a lock has, and of the providers that checks name.
+    """Say what has to be proved: of the libraries that a lock has, and of providers and layers that checks name.
 
     Args:
         lock: what is installed.
-        asked: checks of the profile and the app.
+        every: checks of the profile and the app.
         back_end: of the profile.
         known: expected failures.
         is_short: see `ProofPlan`.
     """
     names = {package.name for package in lock.packages}
+    all_checks = tuple(every)
+    asked = tuple(check for check in all_checks if isinstance(check, OnnxSessionCheck))
     named = {check.provider for check in asked}
     implied = [provider for provider in providers(names, back_end) if provider not in named]
     return ProofPlan(
         back_end=back_end,
         has_torch=TORCH in names,
-        asked=tuple(asked),
+        asked=asked,
         implied=tuple(OnnxSessionCheck(id=f"onnxruntime-{one}", provider=one) for one in implied),
+        layers=tuple(check for check in all_checks if isinstance(check, LayersCheck)),
+        profile=lock.provenance.profile,
         lock_command=f"patchlock lock {lock.provenance.app} --profile {lock.provenance.profile}",
         expectations=tuple(known),
         is_short=is_short,
@@ -169,10 +178,12 @@ class _Run:
     judged: list[ComparedResult] = dataclasses.field(default_factory=list)
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
     devices: dict[str, str] = dataclasses.field(default_factory=dict)
+    archs: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Device → what its driver calls its architecture."""
 
     def torch(self) -> None:
         """Prove torch on each of its devices."""
-        if not self.wanted.has_torch:
+        if not self.wanted.has_torch and not self._own("torch"):
             return
         back_end = self._back_end()
         self.results += _seen(self.wanted.back_end)
@@ -190,13 +201,66 @@ class _Run:
             named = {_numbered(back_end, i): name for i, name in enumerate(found)}
             self.devices |= named
             self._loads(named, why, version)
-            for device, arch in list(zip(named, archs, strict=True))[: 1 if self.wanted.is_short else None]:
+            self.archs |= dict(zip(named, archs, strict=True))
+            begun, computed = time.monotonic(), {}
+            for device, arch in list(self.archs.items())[: 1 if self.wanted.is_short else None]:
                 kernels = INSTALL_KERNELS if self.wanted.is_short else TORCH_KERNELS
                 tasks = _tasks("compute", device, kernels, back_end)
                 seconds = _INSTALL_SECONDS if self.wanted.is_short else None
-                found_there, _ = _run_all(_row(workshop, tasks, back_end), tasks, device, self.tell, seconds)
-                made = self._judge(found_there, version, arch)
+                computed[device], _ = _run_all(_row(workshop, tasks, back_end), tasks, device, self.tell, seconds)
+                made = self._judge(computed[device], version, arch)
                 self.results.append(summary(f"torch-{device}", device, made, self.devices.get(device, "")))
+            for check in self._own("torch") if version else ():
+                is_on_it = bool(named) and self.wanted.profile not in check.on_the_processor
+                device = next(iter(named)) if is_on_it else "cpu"
+                left = max(0.0, _INSTALL_SECONDS - (time.monotonic() - begun)) if self.wanted.is_short else None
+                made = self._layers(workshop, check, device, computed.get(device, ()), left)
+                self.results.append(self._told(check, device, self.devices.get(device, ""), made))
+
+    def _own(self, library: str) -> tuple[LayersCheck, ...]:
+        """Give the app's own layers that a library computes; they fail where it is not installed."""
+        return tuple(check for check in self.wanted.layers if check.library == library)
+
+    def _layers(
+        self,
+        workshop: TaskRunner,
+        check: LayersCheck,
+        device: str,
+        before: Sequence[KernelResult],
+        seconds: float | None,
+    ) -> tuple[ComparedResult, ...]:
+        """Compute parts of the app's own models on a device, after the kernels there; an install may leave some out."""
+        back_end, memory = self._back_end(), _supervisor.memory_limit(check.memory_gb)
+        with tempfile.TemporaryDirectory(prefix="patchlock-layers-", ignore_cleanup_errors=True) as folder:
+            script = Path(folder) / Path(check.module).name
+            script.write_text(check.code, encoding="utf-8")
+            tasks = [
+                Task(
+                    name=f"{check.id}: {part.name}",
+                    program="layers",
+                    arguments=(str(script), device, part.name),
+                    seconds=check.timeout + (back_end.seconds if i else back_end.first_seconds),
+                    memory=memory,
+                )
+                for i, part in enumerate(check.parts)
+            ]
+            row = _row(workshop, tasks, back_end) if _is_card(device) else workshop.run_row(tasks)
+            found, version = _run_all(row, tasks, device, self.tell, seconds, before)
+        known = [
+            dataclasses.replace(one, kernel=f"{check.id}: {part.name}")
+            for part in check.parts
+            for one in self.wanted.expectations
+            if one.kernel in part.needs and not device.upper().startswith("CPU")
+        ]
+        made = expectations.compare_results(found, known, version, self.archs.get(device, ""))
+        self.judged += made
+        return made
+
+    def _told(self, check: LayersCheck, device: str, named: str, made: Sequence[ComparedResult]) -> CheckResult:
+        found = summary(check.id, device, made, named, "parts of the app's own models")
+        left = [part.name for part in check.parts[len(made) :]]
+        later = f"; {', '.join(left)}: left to `patchlock verify`" if left else ""
+        return dataclasses.replace(found, detail=f"{found.detail}{later}")
 
     def _loads(self, named: dict[str, str], why: str, version: str) -> None:
         is_told = self.wanted.is_short and bool(version) and not named
@@ -216,7 +280,7 @@ class _Run:
     def onnx(self) -> None:
         """Prove each provider of ONNX Runtime."""
         wanted = [check for check in (*self.wanted.asked, *self.wanted.implied) if self._may_be_asked(check)]
-        if not wanted:
+        if not wanted and not self._own("onnxruntime"):
             return
         back_end = self._back_end()
         with _task_runner.open_runner(self.where, "onnxruntime") as workshop:
@@ -231,6 +295,19 @@ class _Run:
                     self.results.append(_no_device(check, made))
                 else:
                     self.results.append(summary(check.id, check.provider, made, named))
+            for one in self._own("onnxruntime"):
+                self._sounds(workshop, one, wanted)
+
+    def _sounds(self, workshop: TaskRunner, check: LayersCheck, sessions: Sequence[OnnxSessionCheck]) -> None:
+        """Compute an app's own sessions where it has them: on a card's provider, if there is one to be asked."""
+        is_off = self.wanted.profile in check.on_the_processor
+        cards = [one for one in sessions if not one.provider.startswith("CPU") and not is_off]
+        session = cards[0] if cards else OnnxSessionCheck(id=check.id, provider="CPUExecutionProvider")
+        made = self._layers(workshop, check, session.provider, (), None)
+        if self._has_no_device(session, made):
+            self.results.append(_no_device(dataclasses.replace(session, id=check.id), made))
+        else:
+            self.results.append(self._told(check, session.provider, "", made))
 
     def _back_end(self) -> BackEnd:
         """Give the back end, with the patience that the user has."""
@@ -274,7 +351,7 @@ def _wrong_build(wanted: ProofPlan, back_end: BackEnd, version: str, built: Coll
     return CheckResult(id=_BUILD, level="loads", passed=False, detail=f"{what}; {remedy}")
 
 
-def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str) -> CheckResult:
+def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str, what: str = "kernels") -> CheckResult:
     """Put what became of a device's kernels into one result: it fails where one does, or where none works.
 
     Args:
@@ -282,6 +359,7 @@ def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str)
         device: where they ran.
         judged: all of them.
         named: what is called so.
+        what: was computed.
     """
     works = sum(one.proof.verdict is Verdict.WORKS for one in judged)
     failed = sorted((one.proof for one in judged if one.is_failure), key=lambda p: list(Verdict).index(p.verdict))
@@ -289,7 +367,7 @@ def summary(id_: str, device: str, judged: Sequence[ComparedResult], named: str)
     expected = [one.proof.kernel for one in judged if one.proof.verdict is not Verdict.WORKS and not one.is_failure]
     known = [f"{', '.join(expected)} as expected not"] if expected else []
     beside = f" ({named})" if named and named != device else ""
-    detail = "; ".join([f"{works} of {len(judged)} kernels work on {device}{beside}", *_shown(judged), *told, *known])
+    detail = "; ".join([f"{works} of {len(judged)} {what} work on {device}{beside}", *_shown(judged), *told, *known])
     return CheckResult(id=id_, level="computes", passed=not failed and works > 0, detail=detail)
 
 
@@ -324,6 +402,11 @@ def _task(program: str, name: str, device: str, seconds: float) -> Task:
     return Task(name=name, program=program, arguments=(device, name), seconds=seconds, memory=_MEMORY)
 
 
+def _is_card(device: str) -> bool:
+    """Whether torch computes on it, and not on the processor; a provider of ONNX Runtime is none of torch's."""
+    return device.startswith(("cuda", "privateuseone"))
+
+
 def _row(workshop: TaskRunner, tasks: Sequence[Task], back_end: BackEnd) -> Generator[KernelExit]:
     """Run kernels in as few processes as they let it be, each with the profiler where it sees the device work."""
     if back_end.device != "cuda":  # the processor has nothing to show, and DirectML's work no profiler of torch's sees
@@ -331,8 +414,8 @@ def _row(workshop: TaskRunner, tasks: Sequence[Task], back_end: BackEnd) -> Gene
         return
     left, shows = list(tasks), True
     while left:
-        device = left[0].arguments[0]
-        first = [_task("compute", _PROFILER, device, back_end.seconds)] if shows else []
+        asks = dataclasses.replace(left[0], name=_PROFILER, arguments=(*left[0].arguments[:-1], _PROFILER))
+        first = [asks] if shows else []
         with contextlib.closing(workshop.run_row([*first, *left])) as ends:
             if first:
                 ended = next(ends)
@@ -350,6 +433,7 @@ def _run_all(
     device: str,
     tell: Callable[[str], None],
     seconds: float | None = None,
+    before: Sequence[KernelResult] = (),
 ) -> tuple[list[KernelResult], str]:
     """Run the kernels of one device, until there is no hope for it; gives the version of the library too.
 
@@ -359,13 +443,14 @@ def _run_all(
         device: where they run.
         tell: called with a few words before each kernel.
         seconds: after which none is begun any more; None: all are.
+        before: what was computed on that device already.
     """
     made: list[KernelResult] = []
     version = ""
     started = time.monotonic()
     with contextlib.closing(ends):
         for task in tasks:
-            why = _hopeless(made)
+            why = _hopeless([*before, *made])
             if why:
                 made.append(
                     KernelResult(

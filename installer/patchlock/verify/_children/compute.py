@@ -166,13 +166,13 @@ def _count(events: "Iterable[dict[str, Any]]", work: Work) -> None:
 
 
 def _elsewhere(
-    work: Work, inputs: "Sequence[Tensor]", results: "Sequence[Tensor]", *, profiled: bool, hybrid: bool
+    work: Work, inputs: "Sequence[Tensor]", results: "Sequence[Tensor]", *, profiled: bool, case: Any
 ) -> str:
     """Say by what a device shows that it did not compute; "" where it shows nothing of the kind."""
     if profiled and not work.events:
         return "its profiler saw no work of the device"
-    largest = max(_bytes(one) for one in inputs)
-    if profiled and not hybrid and work.copied >= largest:
+    most = _CALLS * case.comes_back if case.comes_back is not None else max(_bytes(one) for one in inputs)
+    if profiled and not case.is_hybrid and work.copied >= most:
         return f"its profiler saw {work.copied} bytes go back to the CPU"
     if work.allocated is not None and work.allocated < sum(_bytes(one) for one in results):
         return f"its allocator gave {work.allocated} bytes for it"
@@ -217,9 +217,10 @@ class Found:
             self.values |= {"on": on, "wanted": wanted, "elsewhere": f"{elsewhere} ({case})" if elsewhere else ""}
 
 
-def compute(t: Torch, name: str, device: str, answer: Answer, *, with_profiler: bool) -> "dict[str, object]":
+def compute(
+    t: Torch, cases: "Sequence[Any]", device: str, answer: Answer, *, with_profiler: bool
+) -> "dict[str, object]":
     """Compute a kernel on a device, and say how wrong the worst result is, what shows where, and how long it takes."""
-    cases = _kernels()[name]
     found = Found(t.__version__)
     for case in cases:
         _compute_case(t, case, device, answer, found, with_profiler=with_profiler)
@@ -259,7 +260,7 @@ def _compute_case(t: Torch, case: Any, device: str, answer: Answer, found: Found
     answer.stage("compare")
     results, elsewhere = [one for result in calls.results for one in _listed(result)], ""
     if work is not None:
-        elsewhere = _elsewhere(work, moved, results, profiled=with_profiler, hybrid=case.is_hybrid)
+        elsewhere = _elsewhere(work, moved, results, profiled=with_profiler, case=case)
         found.values["shown"] = "profiler" if with_profiler else "allocator" if work.allocated is not None else ""
     for one in results:
         found.placed(case.name, str(one.device), str(moved[0].device), elsewhere)
@@ -337,6 +338,21 @@ def _refusal(t: Torch) -> str:
 
 def main(arguments: "Iterable[str]") -> None:
     """Do what the arguments say, and write what came of it."""
+    respond(arguments, lambda _t, name, _place: _kernels()[name], str)
+
+
+def respond(
+    arguments: "Iterable[str]",
+    cases: "Callable[[Torch, str, object], Sequence[Any]]",
+    describe: "Callable[[BaseException], str]",
+) -> None:
+    """Answer for each name: which devices there are, whether the profiler sees one, or what became of its cases.
+
+    Args:
+        arguments: as above.
+        cases: gives those of a name, on what torch takes as the device.
+        describe: says what something that was raised means.
+    """
     path, device, names = arguments
     answer = Answer(path)
     with_profiler = False
@@ -351,10 +367,12 @@ def main(arguments: "Iterable[str]") -> None:
                 found = profiler(t, device, answer)
                 with_profiler = bool(found["shows"])
             else:
+                answer.stage("build")
                 with t.no_grad():  # DirectML has no inference_mode
-                    found = compute(t, name, device, answer, with_profiler=with_profiler)
+                    made = cases(t, name, _place(device))
+                    found = compute(t, made, device, answer, with_profiler=with_profiler)
         except BaseException as reason:  # noqa: BLE001 - a library may raise anything, and all of it is evidence
-            answer.tell(raised=type(reason).__name__, message=str(reason)[:2000])
+            answer.tell(raised=type(reason).__name__, message=describe(reason)[:2000])
             return
         answer.tell(found=found)
         answer.stage("end")

@@ -21,5 +21,7 @@ class Case:
         """Turns a result, when it is on the CPU, into what is compared."""
         self.is_hybrid = bool(more.pop("is_hybrid", False))
         """A library may do a part of it on the CPU by design, as MAGMA does."""
+        self.comes_back: int | None = None
+        """Bytes that a call may fetch from the device; None: fewer than the largest input has."""
         if more:
             raise TypeError(f"a case has no {', '.join(more)}")

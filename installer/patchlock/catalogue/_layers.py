@@ -1,0 +1,52 @@
+"""Give the checks of an app that compute its own layers the code of their files; reads these and runs nothing."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+from patchlock.model.checks import Check, LayersCheck
+from patchlock.model.errors import CatalogueError, Problem, nearest
+
+
+def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
+    """Read the file that each of them names.
+
+    Args:
+        checks: as they were declared.
+        folder: of the app.
+        file: the app's file, for mistakes.
+
+    Raises:
+        CatalogueError: a file cannot be read, is no Python, or does not make a part; carries all of these mistakes.
+    """
+    problems: list[Problem] = []
+    bound: list[Check] = []
+    for check in checks:
+        if isinstance(check, LayersCheck):
+            code, wrong = _read(folder / check.module, check)
+            problems += [
+                Problem(file=file, line=0, key=f"check.{check.id}", what=what, remedy=do) for what, do in wrong
+            ]
+            bound.append(dataclasses.replace(check, code=code))
+        else:
+            bound.append(check)
+    if problems:
+        raise CatalogueError(problems)
+    return tuple(bound)
+
+
+def _read(path: Path, check: LayersCheck) -> tuple[str, list[tuple[str, str]]]:
+    """Give the code, and what is wrong with it, each with what to do."""
+    try:
+        code = path.read_bytes().decode("utf-8")
+        tree = ast.parse(code)
+    except OSError:
+        return "", [(f'"{check.module}" cannot be read from the app\'s folder', "")]
+    except (ValueError, SyntaxError) as error:
+        return "", [(f'"{check.module}" is not Python in UTF-8: {error}', "")]
+    made = [one.name for one in tree.body if isinstance(one, ast.FunctionDef)]
+    missing = [part.name for part in check.parts if part.name not in made]
+    return code, [(f'"{check.module}" has no function "{name}"', nearest(name, made)) for name in missing]
