@@ -91,6 +91,16 @@ def _choice(told: Recording) -> list[str]:
     ]
 
 
+def answer(name: str) -> tuple[str, str, tuple[str, ...]]:
+    """Give the profile and the device that a recorded machine gets, and all that a person is told beside; "" for none."""
+    try:
+        choice = selection.choose(outlines(), recording(name).host, cards())
+    except NoProfileFitsError as error:
+        return "", "", (error.what,)
+    device = choice.chosen.device
+    return choice.chosen.profile.name, shown_name(device) if device else "", (*choice.doubts, *choice.notes)
+
+
 def _ranking(told: Recording) -> tuple[Accepted | Rejected, ...]:
     return selection.rank(outlines(), told.host, cards())
 
