@@ -69,5 +69,4 @@ def test_every_conclusion_has_its_machine() -> None:
 
 def test_no_machine_makes_two_profiles_equally_right() -> None:
     """A tie is an error of the catalogue, wherever it shows."""
-    found = [name for name in NAMES if "equally well" in host_snapshots.render(name)]
-    assert found == ["rx9070-and-gtx1060-linux"]  # until the device is chosen first
+    assert [name for name in NAMES if "equally well" in host_snapshots.render(name)] == []

@@ -87,6 +87,7 @@ def _choice(told: Recording) -> list[str]:
     return [
         f"{choice.chosen.profile.name}: {choice.why}",
         *(f"asks: {doubt}" for doubt in choice.doubts),
+        *(f"warns: {warning}" for warning in choice.warnings),
         *(f"says: {note}" for note in choice.notes),
     ]
 
@@ -98,7 +99,11 @@ def answer(name: str) -> tuple[str, str, tuple[str, ...]]:
     except NoProfileFitsError as error:
         return "", "", (error.what,)
     device = choice.chosen.device
-    return choice.chosen.profile.name, shown_name(device) if device else "", (*choice.doubts, *choice.notes)
+    return (
+        choice.chosen.profile.name,
+        shown_name(device) if device else "",
+        (*choice.doubts, *choice.warnings, *choice.notes),
+    )
 
 
 def _ranking(told: Recording) -> tuple[Accepted | Rejected, ...]:

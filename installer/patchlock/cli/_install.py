@@ -128,12 +128,15 @@ def install_command(
 
 def _tell_installed(request: Request, report: InstallResult, command: str, *, no_device: bool, as_json: bool) -> int:
     """Say what was installed, and give the exit code: 1 where nothing was computed, which somebody has to want."""
+    from patchlock.cli import _profile_choice
+
     _launcher.write_for(request)
     is_proved = bool(report.computed) or request.profile.back_end == "cpu" or no_device
     error = None if is_proved else _not_verified(request)
     if as_json:
         return _output.succeed(command, _report(request, report.receipt, report), error)
     click.echo(_summary(request, report))
+    _profile_choice.print_warnings(request.machine, as_json=as_json)
     if error is not None:
         raise error
     return 0
