@@ -33,13 +33,21 @@ archs = ["gfx1201"]
 families = ["rdna4"]
 wsl = false
 tegra = true
-driver = ">=1"
-kernel = ">=6.12"
 nodes = ["/dev/kfd"]
 libraries = ["librocdxg.so"]
 selects = "HIP_VISIBLE_DEVICES"
 why = "w"
 source = "s"
+
+[[fit.requires]]
+name = "nvidia-driver"
+versions = ">=1"
+source = "t"
+
+[[fit.requires]]
+name = "kernel"
+versions = ">=6.12"
+source = "u"
 
 [successor]
 name = "later"
@@ -50,7 +58,11 @@ source = "z"
     assert problems == []
     [fit] = found.fits
     assert (fit.vendor, fit.archs, fit.families, fit.wsl, fit.tegra) == ("1002", ("gfx1201",), ("rdna4",), False, True)
-    assert (str(fit.driver), str(fit.kernel), fit.nodes) == (">=1", ">=6.12", ("/dev/kfd",))
+    assert [(one.name, str(one.versions), one.source) for one in fit.requires] == [
+        ("nvidia-driver", ">=1", "t"),
+        ("kernel", ">=6.12", "u"),
+    ]
+    assert fit.nodes == ("/dev/kfd",)
     assert (fit.libraries, fit.selects, fit.why) == (("librocdxg.so",), "HIP_VISIBLE_DEVICES", "w")
     assert found.successor is not None
     assert (found.successor.name, found.specificity) == ("later", 7)
@@ -58,7 +70,7 @@ source = "z"
 
 def test_what_is_left_out_demands_nothing() -> None:
     [fit] = _read(HEAD + '[[fit]]\nvendor = "10de"\narchs = ["sm_89"]\nwhy = "w"\nsource = "s"\n')[0].fits
-    assert (fit.wsl, fit.tegra, str(fit.driver), fit.nodes, fit.selects) == (None, None, "", (), "")
+    assert (fit.wsl, fit.tegra, fit.requires, fit.nodes, fit.selects) == (None, None, (), (), "")
 
 
 def test_all_mistakes_are_told_at_once() -> None:
@@ -68,12 +80,15 @@ def test_all_mistakes_are_told_at_once() -> None:
 [[fit]]
 vendor = "AMD"
 wsl = "no"
-driver = "new"
 nodes = ["kfd"]
 selects = "HIP_VISIBLE"
 archs = ["rdna4"]
 source = "s"
 arch = "x"
+
+[[fit.requires]]
+name = "kernl"
+versions = "new"
 
 [[fit]]
 vendor = "1002"
@@ -92,17 +107,19 @@ name = "later"
     )
     assert problems == [
         '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 10de, 8086',
-        '12: fit[0].archs: "rdna4" is no arch such as "gfx1201" or "sm_89"',
+        '11: fit[0].archs: "rdna4" is no arch such as "gfx1201" or "sm_89"',
         "8: fit[0].wsl: it is a text, and must be true or false",
-        '9: fit[0].driver: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
-        '10: fit[0].nodes: "kfd" is no device node such as "/dev/kfd"',
-        '11: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
+        '16: fit[0].requires[0].name: there is no version "kernl"; did you mean "kernel"?',
+        '17: fit[0].requires[0].versions: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
+        '15: fit[0].requires[0].source: the key "source" is missing; write source = a text',
+        '9: fit[0].nodes: "kfd" is no device node such as "/dev/kfd"',
+        '10: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
         '6: fit[0].why: the key "why" is missing; write why = a text',
-        '14: fit[0].arch: the key "arch" is unknown; did you mean "archs"?',
-        '18: fit[1].families: there is no family "rdna44"; did you mean "rdna4"?',
-        '22: fit[2]: it names neither archs nor families; write archs = ["…"]',
-        '27: successor.why: the key "why" is missing; write why = a text',
-        '27: successor.source: the key "source" is missing; write source = a text',
+        '13: fit[0].arch: the key "arch" is unknown; did you mean "archs"?',
+        '21: fit[1].families: there is no family "rdna44"; did you mean "rdna4"?',
+        '25: fit[2]: it names neither archs nor families; write archs = ["…"]',
+        '30: successor.why: the key "why" is missing; write why = a text',
+        '30: successor.source: the key "source" is missing; write source = a text',
     ]
 
 

@@ -109,7 +109,7 @@ def test_mistake_in_a_need(tmp_path: Path, before: str, after: str, sentence: st
         pytest.param("(\\d+)", "(\\d+", "ffmpeg version.pattern: it is no regular expression: missing ), unterminated subpattern at position 8", id="no-pattern"),
         pytest.param('arguments = ["-version"]', "", "ffmpeg version: arguments and pattern belong together", id="no-arguments"),
         pytest.param('"program"', '"library"', "ffmpeg version.arguments: only a program can be asked; leave [version] out", id="version-of-a-library"),
-        pytest.param('"program"', '"driver"', 'ffmpeg find.any: there is no driver "ffmpeg"; known: amdgpu, nvidia', id="driver"),
+        pytest.param('"program"', '"version"', 'ffmpeg find.any: there is no version "ffmpeg"; known: adrenalin, jetson-linux, kernel, macos, nvidia-driver, windows', id="version"),
         pytest.param('"program"', '"rule"', 'ffmpeg find.any: there is no rule "ffmpeg"; known: ascii-paths, no-store-python, unscanned-folder', id="rule"),
     ],
 )  # fmt: skip

@@ -130,9 +130,38 @@ def test_module_of_amds_own_makes_an_old_kernel_do() -> None:
     assert chosen(linux(XT, nodes=(KFD,), release="6.8.0", versions={"amdgpu": "6.12.12"})).doubts == ()
 
 
-def test_two_cards_for_two_profiles_are_a_tie_that_names_both() -> None:
-    with pytest.raises(NoProfileFitsError, match=r"^the profiles cuda-linux and rocm-linux fit this machine equally"):
-        chosen(linux(XT, RTX_4090, nodes=(KFD, NVIDIA)))
+def test_of_two_cards_for_two_profiles_the_one_with_more_memory_decides() -> None:
+    nodes = (KFD, NVIDIA)
+    small = Device(vendor="10de", device="1c03", memory=6 << 30)
+    for cards in ((XT, small), (small, XT)):
+        assert chosen(linux(*cards, nodes=nodes)).chosen.profile.name == "rocm-linux"
+    assert chosen(linux(XT, RTX_4090, nodes=nodes)).chosen.profile.name == "cuda-linux"
+
+
+def test_successor_that_the_app_refuses_is_not_recommended() -> None:
+    host = windows(XT)
+    assert choose(OUTLINES.values(), host, CARDS, "zluda-rdna4").notes
+    assert choose(OUTLINES.values(), host, CARDS, "zluda-rdna4", {"rocm-windows": "r"}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("rest", "doubt"),
+    [
+        pytest.param(
+            {"release": "10.0.19045"}, "the system is Windows 10, and must be Windows 11 or later", id="Windows 10"
+        ),
+        pytest.param(
+            {"release": "10.0.26100", "versions": {"adrenalin": "25.3.1"}},
+            "AMD's driver is Adrenalin 25.3.1, and must be Adrenalin 26.2.2 or later",
+            id="an old driver",
+        ),
+    ],
+)
+def test_old_driver_or_system_is_no_profiles_without_a_word(rest: dict[str, object], doubt: str) -> None:
+    host = Host(os="windows", machine="amd64", devices=(XT,), **rest)  # type: ignore[arg-type]
+    found = chosen(host)
+    assert found.chosen.profile.name == "zluda-rdna4"
+    assert found.doubts == (f"rocm-windows would be for Radeon RX 9070 XT (gfx1201), but {doubt}",)
 
 
 def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:

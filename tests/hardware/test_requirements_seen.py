@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -121,7 +122,7 @@ def test_loader_s_cache_is_read_as_ldconfig_reads_it() -> None:
 
 
 def test_library_of_another_processor_is_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource_detection.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     rows = [(0x0003, "liba.so.1", "/lib32/liba.so.1"), (0x0303, "libb.so.1", "/usr/lib/wsl/lib/libb.so.1")]
     host_trees.write(tmp_path, {"etc/ld.so.cache": host_trees.loader_cache(rows)})
     assert _look(_resource("library", "liba.so.1"), tmp_path) == NOTHING
@@ -159,7 +160,7 @@ def test_library_of_windows_and_of_macos(tmp_path: Path, monkeypatch: pytest.Mon
     assert _look(_resource("library", "libespeak-ng.dylib"), tmp_path, system="macos").where
 
 
-# --- files, drivers, variables ----------------------------------------------------------------------------------------
+# --- files, variables -------------------------------------------------------------------------------------------------
 
 
 def test_file_is_found_by_a_glob_and_named_as_on_the_machine(tmp_path: Path) -> None:
@@ -179,58 +180,6 @@ def test_device_that_this_user_may_not_open_names_the_group(tmp_path: Path, monk
     found = _look(_resource("file", "/kfd", writable=True), tmp_path)
     assert found == DetectedResource(where="/kfd", trouble="you may not open it", group="render")
     assert _look(_resource("file", "/kfd"), tmp_path) == DetectedResource(where="/kfd")
-
-
-NVIDIA = """\
-NVRM version: NVIDIA UNIX{open}x86_64 Kernel Module{for_}  580.95.05  Release Build  (dvs-builder)
-GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        pytest.param(NVIDIA.format(open=" ", for_=""), "580.95.05", id="closed"),
-        pytest.param(NVIDIA.format(open=" Open ", for_=" for aarch64"), "580.95.05", id="open"),
-        pytest.param("?", "", id="unknown"),
-    ],
-)
-def test_driver_of_nvidia_says_its_version_without_a_program(tmp_path: Path, text: str, version: str) -> None:
-    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
-    (tmp_path / "proc/driver/nvidia/version").write_text(text)
-    assert _look(_resource("driver", "nvidia"), tmp_path).version == version
-
-
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        pytest.param("echo 566.36", {"version": "566.36"}, id="windows-or-wsl"),
-        pytest.param("exit 9", {"trouble": "nvidia-smi failed with exit code 9"}, id="fails"),
-        pytest.param("", {"trouble": "it sees no card"}, id="no-card"),
-    ],
-)
-def test_driver_of_windows_is_asked_by_its_program(
-    tmp_path: Path, bin_folder: Path, script: str, expected: dict[str, str]
-) -> None:
-    _program(bin_folder, "nvidia-smi", script)
-    found = _look(_resource("driver", "nvidia"), tmp_path)
-    assert found == DetectedResource(where=str(bin_folder / "nvidia-smi"), **expected)
-
-
-def test_machine_without_a_card_has_no_driver(tmp_path: Path, bin_folder: Path) -> None:
-    assert bin_folder.is_dir()
-    assert _look(_resource("driver", "nvidia"), tmp_path) == NOTHING
-    assert _look(_resource("driver", "amdgpu"), tmp_path) == NOTHING
-
-
-def test_driver_of_radeons_is_as_old_as_the_kernel_unless_it_was_put_in(tmp_path: Path) -> None:
-    module = tmp_path / "sys/module/amdgpu"
-    module.mkdir(parents=True)
-    assert _look(_resource("driver", "amdgpu"), tmp_path) == DetectedResource(
-        where=str(module), version=os.uname().release
-    )
-    (module / "version").write_text("6.10.5\n")
-    assert _look(_resource("driver", "amdgpu"), tmp_path) == DetectedResource(where=str(module))
 
 
 def test_variable_must_name_something_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

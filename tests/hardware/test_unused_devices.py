@@ -20,10 +20,12 @@ from reported_machines import (
 )
 
 from patchlock.hardware.selection import choose
+from patchlock.model.errors import NoProfileFitsError
 from patchlock.model.hosts import Device, Host, Node
 
 OTHER = (
-    "if that will do, name it (--profile cpu), and ask for one in an issue with what `patchlock detect --json` prints"
+    "no profile of patchlock uses it yet; if cpu will do, name it (--profile cpu), and ask for one in an issue with what "
+    "`patchlock detect --json` prints"
 )
 SEND = (
     "is unknown to this patchlock; please open an issue with what `patchlock detect --json` prints (it has no names of "
@@ -99,22 +101,22 @@ SEND = (
         ),
         pytest.param(
             linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
-            f"no profile is for GeForce RTX 5090 (sm_120) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            f"GeForce RTX 5090 (sm_120) stays unused on linux-x86_64: {OTHER}",
             id="Blackwell, for which the locked torch has no code",
         ),
         pytest.param(
             ORIN,
-            f"no profile is for Jetson Orin (sm_87) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            f"Jetson Orin (sm_87) stays unused on linux-aarch64: {OTHER}",
             id="Orin on Thor's JetPack",
         ),
         pytest.param(
             GB10,
-            f"no profile is for GB10 (sm_121) on linux-aarch64, and cpu leaves it unused; {OTHER}",
+            f"GB10 (sm_121) stays unused on linux-aarch64: {OTHER}",
             id="DGX Spark",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="1586", name="Radeon 8060S"), nodes=(KFD,)),
-            f"no profile is for Radeon 8060S (gfx1151) on linux-x86_64, and cpu leaves it unused; {OTHER}",
+            f"Radeon 8060S (gfx1151) stays unused on linux-x86_64: {OTHER}",
             id="Strix Halo",
         ),
         pytest.param(
@@ -172,7 +174,7 @@ def test_radeon_in_wsl_is_told_what_there_is_on_windows_itself() -> None:
     )
     assert not any("outside WSL" in each for each in chosen(linux(XT, nodes=(KFD,))).notes)
     polaris = chosen(linux(Device(vendor="1002", name="Radeon RX 580"), is_wsl=True, nodes=(DXG,)))
-    assert polaris.notes == ()
+    assert polaris.notes == (note.format("directml-onnx", "Radeon RX 580 Series (gfx803)"),)
 
 
 def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
@@ -202,23 +204,90 @@ def test_card_is_no_doubt_where_another_is_used() -> None:
     assert chosen(linux(RTX_4090, MI300X, nodes=(NVIDIA, KFD))).doubts == ()
 
 
-def test_card_of_a_profile_that_the_app_refuses_is_no_doubt() -> None:
+def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     found = choose(
         OUTLINES.values(), linux(XT, nodes=(KFD,)), CARDS, refused={"rocm-linux": "the app has no lock for it"}
     )
     assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
-    assert found.notes == ("rocm-linux fits this machine better, but the app has no lock for it",)
+    assert found.warnings == (
+        "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but the app has no lock for it; cpu leaves it unused",
+    )
+
+
+@pytest.mark.parametrize(
+    ("card", "named"),
+    [
+        pytest.param(Device(vendor="1002", device="687f"), "Radeon RX Vega 56/64 (gfx900)", id="Vega 64"),
+        pytest.param(Device(vendor="10de", device="2786"), "GeForce RTX 4070 (sm_89)", id="RTX 4070"),
+        pytest.param(
+            Device(vendor="1002", device="7480", name="AMD Radeon RX 7600"), "Radeon RX 7600 (gfx1102)", id="RX 7600"
+        ),
+    ],
+)
+def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
+    tries = (
+        "directml-vega may run there, as DirectML runs on every card with DirectX 12, but nobody has tried: "
+        "--profile directml-vega"
+    )
+    found = chosen(windows(card))
+    assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
+    (warning,) = found.warnings
+    assert warning == (
+        f"directml-onnx computes ONNX models on {named}, and torch computes on the processor: no profile of patchlock "
+        f"brings torch to this card on windows-amd64 yet; {tries}"
+    )
+    refused = choose(OUTLINES.values(), windows(card), CARDS, refused={"directml-onnx": "the app has no ONNX model"})
+    assert refused.chosen.profile.name == "cpu"
+    assert refused.doubts == (
+        f"cpu leaves {named} unused: directml-onnx would be for it, but the app has no ONNX model; {tries}",
+    )
+
+
+def test_intels_graphics_do_not_come_before_a_card() -> None:
+    found = chosen(windows(Device(vendor="8086", device="a780"), Device(vendor="10de", device="2786")))
+    assert found.why == "this machine has GeForce RTX 4070 (sm_89), on which ONNX Runtime can compute through DirectML"
+
+
+def test_card_that_does_not_work_is_a_doubt_beside_one_that_does() -> None:
+    broken = Device(vendor="10de", device="2684", trouble="ConfigManagerErrorCode 43")
+    found = chosen(windows(broken, Device(vendor="10de", device="2786")))
+    (doubt,) = found.doubts
+    assert doubt == (
+        "GeForce RTX 4090 (sm_89) does not work (ConfigManagerErrorCode 43), and directml-onnx leaves it unused; ask "
+        "`patchlock doctor`"
+    )
+
+
+STEAM_DECK = Device(vendor="1002", device="163f")
+
+
+def test_chip_that_computes_wrong_numbers_is_refused_with_its_source() -> None:
+    host = linux(STEAM_DECK, nodes=(KFD,))
+    found = chosen(host)
+    assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
+    (warning,) = found.warnings
+    assert "computes wrong numbers" in warning
+    assert "https://github.com/" in warning
+    with pytest.raises(
+        NoProfileFitsError, match=r"^the profile \"rocm-linux\" does not fit this machine: Custom GPU 0405"
+    ):
+        choose(OUTLINES.values(), host, CARDS, "rocm-linux")
+    beside = choose(OUTLINES.values(), linux(STEAM_DECK, XT, nodes=(KFD,)), CARDS, "rocm-linux")
+    assert beside.chosen.device is not None
+    assert beside.chosen.device.device == XT
+
+
+def test_apples_gpu_is_told_to_be_unused() -> None:
+    (warning,) = chosen(Host(os="macos", machine="arm64", processor="Apple M4")).warnings
+    assert warning.startswith("Apple's GPU (Metal) computes nothing here: no profile of patchlock uses it yet")
 
 
 MI300X = Device(vendor="1002", device="74a1")
 
 
-def test_card_is_no_doubt_where_the_app_refuses_all_profiles_of_its_maker() -> None:
-    host = linux(MI300X, nodes=(KFD,))
-    assert choose(OUTLINES.values(), host, CARDS, refused={"rocm-linux": "r"}).doubts == ()
-    assert len(choose(OUTLINES.values(), host, CARDS, refused={"cuda-linux": "r"}).doubts) == 1
-
-
 def test_app_that_refuses_the_profiles_of_a_card_asks_nothing() -> None:
-    assert chosen(linux(MI300X, nodes=(KFD,))).doubts
-    assert choose(OUTLINES.values(), linux(MI300X, nodes=(KFD,)), CARDS, refused={"rocm-linux": "r"}).doubts == ()
+    host = linux(MI300X, nodes=(KFD,))
+    assert chosen(host).doubts
+    found = choose(OUTLINES.values(), host, CARDS, refused={"rocm-linux": "r"})
+    assert (found.doubts, len(found.warnings)) == ((), 1)
+    assert len(choose(OUTLINES.values(), host, CARDS, refused={"cuda-linux": "r"}).doubts) == 1

@@ -74,7 +74,7 @@ Profile
               this machine has Radeon RX 9070 XT (gfx1201), and the locked torch has code for it
 
 Others
-  cpu                  it fits, but rocm-linux is narrower
+  cpu                  it fits, but rocm-linux uses Radeon RX 9070 XT (gfx1201)
   cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen
   cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
   directml-onnx        it is for windows-amd64; this is linux-x86_64
@@ -102,7 +102,7 @@ HIP_VISIBLE_DEVICES to the number of this one
                 "it is for AMD's gfx902, gfx909, gfx90c; this machine has Radeon 610M (gfx1036), Radeon RX 9070 XT (gfx1201)",
             ],
         ),
-        ("cpu", ["it fits, but rocm-linux is narrower"]),
+        ("cpu", ["it fits, but rocm-linux uses Radeon RX 9070 XT (gfx1201)"]),
         (
             "rocm-linux",
             ["it is chosen: this machine has Radeon RX 9070 XT (gfx1201), and the locked torch has code for it"],
@@ -206,10 +206,13 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     path = pretend(_here())
     done = face("plan", "mini")
     assert done.returncode == 0
-    assert done.stderr.splitlines()[:2] == [
+    first, warning, chosen, *_, last = done.stderr.splitlines()
+    assert (first, chosen) == (
         f"pretended machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
-    ]
+    )
+    assert warning.startswith("warning: a card of AMD's (gfx1201, 1002:7550) stays unused on ")
+    assert last == warning
     assert locked.app.is_file()
 
 
@@ -267,10 +270,12 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     )
     pretend(_here(KFD))
     done = face("plan", "mini")
+    warning = "warning: needy would be for a card of AMD's (gfx1201, 1002:7550), but mini cannot run on needy on"
     assert done.stderr.splitlines()[1:3] == [
+        f"{warning} {_platform()}: it hums; tiny leaves it unused",
         "profile tiny: what fits this machine better cannot be used",
-        f"note: needy fits this machine better, but mini cannot run on needy on {_platform()}: it hums",
     ]
+    assert done.stderr.splitlines()[-1] == done.stderr.splitlines()[1]
 
 
 def _platform() -> str:
@@ -360,7 +365,7 @@ def test_person_at_a_terminal_is_asked(
         os.close(theirs)
         said = _read_all(ours)
         code = started.wait(timeout=120)
-    assert "note: needy would be for a card of AMD's (gfx1201, 1002:7550), but /dev/kfd is not there" in said
+    assert "warning: needy would be for a card of AMD's (gfx1201, 1002:7550), but /dev/kfd is not there" in said
     assert "install on tiny all the same? [y/N]" in said
     assert error in said
     assert code == 1

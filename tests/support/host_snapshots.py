@@ -87,8 +87,23 @@ def _choice(told: Recording) -> list[str]:
     return [
         f"{choice.chosen.profile.name}: {choice.why}",
         *(f"asks: {doubt}" for doubt in choice.doubts),
+        *(f"warns: {warning}" for warning in choice.warnings),
         *(f"says: {note}" for note in choice.notes),
     ]
+
+
+def answer(name: str) -> tuple[str, str, tuple[str, ...]]:
+    """Give the profile and the device that a recorded machine gets, and all that a person is told beside; "" for none."""
+    try:
+        choice = selection.choose(outlines(), recording(name).host, cards())
+    except NoProfileFitsError as error:
+        return "", "", (error.what,)
+    device = choice.chosen.device
+    return (
+        choice.chosen.profile.name,
+        shown_name(device) if device else "",
+        (*choice.doubts, *choice.warnings, *choice.notes),
+    )
 
 
 def _ranking(told: Recording) -> tuple[Accepted | Rejected, ...]:

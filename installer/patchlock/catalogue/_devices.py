@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from patchlock.catalogue.table_reader import Table
-from patchlock.model.devices import ARCH, FAMILIES, VENDORS, Card, plain_name
+from patchlock.model.devices import ARCH, FAMILIES, VENDORS, Card, WrongNumbers, plain_name
 from patchlock.model.errors import nearest
 
 _KEY = re.compile(r"(?P<device>[0-9a-f]{4})(?:-(?P<revision>[0-9a-f]{2}))?")
@@ -35,6 +35,7 @@ def _chip(table: Table, vendor: str, maker: str, seen: dict[str, str]) -> Iterat
         family=table.text("family"),
         is_integrated=table.boolean("integrated", False),
         source=table.text("source"),
+        wrong=table.optional("wrong", WrongNumbers),
     )
     if chip.arch and not ARCH.fullmatch(chip.arch):
         table.problem("arch", f'"{chip.arch}" is no arch such as "gfx1201" or "sm_89"')

@@ -19,6 +19,8 @@ def outline(root: Table, name: str) -> ProfileSummary:
         fits=fits(root),
         trials=fits(root, "trial"),
         successor=successor(root),
+        python=table.text("python", ""),
+        back_end=table.text("back-end", "cpu"),
     )
 
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 
 from patchlock.catalogue.table_reader import Table
+from patchlock.model.conditions import VERSIONED
 from patchlock.model.errors import nearest
-from patchlock.model.needs import DRIVERS, RULES, Need, Resource
+from patchlock.model.needs import RULES, Need, Resource
 from patchlock.model.package_managers import DISTRIBUTIONS, MANAGERS
 from patchlock.model.platforms import PLATFORMS
 
@@ -72,7 +73,7 @@ def _pattern(text: str) -> str:
 
 
 def _find(table: Table, kind: str) -> Mapping[str, tuple[str, ...]]:
-    allowed = {"driver": DRIVERS, "rule": RULES}.get(kind)
+    allowed = {"version": tuple(VERSIONED), "rule": RULES}.get(kind)
     found = {system: table.texts(system) for system in ("any", *_SYSTEMS) if table.has(system)}
     if not found:
         table.problem("", "it names nothing to look for", 'write any = ["…"], or one list for each system')

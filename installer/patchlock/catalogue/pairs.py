@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from patchlock.model.app import App
 from patchlock.model.errors import RefusedError
-from patchlock.model.fits import Platform
+from patchlock.model.fits import Platform, ProfileSummary
 from patchlock.model.profile import Profile
 
 
@@ -47,10 +47,20 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
     refusal = refusal_reason(app, profile, platform)
     if refusal is not None:
         why, source = refusal
-        raise RefusedError(f"{app.name} cannot run on {profile.name} on {platform.name}: {why}", where=source)
+        raise RefusedError(_refused(app, profile, platform, why), where=source)
 
 
-def refusal_reason(app: App, profile: Profile, platform: Platform) -> tuple[str, str] | None:
+def refused(app: App, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
+    """Name the profiles of a platform on which an app cannot run, with a sentence for each."""
+    found = ((one, refusal_reason(app, one, platform)) for one in profiles if platform in one.platforms)
+    return {one.name: _refused(app, one, platform, refusal[0]) for one, refusal in found if refusal is not None}
+
+
+def _refused(app: App, profile: Profile | ProfileSummary, platform: Platform, why: str) -> str:
+    return f"{app.name} cannot run on {profile.name} on {platform.name}: {why}"
+
+
+def refusal_reason(app: App, profile: Profile | ProfileSummary, platform: Platform) -> tuple[str, str] | None:
     """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
     for one in app.refusals:
         if one.profile == profile.name and (not one.platforms or platform.name in one.platforms):

@@ -63,7 +63,9 @@ def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
 
 def _text(look: HostReport) -> str:
     host = look.observed.host
-    parts = [f"Machine\n{_output.rows(_machine(host))}"]
+    warnings = _output.warnings((*look.doubts, *look.warnings))
+    parts = [warnings] if warnings else []
+    parts.append(f"Machine\n{_output.rows(_machine(host))}")
     devices = [_device(one) for one in look.devices]
     parts.append("Devices\n" + (_columns(devices) if devices else "  none was seen"))
     parts.append("Profile\n" + _output.rows([_chosen(look)]))
@@ -72,9 +74,10 @@ def _text(look: HostReport) -> str:
         parts.append(f"Others\n{_output.rows(others)}")
     if host.failures:
         parts.append("Not seen\n" + _output.rows([(failure.probe, failure.why) for failure in host.failures]))
-    notes = (*look.notes, *look.doubts)
-    if notes:
-        parts.append("Notes\n" + _output.sentences(notes))
+    if look.notes:
+        parts.append("Notes\n" + _output.sentences(look.notes))
+    if warnings:
+        parts.append(warnings)
     return "\n\n".join(parts)
 
 

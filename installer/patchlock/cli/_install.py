@@ -186,11 +186,14 @@ def _tell_installed(
     instead_of: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Say what was installed, and give the exit code."""
+    from patchlock.cli import _profile_choice
+
     _launcher.write_for(request)
     if as_json:
         data = _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
         return _output.succeed(command, data, report.unproved)
     click.echo(_summary(request, report))
+    _profile_choice.print_warnings(request.machine, as_json=as_json)
     if report.unproved is not None:
         raise report.unproved
     return 0

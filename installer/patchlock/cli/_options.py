@@ -14,6 +14,7 @@ from patchlock.cli import _folders
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.catalogue.reader import Catalogue
+    from patchlock.hardware.host_overrides import ObservedHost
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
@@ -145,7 +146,7 @@ def request(
     """
     from patchlock.catalogue import optional_patches
     from patchlock.environments import generations
-    from patchlock.hardware import host_overrides, probes, profile_choice
+    from patchlock.hardware import host_overrides, probes
     from patchlock.hardware.stored_choice import StoredChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.errors import CatalogueError
@@ -157,12 +158,10 @@ def request(
         opened.profile(profile)
     observed = host_overrides.observe(lambda: probes.probe(home()))
     try:
-        found = profile_choice.choose(opened.root, profile, observed, failed)
+        found = _possible(opened, wanted, profile, observed, failed)
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise
-    if profile is None:
-        found = _possible(opened, wanted, found, failed)
     heed(found)
     chosen = found.choice.chosen
     there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
@@ -177,29 +176,29 @@ def request(
         revision=revision,
         reinstall=reinstall,
         chosen=optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice),
+        machine=found,
         kept=StoredChoice(device=found.selected.variables, profiles=""),
     )
 
 
-def _possible(opened: Catalogue, app: App, found: ProfileChoice, failed: Mapping[str, str]) -> ProfileChoice:
+def _possible(
+    opened: Catalogue, app: App, name: str | None, observed: ObservedHost, failed: Mapping[str, str]
+) -> ProfileChoice:
     """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
-    from patchlock.catalogue.pairs import require_possible
+    from patchlock.catalogue import pairs, profile_summaries
     from patchlock.hardware import profile_choice
-    from patchlock.model.errors import NoProfileFitsError, RefusedError
+    from patchlock.model import platforms
+    from patchlock.model.errors import NoProfileFitsError
 
-    first, refused = found, dict(failed)
-    while True:
-        chosen = found.choice.chosen
-        try:
-            require_possible(app, opened.profile(chosen.profile.name), chosen.platform)
-        except RefusedError as error:
-            refused[chosen.profile.name] = error.what
-        else:
-            return found
-        try:
-            found = profile_choice.choose(opened.root, None, found.observed, refused)
-        except NoProfileFitsError:
-            return first
+    platform = platforms.platform_of(observed.host)
+    summaries = profile_summaries.read_summaries(opened.root)
+    refused = pairs.refused(app, summaries, platform) if platform else {}
+    try:
+        return profile_choice.choose(opened.root, name, observed, {**refused, **failed})
+    except NoProfileFitsError:
+        if failed:
+            raise
+        return profile_choice.choose(opened.root, name, observed)
 
 
 def installed_request(

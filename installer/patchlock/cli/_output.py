@@ -30,6 +30,11 @@ def echo(text: str, *, err: bool = False) -> None:
     print(text, file=sys.stderr if err else sys.stdout, flush=True)
 
 
+def warnings(sentences: Iterable[str]) -> str:
+    """Write warnings as a block, one a line; "" for none."""
+    return "\n".join(f"warning: {sentence}" for sentence in sentences)
+
+
 def report_overrides(observed: ObservedHost) -> None:
     """Say on stderr that the machine is not this one."""
     if observed.overrides:

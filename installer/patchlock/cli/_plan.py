@@ -38,6 +38,9 @@ def plan_command(
 ) -> int:
     """Show what install would do, with the diff of every patch; change nothing.
 
+    What a person has to do by hand comes last, in order. For another machine, name its recording:
+    PATCHLOCK_HOST=machine.json (`patchlock detect --json` writes one).
+
     \b
     Example:
       patchlock plan demo --profile cpu
@@ -52,11 +55,8 @@ def plan_command(
     from patchlock.patches import engine
     from patchlock.patches.outcomes import diff, warnings
 
-    elsewhere: list[bool] = []
-
     def heed(found: ProfileChoice) -> None:
         _profile_choice.print_choice(found, as_json=as_json)
-        elsewhere.append(_profile_choice.is_elsewhere(found))
 
     choice = Choice(added=added, left_out=left_out)
     request = _options.request(catalogue, app, profile, source=source, revision=revision, heed=heed, choice=choice)
@@ -65,8 +65,8 @@ def plan_command(
     made = plan(request)
     installed = generations.current(request.installation)
     nothing = up_to_date(request) is not None
-    # Programs and drivers of a machine that is only pretended, and of another kind, cannot be looked for.
-    ready = readiness.NOTHING if elsewhere[0] else readiness.assess(request, made.lock)
+    machine = request.machine
+    ready = readiness.assess(request, made.lock, on_paper=bool(machine and machine.observed.overrides))
     pair = f"{request.app.name} on {request.profile.name}"
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
     if as_json:
@@ -96,6 +96,8 @@ def plan_command(
             ],
             "models": _models.summary_data(request),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
+            "steps": list(ready.steps),
+            "warnings_of_choice": [*machine.choice.doubts, *machine.choice.warnings] if machine else [],
             "folder": str(request.installation.folder),
             "diff": diff(made.patched.changes),
         }
@@ -103,6 +105,9 @@ def plan_command(
     click.echo(diff(made.patched.changes), nl=False)
     click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
     click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
+    click.echo(
+        _output.rows([("by hand", "\n".join(f"{n}. {step}" for n, step in enumerate(ready.steps, 1)) or "nothing")])
+    )
     for failure in engine.required_failures(made.patched):
         click.echo(f"does not hold: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
@@ -112,8 +117,10 @@ def plan_command(
         click.echo(f"missing: {finding}", err=True)
     if len(ready.stops) > 1 and ready.commands:
         click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
-    for note in ready.notes:
-        click.echo(f"note: {note}", err=True)
+    for finding in ready.findings:
+        if not finding.stops and finding.is_sure:
+            click.echo(f"note: {finding}", err=True)
+    _profile_choice.print_warnings(machine, as_json=as_json)
     return 1 if error is not None else 0
 
 

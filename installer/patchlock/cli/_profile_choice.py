@@ -23,19 +23,25 @@ def is_elsewhere(found: ProfileChoice) -> bool:
     return bool(found.observed.overrides) and found.choice.chosen.platform != here
 
 
+def print_warnings(found: ProfileChoice | None, *, as_json: bool, doubts: bool = True) -> None:
+    """Say on stderr what computes more slowly than it could; commands say it first and once more at their end."""
+    if found is None or as_json:
+        return
+    for warning in (*(found.choice.doubts if doubts else ()), *found.choice.warnings):
+        click.echo(f"warning: {warning}", err=True)
+
+
 def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
     """Say in one line on stderr what was chosen and why, and in one more each what a person should know."""
     _output.report_overrides(found.observed)
     if as_json:
         return
+    print_warnings(found, as_json=as_json, doubts=doubts)
     name = found.choice.chosen.profile.name
     if found.choice.why != "it was named":
         click.echo(f"profile {name}: {found.choice.why}", err=True)
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
-    if doubts:
-        for doubt in found.choice.doubts:
-            click.echo(f"note: {doubt}", err=True)
 
 
 def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
@@ -58,7 +64,7 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     if as_json or not (_output.is_terminal(sys.stdin) and _output.is_terminal(sys.stderr)):
         raise _uncertain(found)
     for doubt in found.choice.doubts:
-        click.echo(f"note: {doubt}", err=True)
+        click.echo(f"warning: {doubt}", err=True)
     if not click.confirm(f"install on {name} all the same?", default=False, err=True):
         raise _uncertain(found)
 

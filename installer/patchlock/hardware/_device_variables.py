@@ -29,7 +29,8 @@ def select(chosen: Accepted, host: Host, cards: Sequence[Card]) -> Selected:
 
     Source: https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
-    if chosen.device is None or not chosen.selects:
+    selects = chosen.fit.selects if chosen.fit else ""
+    if chosen.device is None or not selects:
         return Selected()
     vendor = chosen.device.device.vendor
     same = [one for one in host.devices if one.vendor == vendor and not one.is_hidden]
@@ -39,14 +40,14 @@ def select(chosen: Accepted, host: Host, cards: Sequence[Card]) -> Selected:
     if own:
         return Selected(note=f"{' and '.join(own)} chooses the device, as you have set it")
     if chosen.device.device.number:
-        return Selected(variables={chosen.selects: chosen.device.device.number})
-    if chosen.selects == "CUDA_VISIBLE_DEVICES" and all(one.address for one in same):
+        return Selected(variables={selects: chosen.device.device.number})
+    if selects == "CUDA_VISIBLE_DEVICES" and all(one.address for one in same):
         addresses = sorted(one.address for one in same)
         number = str(addresses.index(chosen.device.device.address))
-        return Selected(variables={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", chosen.selects: number})
+        return Selected(variables={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", selects: number})
     return Selected(
         note=f"which number {called(chosen.device)} has among {len(same)} devices is not known; "
-        f"if the app takes another one, set {chosen.selects} to the number of this one"
+        f"if the app takes another one, set {selects} to the number of this one"
     )
 
 

@@ -1,9 +1,10 @@
-"""One fit of a profile against a machine: which device it means, and every reason against it; pure."""
+"""A profile's fits against a machine: which device they mean, and every reason against each; pure."""
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from patchlock.model.devices import VENDORS, KnownDevice, UnknownDevice, shown_name
@@ -12,6 +13,7 @@ from patchlock.model.hosts import Host
 
 _SHOWN = 12
 """Of a list in a sentence."""
+Seen = Sequence[KnownDevice | UnknownDevice]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +30,41 @@ class FitMatch:
     """The fit, where a device is meant."""
 
 
-def match_fit(fit: Fit, host: Host, seen: tuple[KnownDevice | UnknownDevice, ...]) -> FitMatch:
-    """Hold a fit against a machine and the devices that were identified on it.
+def match(fits: Iterable[Fit], back_end: str, host: Host, seen: Seen) -> FitMatch:
+    """Hold the fits of a profile against a machine: the best device that one of them holds for, else is nearest to.
 
-    Where no device is meant, no more is said: what else the machine lacks is not what decides.
+    The order of the fits decides nothing. Where no device is meant, no more is said: what else the machine lacks is
+    not what decides.
+
+    Args:
+        fits: of the profile; at least one.
+        back_end: of the profile.
+        host: the machine.
+        seen: its devices, identified.
     """
-    meant = [one for one in seen if is_meant(fit, one)]
-    if not meant:
-        return FitMatch(device=None, reasons=(missing((fit,), seen),))
-    device = min(meant, key=lambda one: (bool(_of_device(fit, host, one)), *preference(one)))
-    reasons = (*_of_device(fit, host, device), *_of_machine(fit, host))
+    fits = tuple(fits)
+    found = [
+        ((bool((on := _on(fit, back_end, host, one)).reasons), preference(one), len(on.reasons)), on)
+        for one in seen
+        for fit in fits
+        if is_meant(fit, one)
+    ]
+    if not found:
+        vendors = dict.fromkeys(fit.vendor for fit in fits)
+        each = (missing(tuple(fit for fit in fits if fit.vendor == vendor), seen) for vendor in vendors)
+        return FitMatch(device=None, reasons=tuple(each))
+    return min(found, key=operator.itemgetter(0))[1]
+
+
+def _on(fit: Fit, back_end: str, host: Host, device: KnownDevice | UnknownDevice) -> FitMatch:
+    reasons = (*_device_reasons(fit, back_end, host, device), *_of_machine(fit, host, device))
     return FitMatch(device=device, reasons=reasons, why=f"this machine has {called(device)}, {fit.why}", fit=fit)
+
+
+def wrong_numbers(one: KnownDevice | UnknownDevice, back_end: str) -> str:
+    """Say that a device is known to compute wrong numbers with a back end, a clause with its source; "" if not."""
+    found = one.card.wrong_with(back_end) if isinstance(one, KnownDevice) else None
+    return f"{called(one)} {found.why} ({found.source})" if found else ""
 
 
 def preference(one: KnownDevice | UnknownDevice) -> tuple[bool, int]:
@@ -98,24 +124,18 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _of_device(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> tuple[str, ...]:
-    return tuple(_device_reasons(fit, host, one))
-
-
-def _device_reasons(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> Iterator[str]:
+def _device_reasons(fit: Fit, back_end: str, host: Host, one: KnownDevice | UnknownDevice) -> Iterator[str]:
     name = called(one)
+    if wrong := wrong_numbers(one, back_end):
+        yield wrong
     if one.device.is_hidden:
         hiding = hidden_by(host, fit.vendor)
         yield f"{name} is hidden" + (f" by {hiding}" if hiding else "")
     if one.device.trouble:
         yield f"{name} does not work ({one.device.trouble})"
-    own = one.device.driver if host.os == "linux" else ""
-    driver = host.versions.get("nvidia-driver", "") or own if VENDORS[fit.vendor] == "NVIDIA" else ""
-    if not fit.driver.hold(driver):
-        yield f"the driver is {driver}, and must be {fit.driver.words}"
 
 
-def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
+def _of_machine(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> Iterator[str]:
     is_elsewhere = fit.wsl is not None and fit.wsl != host.is_wsl
     never = [path for path in fit.nodes if is_elsewhere and path not in {node.path for node in host.nodes}]
     if is_elsewhere:
@@ -123,8 +143,7 @@ def _of_machine(fit: Fit, host: Host) -> Iterator[str]:
         yield f"this is WSL2{without}" if host.is_wsl else "this is not WSL2"
     if fit.tegra is not None and fit.tegra != bool(host.tegra):
         yield "this is a Jetson" if host.tegra else "this is no Jetson"
-    if "amdgpu" not in host.versions and not fit.kernel.hold(host.release):
-        yield f"the kernel is {host.release}, and must be {fit.kernel.words}"
+    yield from filter(None, (condition.reason(host, one.device) for condition in fit.requires))
     nodes = {node.path: node for node in host.nodes}
     for path in fit.nodes:
         node = nodes.get(path)

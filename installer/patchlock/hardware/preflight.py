@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from packaging.version import InvalidVersion, Version
 
 from patchlock.model import package_managers
+from patchlock.model.conditions import Condition
+from patchlock.model.hosts import Device, Host
 from patchlock.model.needs import Finding, Need, Resource
 from patchlock.model.package_managers import System, Way
 
@@ -54,9 +56,12 @@ class DetectedResource:
     """Why it cannot be used although it is there, a clause."""
     group: str = ""
     """Of a file that this user may not open: the group that may."""
+    is_unknown: bool = False
+    """Whether nobody could look."""
 
 
 NOTHING = DetectedResource(where="")
+UNKNOWN = DetectedResource(where="", is_unknown=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +159,10 @@ def _git(facts: Facts) -> Iterator[Finding]:
     git, system = facts.git, facts.system
     way = package_managers.way(system, GIT.packages, GIT.commands)
     remedy = _install(way, GIT, system)
+    if git.is_unknown:
+        what = f"git {LEAST_GIT} or later, if it is not there"
+        yield Finding(name="git", what=what, remedy=remedy, stops=False, way=way, is_sure=False)
+        return
     if not git.where:
         yield Finding(name="git", what="git is not installed", remedy=remedy, stops=True, way=way)
         return
@@ -236,7 +245,10 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
     seen = facts.seen.get(need.name, NOTHING)
     way = package_managers.way(facts.system, resource.packages, resource.commands)
     what, remedy = "", _install(way, resource, facts.system)
-    if not seen.where:
+    if seen.is_unknown:
+        told = f"{resource.title}, if it is not there: {need.why}"
+        yield dataclasses.replace(_finding(need, resource, told, remedy, way), stops=False, is_sure=False)
+    elif not seen.where:
         absent = "is not set" if resource.kind == "variable" else "is not here"
         what = f"{resource.title} {absent}"
     elif seen.group and facts.user:
@@ -250,12 +262,12 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
             told = (
                 f"{resource.title} does not say its version ({seen.where}), and {need.versions} is needed: {need.why}"
             )
-            yield dataclasses.replace(_finding(need, told, f"see {resource.source}", None), stops=False)
+            yield dataclasses.replace(_finding(need, resource, told, f"see {resource.source}", None), stops=False)
         elif not need.versions.contains(version, prereleases=True):
             what = f"{resource.title} is {version} ({seen.where}), and {need.versions} is needed"
             remedy = _newer(way, resource, facts.system)
     if what:
-        yield _finding(need, f"{what}: {need.why}", remedy, way)
+        yield _finding(need, resource, f"{what}: {need.why}", remedy, way)
 
 
 def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
@@ -265,21 +277,81 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
                 for folder in facts.folders:
                     if not folder.path.isascii():
                         what = f"{folder.path} has letters other than those of English: {need.why}"
-                        yield _finding(
-                            need, what, f"choose another folder with {folder.variable}, such as C:\\ai", None
-                        )
+                        remedy = f"choose another folder with {folder.variable}, such as C:\\ai"
+                        yield _finding(need, resource, what, remedy, None)
             case "no-store-python":
                 if isinstance(facts.python, Interpreter) and facts.python.maker == "store":
                     what = f"Python is that of the Microsoft Store ({facts.python.path}): {need.why}"
-                    yield _finding(need, what, "take another: `uv python install` or python.org", None)
+                    yield _finding(need, resource, what, "take another: `uv python install` or python.org", None)
             case _:  # a virus scanner cannot be asked without rights that we do not want
                 command = f"Add-MpPreference -ExclusionPath '{facts.folders[0].path}'"
                 command = f"in PowerShell as administrator: `{command}`"
-                yield dataclasses.replace(_finding(need, f"{resource.title}: {need.why}", command, None), stops=False)
+                told = f"{resource.title}: {need.why}"
+                yield dataclasses.replace(_finding(need, resource, told, command, None), stops=False)
 
 
-def _finding(need: Need, what: str, remedy: str, way: Way | None) -> Finding:
-    return Finding(name=need.name, what=what, remedy=remedy, stops=need.required, way=way, source=need.source)
+def _finding(need: Need, resource: Resource, what: str, remedy: str, way: Way | None) -> Finding:
+    return Finding(
+        name=need.name,
+        what=what,
+        remedy=remedy,
+        stops=need.required,
+        way=way,
+        source=need.source,
+        kind=resource.kind,
+        restart=resource.restart,
+    )
+
+
+def versions(
+    conditions: Iterable[Condition],
+    host: Host,
+    device: Device | None,
+    resources: Mapping[str, Resource],
+    system: System,
+) -> Iterator[Finding]:
+    """Name drivers and systems that are too old, which stops an install, and those of which nobody knows the version.
+
+    Args:
+        conditions: of the fit by which the profile was chosen.
+        host: the machine.
+        device: which the profile is for.
+        resources: by the names of conditions.
+        system: with what things are installed.
+    """
+    for condition in conditions:
+        resource = resources[condition.name]
+        if not resource.sought(host.os) or (condition.is_met(host, device) and condition.is_known(host, device)):
+            continue
+        reason = condition.reason(host, device)
+        way = package_managers.way(system, resource.packages, resource.commands)
+        yield Finding(
+            name=condition.name,
+            what=reason or f"{resource.title}: {condition.words} is needed, and its version was not seen",
+            remedy=_newer(way, resource, system),
+            stops=bool(reason),
+            way=way,
+            source=condition.source,
+            kind="version",
+            is_sure=bool(reason),
+            restart=resource.restart,
+        )
+
+
+_ORDER = ("version", "variable", "library", "file", "program", "rule")
+"""Kinds of resources, as a person sees to them: what needs a restart first, what belongs to the app last."""
+
+
+def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """Write what a person has to do by hand, in order: system, kernel, driver, a restart, SDKs, libraries, the rest."""
+    ordered = sorted(findings, key=lambda one: (_ORDER.index(one.kind), one.name not in {"windows", "macos"}, one.name))
+    told = [(str(one), one.restart) for one in ordered]
+    last = max((number for number, (_, restart) in enumerate(told, 1) if restart), default=0)
+    return (
+        *(text for text, _ in told[:last]),
+        *(["restart the machine"] if last else []),
+        *(t for t, _ in told[last:]),
+    )
 
 
 def _install(way: Way | None, resource: Resource, system: System) -> str:

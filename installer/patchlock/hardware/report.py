@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from patchlock.catalogue import profile_summaries as catalogue_outlines
-from patchlock.hardware import _device_variables, _unused_devices, selection
+from patchlock.hardware import _device_use, _device_variables, selection
 from patchlock.hardware._device_variables import Selected
+from patchlock.hardware._matching import called
 from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.selection import Choice
 from patchlock.model import hosts
@@ -48,6 +49,11 @@ class HostReport:
         """Say why a better profile may have been missed."""
         return self.choice.doubts if self.choice else ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say what computes more slowly than the machine could."""
+        return self.choice.warnings if self.choice else ()
+
     def why_not(self, name: str) -> tuple[str, ...]:
         """Say every reason why a profile is not chosen; never empty.
 
@@ -64,7 +70,13 @@ class HostReport:
             return (self.refusal,)
         if one.profile.name == self.choice.chosen.profile.name:
             return (f"it is chosen: {self.choice.why}",)
-        return (f"it fits, but {self.choice.chosen.profile.name} is narrower",)
+        return (f"it fits, but {self.choice.chosen.profile.name} {self._better(one)}",)
+
+    def _better(self, one: Accepted) -> str:
+        """Say what the chosen profile has before one that fits, too."""
+        chosen = self.choice.chosen if self.choice else one
+        same = one.device is not None and chosen.device == one.device
+        return "is narrower" if same or chosen.device is None else f"uses {called(chosen.device)}"
 
 
 def build_report(root: Path, observed: ObservedHost) -> HostReport:
@@ -99,6 +111,7 @@ def data(look: HostReport) -> dict[str, Any]:
             "profile": look.choice.chosen.profile.name if look.choice else None,
             "why": look.choice.why if look.choice else look.refusal,
             "doubts": list(look.doubts),
+            "warnings": list(look.warnings),
             "notes": list(look.notes),
             "pretended": list(look.observed.overrides),
             "variables": dict(look.selected.variables),
@@ -110,7 +123,7 @@ def data(look: HostReport) -> dict[str, Any]:
 
 def _device(one: KnownDevice | UnknownDevice) -> dict[str, Any]:
     if isinstance(one, UnknownDevice):
-        return {"name": one.device.name, "known": False, "arch": one.arch, "send": _unused_devices.what_to_send(one)}
+        return {"name": one.device.name, "known": False, "arch": one.arch, "send": _device_use.what_to_send(one)}
     card = one.card
     return {"name": shown_name(one), "known": True, "chip": card.chip, "arch": one.arch, "family": card.family}
 

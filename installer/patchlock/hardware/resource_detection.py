@@ -1,18 +1,15 @@
-"""Look for programs, libraries, files, drivers and variables on this machine; runs only what says its version."""
+"""Look for programs, libraries, files and variables on this machine; runs only what says its version."""
 
 from __future__ import annotations
 
 import glob
 import os
-import platform
 import re
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from patchlock.core import process, shared_libraries
-from patchlock.core.bounded_files import FileReader
-from patchlock.hardware import _nvidia_cards
 from patchlock.hardware._linux import device_nodes
 from patchlock.hardware.preflight import NOTHING, DetectedResource
 from patchlock.model.errors import PatchlockError
@@ -46,8 +43,6 @@ def detect(resource: Resource, system: str, *, root: Path = Path("/"), ask_versi
             )
         case "file":
             return next(filter(None, (_file(path, resource, root) for path in _paths(names, root))), NOTHING)
-        case "driver":
-            return _nvidia(root) if "nvidia" in names else _amdgpu(root)
         case "variable":
             return next((_variable(name) for name in names if os.environ.get(name)), NOTHING)
         case _:
@@ -94,36 +89,3 @@ def _variable(name: str) -> DetectedResource:
     if ("/" in value or "\\" in value) and not Path(value).exists():
         return DetectedResource(where=f"{name}={value}", trouble="what it names does not exist")
     return DetectedResource(where=f"{name}={value}")
-
-
-# --- drivers ----------------------------------------------------------------------------------------------------------
-
-
-def _nvidia(root: Path) -> DetectedResource:
-    files = FileReader(root, "nvidia")
-    if files.has("proc/driver/nvidia/version"):
-        version = _nvidia_cards.driver_version(files.text("proc/driver/nvidia/version"))
-        return DetectedResource(where=str(root / "proc/driver/nvidia/version"), version=version)
-    # Windows, and WSL, where the driver is Windows' own.
-    program = shutil.which("nvidia-smi") or next(iter(glob.glob("/usr/lib/wsl/lib/nvidia-smi")), "")  # noqa: PTH207
-    if not program:
-        return NOTHING
-    try:
-        query = ("--query-gpu=driver_version", "--format=csv,noheader")
-        done = process.run(program, *query, env=process.environment(), timeout=_PATIENCE)
-    except PatchlockError as error:
-        return DetectedResource(where=program, trouble=error.what)
-    lines = done.text.split()
-    return (
-        DetectedResource(where=program, version=lines[0])
-        if lines
-        else DetectedResource(where=program, trouble="it sees no card")
-    )
-
-
-def _amdgpu(root: Path) -> DetectedResource:
-    module = root / "sys/module/amdgpu"
-    if not module.is_dir():
-        return NOTHING
-    # Only a module that was put in, as by AMD's DKMS package, has a version of its own, which counts otherwise.
-    return DetectedResource(where=str(module), version="" if (module / "version").is_file() else platform.release())

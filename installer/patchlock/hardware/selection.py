@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patchlock.hardware import _unused_devices
-from patchlock.hardware._matching import FitMatch, called, counted, match_fit, missing
+from patchlock.hardware import _device_use
+from patchlock.hardware._matching import FitMatch, Seen, called, counted, match, preference, wrong_numbers
 from patchlock.model import version_bounds
 from patchlock.model.choice import Accepted, Rejected
-from patchlock.model.devices import Card, KnownDevice, UnknownDevice, identify
+from patchlock.model.devices import Card, identify
 from patchlock.model.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.model.fits import ProfileSummary
 from patchlock.model.hosts import Host
@@ -32,15 +32,17 @@ class Choice:
     why: str
     """One clause."""
     doubts: tuple[str, ...] = ()
-    """Why a better one may have been missed, sentences; a person must be asked."""
+    """Why a better one may have been missed, or a device is left unused, sentences; a person must be asked."""
+    warnings: tuple[str, ...] = ()
+    """What computes more slowly than the machine could, sentences; there is nothing to choose."""
     notes: tuple[str, ...] = ()
-    """What a person should hear, sentences; no reason to ask."""
+    """What a person should hear, sentences."""
 
 
 def rank(
     profiles: Iterable[ProfileSummary | Profile], host: Host, cards: Sequence[Card]
 ) -> tuple[Accepted | Rejected, ...]:
-    """Judge every profile: those that fit first, the narrowest of them before the others, the rest by name.
+    """Judge every profile: those that fit first, by the device that they use, then the narrowest; the rest by name.
 
     Args:
         profiles: outlines, or whole profiles.
@@ -49,12 +51,21 @@ def rank(
     """
     seen = tuple(identify(device, cards) for device in host.devices)
     judged = [_judge(profile, host, seen) for profile in profiles]
-    return tuple(sorted(judged, key=_place))
+    return tuple(sorted(judged, key=lambda one: (_place(one, seen), one.profile.name)))
 
 
-def _place(one: Accepted | Rejected) -> tuple[bool, int, str]:
-    fits = isinstance(one, Accepted)
-    return not fits, -one.profile.specificity if fits else 0, one.profile.name
+def _place(one: Accepted | Rejected, seen: Seen) -> tuple[object, ...]:
+    """Order profiles by the device that each uses, of equal ones the first that is listed, then by narrowness."""
+    if isinstance(one, Rejected):
+        return (2,)
+    if one.device is None:
+        return (1, -one.specificity)
+    return (0, *preference(one.device), _torch_last(one), seen.index(one.device), -one.specificity)
+
+
+def _torch_last(one: Accepted) -> bool:
+    """Put what leaves torch on the processor behind, of cards that are equally good."""
+    return one.profile.back_end == "cpu"
 
 
 def judge(profile: ProfileSummary | Profile, host: Host, cards: Sequence[Card] = ()) -> Accepted | Rejected:
@@ -62,26 +73,27 @@ def judge(profile: ProfileSummary | Profile, host: Host, cards: Sequence[Card] =
     return _judge(profile, host, tuple(identify(device, cards) for device in host.devices))
 
 
-def _judge(
-    profile: ProfileSummary | Profile, host: Host, seen: tuple[KnownDevice | UnknownDevice, ...]
-) -> Accepted | Rejected:
+def _judge(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> Accepted | Rejected:
     platform = platform_of(host)
     reasons = list(_of_system(host))
     if platform is not None and platform not in profile.platforms:
         reasons.insert(0, f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
-    best = _best(profile, host, seen)
+    best = match(profile.fits, profile.back_end, host, seen) if profile.fits else _EVERY_MACHINE
     if platform is None or reasons:
         return Rejected(profile=profile, reasons=(*reasons, *(best.reasons if best.device is None else ())))
     if best.reasons:
-        return Rejected(profile=profile, reasons=best.reasons, platform=platform, device=best.device)
+        return Rejected(profile=profile, reasons=best.reasons, platform=platform, device=best.device, fit=best.fit)
     return Accepted(
         profile=profile,
         platform=platform,
         specificity=profile.specificity,
         device=best.device,
         why=best.why,
-        selects=best.fit.selects if best.fit else "",
+        fit=best.fit,
     )
+
+
+_EVERY_MACHINE = FitMatch(device=None, why="it is for every machine of its platforms")
 
 
 def _of_system(host: Host) -> Iterable[str]:
@@ -95,22 +107,6 @@ def _of_system(host: Host) -> Iterable[str]:
         yield f"the wheels need glibc {needed} or later; this system has {host.libc}"
 
 
-def _best(profile: ProfileSummary | Profile, host: Host, seen: tuple[KnownDevice | UnknownDevice, ...]) -> FitMatch:
-    """Take the fit that holds, else the one that is nearest to it."""
-    if not profile.fits:
-        return FitMatch(device=None, why="it is for every machine of its platforms")
-    best = min((match_fit(fit, host, seen) for fit in profile.fits), key=_distance)
-    if best.device is None:
-        vendors = dict.fromkeys(fit.vendor for fit in profile.fits)
-        each = (missing(tuple(fit for fit in profile.fits if fit.vendor == vendor), seen) for vendor in vendors)
-        return FitMatch(device=None, reasons=tuple(each))
-    return best
-
-
-def _distance(one: FitMatch) -> tuple[bool, bool, int]:
-    return bool(one.reasons), one.device is None, len(one.reasons)
-
-
 def choose(
     profiles: Iterable[ProfileSummary | Profile],
     host: Host,
@@ -118,7 +114,7 @@ def choose(
     name: str | None = None,
     refused: Mapping[str, str] = NOTHING,
 ) -> Choice:
-    """Choose the named profile, or the narrowest that fits.
+    """Choose the named profile, or the one for the best device of the machine, and of those for it the narrowest.
 
     A named one is taken although its devices or drivers are not seen, with a note: a person may know better.
 
@@ -127,42 +123,39 @@ def choose(
         host: the machine.
         cards: the table of devices.
         name: of a profile, or None.
-        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, and no doubt.
+        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, and not recommended.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
-        NoProfileFitsError: the named one cannot run here, none fits, or two are equally narrow.
+        NoProfileFitsError: the named one cannot run here, none fits, or two are equally narrow for one device.
     """
+    seen = tuple(identify(device, cards) for device in host.devices)
     ranking = rank(profiles, host, cards)
     if name is not None:
-        return _named(name, ranking, host, cards)
-    turned_down = [one for one in ranking if isinstance(one, Accepted) and one.profile.name in refused]
-    ranking = tuple(_refuse(one, refused) for one in ranking)
-    fitting = [one for one in ranking if isinstance(one, Accepted)]
+        return _named(name, ranking, host, seen, refused)
+    possible = tuple(_refuse(one, refused) for one in ranking)
+    fitting = [one for one in possible if isinstance(one, Accepted)]
     if not fitting:
-        raise _none_fits(host, [one for one in ranking if isinstance(one, Rejected)])
-    best, *others = fitting
-    ties = [best.profile.name, *(a.profile.name for a in others if a.specificity == best.specificity)]
+        raise _none_fits(host, [one for one in possible if isinstance(one, Rejected)])
+    best = fitting[0]
+    ties = [one.profile.name for one in fitting if _place(one, seen) == _place(best, seen)]
     if len(ties) > 1:
         raise NoProfileFitsError(
             f"the profiles {' and '.join(ties)} fit this machine equally well",
             remedy=f"name one: --profile {ties[0]}",
         )
-    seen = tuple(identify(device, cards) for device in host.devices)
+    use = _device_use.account(best, ranking, host, seen, refused)
     return Choice(
         chosen=best,
-        why=best.why if best.device else _without_device(seen, is_refused=bool(turned_down)),
-        doubts=tuple(_unused_devices.doubts(best, ranking, host, seen, refused, turned_down)),
-        notes=(
-            *(
-                f"{one.profile.name} fits this machine better, but {refused[one.profile.name]}"
-                for one in turned_down
-                if one.specificity > best.specificity
-            ),
-            *_unused_devices.on_windows(best, ranking, host, seen),
-            *_successors(best, ranking),
-        ),
+        why=best.why if best.device else _without_device(seen, is_refused=len(fitting) < _fits(ranking)),
+        doubts=use.doubts,
+        warnings=use.warnings,
+        notes=(*use.notes, *_successors(best, ranking, refused)),
     )
+
+
+def _fits(ranking: Iterable[Accepted | Rejected]) -> int:
+    return sum(isinstance(one, Accepted) for one in ranking)
 
 
 def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
@@ -187,27 +180,37 @@ def _refuse(one: Accepted | Rejected, refused: Mapping[str, str]) -> Accepted | 
     return Rejected(profile=one.profile, reasons=(*reasons, why), platform=one.platform)
 
 
-def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, cards: Sequence[Card]) -> Choice:
+def _named(
+    name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen: Seen, refused: Mapping[str, str]
+) -> Choice:
     judged = {one.profile.name: one for one in ranking}
     if name not in judged:
         raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
     found = judged[name]
     if isinstance(found, Accepted):
-        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking)))
-    if found.platform is None:
-        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(found.reasons)}')
+        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking, refused)))
     profile = found.profile
-    taken = Accepted(profile=profile, platform=found.platform, specificity=profile.specificity, why="it was named")
+    vendors = {fit.vendor for fit in (*profile.fits, *profile.trials)}
+    wrong = [wrong_numbers(one, profile.back_end) for one in seen if one.device.vendor in vendors]
+    if found.platform is None or (wrong and all(wrong)):
+        reasons = found.reasons if found.platform is None else wrong
+        raise NoProfileFitsError(f'the profile "{name}" does not fit this machine: {"; ".join(reasons)}')
+    taken = Accepted(
+        profile=profile,
+        platform=found.platform,
+        specificity=profile.specificity,
+        device=found.device,
+        why="it was named",
+        fit=found.fit,
+    )
     note = f"{name} is taken, though as far as can be seen this machine is none of its kind: {'; '.join(found.reasons)}"
-    seen = tuple(identify(device, cards) for device in host.devices)
-    if (trial := _unused_devices.trial(found, host, seen)) is not None and trial.device and trial.fit:
-        taken = dataclasses.replace(taken, device=trial.device, selects=trial.fit.selects)
-        lacks = f"; what it lacks: {' and '.join(trial.reasons)}" if trial.reasons else ""
-        note = f"nobody has tried {name} on {called(trial.device)}; {trial.fit.why}{lacks}"
-    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking)))
+    if (trial := _device_use.trial(profile, host, seen)) is not None and trial.device and found.device is None:
+        taken = dataclasses.replace(taken, device=trial.device, fit=trial.fit)
+        note = _device_use.tried(name, trial)
+    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking, refused)))
 
 
-def _without_device(seen: tuple[KnownDevice | UnknownDevice, ...], *, is_refused: bool) -> str:
+def _without_device(seen: Seen, *, is_refused: bool) -> str:
     if is_refused:
         return "what fits this machine better cannot be used"
     if not seen:
@@ -217,9 +220,9 @@ def _without_device(seen: tuple[KnownDevice | UnknownDevice, ...], *, is_refused
     return f"no other profile fits with {few}"
 
 
-def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...]) -> Iterable[str]:
+def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...], refused: Mapping[str, str]) -> Iterable[str]:
     after = best.profile.successor
-    if after is None:
+    if after is None or after.name in refused:
         return
     named = [one for one in ranking if one.profile.name == after.name]
     if not named:

@@ -31,6 +31,7 @@ from patchlock.patches import engine, outcomes, requirements_for_locks, targets
 from patchlock.worktree import patch_cache, upstream_cache
 
 if TYPE_CHECKING:
+    from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.hardware.stored_choice import StoredChoice
     from patchlock.locks.resolution_inputs import ResolutionInputs
     from patchlock.patches.pip_requirements import RequirementLine
@@ -61,6 +62,8 @@ class Request:
     """Whether the lock may name files of this machine, and servers on it."""
     chosen: tuple[str, ...] = ()
     """Names of optional patches, sorted."""
+    machine: ProfileChoice | None = None
+    """For which machine and device the profile was chosen; None where nobody has looked."""
     kept: StoredChoice | None = None
     """What was chosen for it of the machine's devices now; None where nobody has looked: an earlier one is kept."""
 

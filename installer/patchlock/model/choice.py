@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from patchlock.model.fits import Platform, ProfileSummary
+from patchlock.model.fits import Fit, Platform, ProfileSummary
 
 if TYPE_CHECKING:
     from patchlock.model.devices import KnownDevice, UnknownDevice
@@ -24,8 +24,8 @@ class Accepted:
     """Which device it is for, one that the table does not have where its driver says what it runs; None: for none."""
     why: str = ""
     """One clause for people."""
-    selects: str = ""
-    """Variable by which programs are told which device, among several; "" where there is none."""
+    fit: Fit | None = None
+    """Of the profile's, the one by which the device is meant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,3 +38,5 @@ class Rejected:
     """The host's, where only devices and drivers speak against the profile: a person may still name it."""
     device: KnownDevice | UnknownDevice | None = None
     """A device that it would be for, if the reasons were gone."""
+    fit: Fit | None = None
+    """By which it would be."""

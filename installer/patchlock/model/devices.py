@@ -9,8 +9,10 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from patchlock.model.hosts import Device
+from patchlock.model.table_fields import Filled, OneOf
 
 VENDORS: Mapping[str, str] = {"1002": "AMD", "10de": "NVIDIA", "8086": "Intel"}
 """PCI vendor → who that is, of those whose cards are in the table."""
@@ -31,6 +33,7 @@ FAMILIES: Mapping[str, str] = {
     "cdna2": "Instinct MI200",
     "cdna3": "Instinct MI300",
     "cdna4": "Instinct MI350",
+    "kepler": "GeForce GT 710, GTX 600 and 700, Tesla K80",
     "maxwell": "GeForce GTX 750, 900",
     "pascal": "GeForce GTX 10",
     "volta": "TITAN V, V100",
@@ -45,13 +48,28 @@ FAMILIES: Mapping[str, str] = {
     "gb10": "DGX Spark",
     "intel-integrated": "graphics of Intel's processors",
     "arc": "Intel Arc",
+    "arc-integrated": "Arc graphics of Intel's Core Ultra",
 }
 """Kinds of cards as profiles speak of them → which those are."""
-UNSUPPORTED_FAMILIES = ("polaris", "vega-integrated", "rdna2-integrated", "intel-integrated")
+UNSUPPORTED_FAMILIES = ("polaris", "vega-integrated", "rdna2-integrated", "kepler", "intel-integrated")
 """Kinds that no build of torch has code for, or that are no faster than the processor beside them: where no profile is
 for such a card the CPU is the right choice, and nobody is asked.
 Source: https://github.com/ROCm/TheRock/blob/main/SUPPORTED_GPUS.md;
 https://github.com/pytorch/pytorch/blob/main/.ci/docker/manywheel/build.sh"""
+
+
+OF_CARDS = ("cuda", "rocm", "zluda", "directml")
+"""Of `backends.BACK_ENDS`, those that compute on a card."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongNumbers:
+    """That code for a chip installs, runs and computes wrong numbers."""
+
+    back_ends: Annotated[tuple[str, ...], Filled(), OneOf('there is no back end "{}" of a card', OF_CARDS)]
+    why: str
+    """What follows the card's name, a clause: `computes wrong numbers with …`."""
+    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +95,12 @@ class Card:
     is_integrated: bool
     """Whether it is part of the processor and shares its memory."""
     source: str
+    wrong: WrongNumbers | None = None
+    """Of its chip, where that is known."""
+
+    def wrong_with(self, back_end: str) -> WrongNumbers | None:
+        """Say what is known to be wrong with a back end on this card."""
+        return self.wrong if self.wrong is not None and back_end in self.wrong.back_ends else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,4 +159,4 @@ def shown_name(one: KnownDevice | UnknownDevice) -> str:
     if isinstance(one, UnknownDevice):
         return own
     is_model = "/" in one.card.name and "/" not in own and re.search(r"\d", own) is not None
-    return re.sub(r"^(?:AMD|NVIDIA) |\((?:TM|R)\)", "", own) if is_model else one.card.name
+    return " ".join(re.sub(r"^(?:AMD|NVIDIA) |\((?:TM|R)\)", "", own).split()) if is_model else one.card.name

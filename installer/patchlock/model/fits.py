@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from patchlock.model.conditions import Condition
 from patchlock.model.devices import ARCH, FAMILIES, VENDORS
-from patchlock.model.table_fields import Matches, OneOf, Parsed
-from patchlock.model.version_bounds import Bounds
+from patchlock.model.table_fields import Matches, OneOf
 
 Os = Literal["linux", "windows", "macos"]
 
@@ -47,10 +46,8 @@ class Fit:
     """Whether Linux must, or must not, run inside Windows (WSL2)."""
     tegra: bool | None = None
     """Whether it must, or must not, be a Jetson."""
-    driver: Annotated[Bounds, Parsed(Bounds, Bounds())] = dataclasses.field(default_factory=Bounds)
-    """Of the device's driver, where its version is known."""
-    kernel: Annotated[Bounds, Parsed(Bounds, Bounds())] = dataclasses.field(default_factory=Bounds)
-    """Of Linux, where no newer module of the driver's was put in."""
+    requires: tuple[Condition, ...] = ()
+    """How new drivers and the system have to be, where that is known."""
     nodes: Annotated[tuple[str, ...], Matches('"{}" is no device node such as "/dev/kfd"', _NODE)] = ()
     """Device nodes that this process may open (`/dev/kfd`)."""
     libraries: tuple[str, ...] = ()
@@ -85,3 +82,7 @@ class ProfileSummary:
     trials: tuple[Fit, ...] = ()
     """Machines that it may run on, though nobody has tried: never chosen for them, but offered by name."""
     successor: Successor | None = None
+    python: str = ""
+    """Of the environment; two numbers."""
+    back_end: str = "cpu"
+    """What torch computes on; `cpu`, too, where only ONNX Runtime comes to the card."""

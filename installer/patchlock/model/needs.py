@@ -12,19 +12,17 @@ from packaging.specifiers import SpecifierSet
 from patchlock.model.package_managers import Way
 from patchlock.model.table_fields import Known, OneOf, ProfileNames
 
-Kind = Literal["program", "library", "file", "driver", "variable", "rule"]
+Kind = Literal["program", "library", "file", "version", "variable", "rule"]
 
 KINDS: Mapping[str, str] = {
     "program": "a name on PATH, or the path of a program",
     "library": "the name of a shared library as the loader knows it, or its path",
     "file": "a path of a file, a device or a folder, or a glob of them",
-    "driver": "a driver that we know how to ask: see DRIVERS",
+    "version": "a driver or a system of a version, which profiles demand with [[fit.requires]]: see VERSIONED",
     "variable": "the name of an environment variable that must be set",
     "rule": "a rule of ours about folders and Python: see RULES",
 }
 """Kind of what a machine may have → what `find` names."""
-DRIVERS = ("nvidia", "amdgpu")
-"""`nvidia` has the version of its kernel module; `amdgpu` that of the kernel, unless a newer module was put in."""
 RULES = ("ascii-paths", "no-store-python", "unscanned-folder")
 """ASCII alone in the folders of an install; no Python of the Microsoft Store; no virus scanner that removes a file."""
 
@@ -43,6 +41,8 @@ class Resource:
     """Operating system, or `any` → names, of which one is enough; see `KINDS`."""
     writable: bool = False
     """Whether a file must be writable too, as devices must."""
+    restart: bool = False
+    """Whether the machine has to be restarted after it was installed."""
     arguments: tuple[str, ...]
     """With which a program says its version; empty where nobody asks."""
     pattern: str
@@ -104,6 +104,12 @@ class Finding:
     way: Way | None = None
     """How what is missing is installed, where that is known."""
     source: str = ""
+    kind: Kind = "program"
+    """Of the resource, by which steps are ordered."""
+    is_sure: bool = True
+    """False: nobody could look whether it is so."""
+    restart: bool = False
+    """Whether the machine has to be restarted after the remedy."""
 
     def __str__(self) -> str:
         return f"{self.what}; {self.remedy}" if self.remedy else self.what

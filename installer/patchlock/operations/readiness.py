@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.core import uv
 from patchlock.hardware import interpreters, preflight, resource_detection
+from patchlock.hardware import on_paper as paper
 from patchlock.hardware import system as hardware_system
 from patchlock.hardware.preflight import Facts, Interpreter, PythonDownload
 from patchlock.locks.lock_request import Request
-from patchlock.model import needs
+from patchlock.model import conditions, needs, overlays
 from patchlock.model.errors import NotReadyError
 from patchlock.model.lockfile import Lock
-from patchlock.model.needs import Finding
+from patchlock.model.needs import Finding, Need, Resource
+from patchlock.model.package_managers import System
 
 _LONGEST = 134
 """Characters of the longest path in site-packages where no wheel of the lock is known yet.
@@ -41,6 +44,11 @@ class Readiness:
     """About Python, for a person."""
 
     @property
+    def steps(self) -> tuple[str, ...]:
+        """Say what a person has to do by hand, in order."""
+        return preflight.steps(self.findings)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Say what does not stop an install, with the commands that mend several of them at the end."""
         notes = [finding for finding in self.findings if not finding.stops]
@@ -53,17 +61,14 @@ class Readiness:
         return tuple(finding for finding in self.findings if finding.stops)
 
 
-NOTHING = Readiness(findings=(), commands=(), later=(), python="", says="")
-"""Where nobody can look: the machine is only pretended."""
-
-
-def assess(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
-    """Find out whether this machine is ready for an install.
+def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False) -> Readiness:
+    """Find out whether a machine is ready for an install.
 
     Args:
         request: the pair.
         lock: of the pair.
         ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
+        on_paper: judge the machine that is pretended by its recording alone; nothing of this one is looked at.
 
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.
@@ -72,11 +77,38 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readi
     wanted = needs.needs_for((*profile.needs, *request.app.needs), profile.name, platform.name)
     resources = {need.name: request.catalogue.resource(need.name) for need in wanted}
     asked = interpreters.request(profile.python, platform)
+    machine = request.machine
+    if on_paper and machine is not None:
+        facts = paper.facts(machine.observed.host, resources)
+    else:
+        facts = _facts(request, lock, wanted, resources, asked)
+    findings = (
+        *_versions(request, facts.system),
+        *preflight.judge(facts, wanted, resources, python=profile.python),
+        *_sdks(request, can_look=not on_paper and os.name == "nt"),
+    )
+    findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
+    if ignore_needs:
+        asked_for = {*resources, *conditions.VERSIONED}
+        findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in asked_for) for f in findings)
+    return Readiness(
+        findings=findings,
+        commands=preflight.install_commands((f for f in findings if f.stops), facts.system),
+        later=preflight.install_commands((f for f in findings if not f.stops), facts.system),
+        python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
+        says=_python(request, facts),
+    )
+
+
+def _facts(
+    request: Request, lock: Lock, wanted: tuple[Need, ...], resources: Mapping[str, Resource], asked: str
+) -> Facts:
+    """Gather the facts about this machine."""
     system = hardware_system.system()
     uv.find()  # before there are threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with ThreadPoolExecutor(max_workers=1) as pool:
         python = pool.submit(hardware_system.python, asked)  # uv takes as long for that as all the rest
-        facts = Facts(
+        return Facts(
             system=system,
             user=hardware_system.user(),
             git=_git(),
@@ -95,16 +127,40 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readi
             },
             python=python.result(),
         )
-    findings = preflight.judge(facts, wanted, resources, python=profile.python)
-    if ignore_needs:
-        findings = tuple(dataclasses.replace(f, stops=f.stops and f.name not in resources) for f in findings)
-    return Readiness(
-        findings=findings,
-        commands=preflight.install_commands((f for f in findings if f.stops), system),
-        later=preflight.install_commands((f for f in findings if not f.stops), system),
-        python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
-        says=_python(request, facts),
-    )
+
+
+def _versions(request: Request, system: System) -> tuple[Finding, ...]:
+    """Hold drivers and the system against what the profile requires of them."""
+    machine = request.machine
+    if machine is None:
+        return ()
+    chosen, host = machine.choice.chosen, machine.observed.host
+    fits = [chosen.fit] if chosen.fit else [fit for fit in request.profile.fits if fit.wsl in {None, host.is_wsl}][:1]
+    required = [condition for fit in fits for condition in fit.requires]
+    resources = {one.name: request.catalogue.resource(one.name) for one in required}
+    device = chosen.device.device if chosen.device else None
+    return tuple(preflight.versions(required, host, device, resources, system))
+
+
+def _sdks(request: Request, *, can_look: bool) -> tuple[Finding, ...]:
+    """Name the SDKs that overlays need, and that this machine has not, or a recording does not tell."""
+    found = []
+    for overlay in overlays.for_platform(request.profile.overlays, request.platform.name):
+        sdk = overlay.sdk
+        if sdk is not None and not (can_look and overlays.find_sdk(sdk, os.environ, os.path.isfile).folder):
+            what = f"{sdk.name}, if it is not there: {overlay.why}"
+            found.append(
+                Finding(
+                    name=overlay.id,
+                    what=what,
+                    remedy=sdk.install,
+                    stops=False,
+                    source=overlay.source,
+                    kind="variable",
+                    is_sure=False,
+                )
+            )
+    return tuple(found)
 
 
 def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:

@@ -27,7 +27,10 @@ _SHOWN = 160
 def condition(table: Table) -> Condition:
     """Read the keys of a condition; all of them must hold. Every other key is the caller's."""
     readers = {key: read for key, read in CONDITION_KEYS.items() if table.has(key)}
-    return Condition(tests=tuple(test for key, read in readers.items() for test in read(table, key)))
+    return Condition(
+        tests=tuple(test for key, read in readers.items() for test in read(table, key)),
+        words=_words(table, "says") if table.has("says") else (),
+    )
 
 
 def _os(table: Table, key: str) -> Iterator[Test]:
@@ -232,8 +235,12 @@ def _no_packages(table: Table, key: str) -> Iterator[Test]:
         yield lambda facts, name=name: "" if not facts.version(name) else None  # type: ignore[misc]
 
 
+def _words(table: Table, key: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(pattern for text in table.texts(key) if (pattern := _regex(table, key, text)) is not None)
+
+
 def _says(table: Table, key: str) -> Iterator[Test]:
-    patterns = [pattern for text in table.texts(key) if (pattern := _regex(table, key, text)) is not None]
+    patterns = _words(table, key)
 
     def test(facts: Observations) -> str | None:
         # One search in the whole text is many times as fast as one in each of thousands of lines.
