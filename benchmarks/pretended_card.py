@@ -173,6 +173,8 @@ class Device(TorchFunctionMode):
                 return _wrapped(func(*plain[0], **plain[1]).clone())
             if name in _VIEWS:
                 made = func(*plain[0], **plain[1])
+                if isinstance(made, torch.Size):  # which tree_map would make a tuple of
+                    return made
                 return tree_map(lambda one: one.as_subclass(Card) if isinstance(one, torch.Tensor) else one, made)
             made = self.computed(_ALIASES.get(name, name), func, plain, cards)
             return tree_map(_wrapped, made)
