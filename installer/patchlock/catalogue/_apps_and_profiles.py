@@ -85,6 +85,7 @@ def app(
         launch=launch(root.table("launch"), name, apps),
         checks=_checks(root, profiles),
         refusals=refusals(root, profiles),
+        trials=trials(root, profiles),
         needs=_needs.needs(root, profiles, resources),
         models=_models.models(root, profiles),
     )
@@ -363,3 +364,8 @@ def refusals(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair
         profiles: names of the profiles that there are; None accepts any.
     """
     return tuple(pair for _, pair in root.rows("refused", RefusedPair, {"profiles": profiles}))
+
+
+def trials(root: Table, profiles: tuple[str, ...] | None) -> tuple[RefusedPair, ...]:
+    """Read the `[[trial]]` tables of an app's file; arguments as `refusals`."""
+    return tuple(pair for _, pair in root.rows("trial", RefusedPair, {"profiles": profiles}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from patchlock.model.app import App
+from patchlock.model.app import App, RefusedPair
 from patchlock.model.errors import RefusedError
 from patchlock.model.fits import Platform, ProfileSummary
 from patchlock.model.profile import Profile
@@ -50,10 +50,19 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
         raise RefusedError(_refused(app, profile, platform, why), where=source)
 
 
-def refused(app: App, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
-    """Name the profiles of a platform on which an app cannot run, with a sentence for each."""
-    found = ((one, refusal_reason(app, one, platform)) for one in profiles if platform in one.platforms)
-    return {one.name: _refused(app, one, platform, refusal[0]) for one, refusal in found if refusal is not None}
+def not_chosen(app: App, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
+    """Name the profiles of a platform that nobody gets for an app unless he names them, with a sentence for each."""
+    there = tuple(one for one in profiles if platform in one.platforms)
+    tried = {one.name: trial for one in there for trial in app.trials if _is_of(trial, one, platform)}
+    found = ((one, refusal_reason(app, one, platform)) for one in there)
+    return {
+        name: f"{app.name} on {name} is a trial: {trial.why} (--profile {name} tries it)"
+        for name, trial in tried.items()
+    } | {one.name: _refused(app, one, platform, refusal[0]) for one, refusal in found if refusal is not None}
+
+
+def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platform) -> bool:
+    return pair.profile == profile.name and (not pair.platforms or platform.name in pair.platforms)
 
 
 def _refused(app: App, profile: Profile | ProfileSummary, platform: Platform, why: str) -> str:
@@ -63,7 +72,7 @@ def _refused(app: App, profile: Profile | ProfileSummary, platform: Platform, wh
 def refusal_reason(app: App, profile: Profile | ProfileSummary, platform: Platform) -> tuple[str, str] | None:
     """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
     for one in app.refusals:
-        if one.profile == profile.name and (not one.platforms or platform.name in one.platforms):
+        if _is_of(one, profile, platform):
             return one.why, one.source
     if not app.python.contains(f"{profile.python}.0"):
         return f"it needs Python {app.python}, and the profile has {profile.python}", str(app.origin)

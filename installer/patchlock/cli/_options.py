@@ -192,7 +192,7 @@ def _possible(
 
     platform = platforms.platform_of(observed.host)
     summaries = profile_summaries.read_summaries(opened.root)
-    refused = pairs.refused(app, summaries, platform) if platform else {}
+    refused = pairs.not_chosen(app, summaries, platform) if platform else {}
     try:
         return profile_choice.choose(opened.root, name, observed, {**refused, **failed})
     except NoProfileFitsError:

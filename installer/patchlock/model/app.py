@@ -156,6 +156,8 @@ class App:
     launch: Launch
     checks: tuple[Check, ...]
     refusals: tuple[RefusedPair, ...]
+    trials: tuple[RefusedPair, ...] = ()
+    """Pairs that have a lock and are known not to work on some machines: taken where a person names the profile."""
     needs: tuple[Need, ...] = ()
     """What the app needs of a machine beyond Python packages."""
     models: tuple[Model, ...] = ()
