@@ -365,6 +365,6 @@ def prove(
     proved = proof.prove(wanted, where, tell)
     own = checks.run([check for check in every if isinstance(check, OwnCheck)], where, tell)
     tell(start.ID)
-    started = start.prove(request.app.launch, where, profile.back_end)
+    started = start.prove(request.app.launch, where, profile.back_end, request.app.models)
     results = sorted((*stands, *loads, started, *proved.results, *own), key=lambda result: LEVELS.index(result.level))
     return dataclasses.replace(proved, results=tuple(results))
