@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -337,7 +339,7 @@ BROKEN = {
     ),
     "a server in the background": (
         {"app.py": "import os\nif os.fork():\n    os._exit(0)\nos.setsid()\n" + server()},
-        "ends with exit code 0 and leaves programs behind, which `patchlock run` could not end: it has to stay in the",
+        "ends with exit code 0 and goes on in the background, where `patchlock run` could not end it, after",
     ),
     "a library of the system": (
         {"app.py": "import ctypes\nctypes.CDLL('libvoice.so.9')\n"},
@@ -461,3 +463,19 @@ def test_nothing_that_was_started_goes_on(
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # of a process that has ended meanwhile
             assert str(environment).encode() not in path.read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or not shutil.which("setpriv"), reason="needs Linux and util-linux")
+def test_system_that_gives_a_network_and_no_power_in_it(tmp_path: Path) -> None:
+    for name in ("home", "written", "app"):
+        (tmp_path / "start" / name).mkdir(parents=True)
+    wanted = {"command": [sys.executable, "-c", "print('hello')"], "seconds": 60, "quiet": 1, "memory": 0, "port": 0}
+    wanted |= {name: str(tmp_path / "start" / name) for name in ("home", "written")}
+    program = Path(start.__file__).with_name("_children") / "contained_start.py"
+    without = ("unshare", "-Ur", "setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
+    command = [*without, sys.executable, "-I", str(program), json.dumps(wanted)]
+    done = subprocess.run(command, cwd=tmp_path / "start" / "app", capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip("this system gives a user no namespace")
+    answer = json.loads(done.stdout)
+    assert (answer["ended"], answer["output"]) == (0, "hello\n")

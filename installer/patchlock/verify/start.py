@@ -139,9 +139,7 @@ def _how(answer: Mapping[str, Any], port: int) -> str:
     if answer["served"]:
         return f"answers {_where(answer['served'])}, and then {how}"
     if answer["stays"]:
-        return (
-            f"{how} and leaves programs behind, which `patchlock run` could not end: it has to stay in the foreground,"
-        )
+        return f"{how} and goes on in the background, where `patchlock run` could not end it,"
     if ended == 0 and not str(answer["output"]).strip():
         return f"{how}, has printed nothing and answered nothing,"
     return how

@@ -186,26 +186,47 @@ def _leave(written: str) -> bool:
 
     Where the system lets us, too, what is written into the working folder lies in `written` then.
     """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_SUBREAPER, 1)  # what it leaves behind becomes our child
+    # There is no way back, and some systems give a user such a network, and then no power in it.
+    # Source: https://ubuntu.com/blog/ubuntu-23-10-restricted-unprivileged-user-namespaces
+    attempt = os.fork()
+    if not attempt:
+        code = 1
+        with contextlib.suppress(OSError):
+            _leave_network(libc)
+            code = 0
+        os._exit(code)
+    if os.waitpid(attempt, 0)[1] != 0:
+        return False
+    is_user = _leave_network(libc)
+    if libc.mount(b"none", b"/", None, _REC | _PRIVATE, None) == 0:
+        _cover(libc, Path(written), is_user=is_user)
+    return True
+
+
+def _leave_network(libc: ctypes.CDLL) -> bool:
+    """Move into a network of our own; tell whether that has made us another user.
+
+    Raises:
+        OSError: the system does not let us; where we are is not known then.
+    """
     import fcntl
 
     user, group = os.getuid(), os.getgid()
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_SUBREAPER, 1)  # what it leaves behind becomes our child
-    is_user = libc.unshare(_NEWNET | _NEWNS) != 0
+    is_user: bool = libc.unshare(_NEWNET | _NEWNS) != 0
     if is_user:
         if libc.unshare(_NEWUSER | _NEWNET | _NEWNS) != 0:
-            return False
-        with contextlib.suppress(OSError):  # so that the user keeps his name and number
-            Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-            Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
-            Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+            raise OSError(ctypes.get_errno(), "unshare")
+        # So that the user keeps his name and number.
+        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
         name = b"lo".ljust(16, b"\0")
         flags = struct.unpack("16xh", fcntl.ioctl(device, _GET_FLAGS, name + bytes(2))[:18])[0]
         fcntl.ioctl(device, _SET_FLAGS, name + struct.pack("h", flags | _UP))
-    if libc.mount(b"none", b"/", None, _REC | _PRIVATE, None) == 0:
-        _cover(libc, Path(written), is_user=is_user)
-    return True
+    return is_user
 
 
 def _cover(libc: ctypes.CDLL, written: Path, *, is_user: bool) -> None:
