@@ -138,7 +138,7 @@ def _how(answer: Mapping[str, Any], port: int) -> str:
     how = f"ends with exit code {ended}" if ended >= 0 else f"is ended by {_signal(-ended)}"
     if answer["served"]:
         return f"answers {_where(answer['served'])}, and then {how}"
-    if answer["stays"]:
+    if answer["stays"] and ended == 0:
         return f"{how} and goes on in the background, where `patchlock run` could not end it,"
     if ended == 0 and not str(answer["output"]).strip():
         return f"{how}, has printed nothing and answered nothing,"
