@@ -149,7 +149,7 @@ def _is_whole(repository: Path) -> bool:
 
 
 def clear(repository: Path, *, since: float = 0) -> None:
-    """Remove what a killed git leaves: its locks, objects and indexes that were not finished; and journals that are over.
+    """Remove what a kill leaves: git's locks, objects and indexes that were not finished, journals that are over.
 
     Args:
         repository: a bare one, or the `.git` of a clone.
