@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from patchlock.model.app import Launch, Listens
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImport, SmokeImportCheck
 from patchlock.model.models import Model, ModelFile
 from patchlock.model.origins import Origin
-from patchlock.verify import checks, start
+from patchlock.verify import _supervisor, checks, start
 from patchlock.verify.checks import CheckContext, CheckResult, ShownModules
 
 pytestmark = pytest.mark.slow
@@ -56,7 +58,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def server(before: str = "", status: int = 200, port: int = PORT) -> str:
+def server(before: str = "", status: int | str = 200, port: int | str = PORT) -> str:
     return SERVER.format(before=before, status=status, port=port)
 
 
@@ -67,9 +69,12 @@ def proved(
     command: tuple[str, ...] = ("python", "app.py"),
     variables: dict[str, str] | None = None,
     port: int = PORT,
+    user: dict[str, str] | None = None,
+    models: tuple[Model, ...] = (),
 ) -> CheckResult:
     """Start an app of these files; one without a port is asked for its help."""
-    result = started(environment, folder, files, command, variables, port).result
+    declared = start.DeclaredModels(app="mini", models=models) if models else None
+    result = started(environment, folder, files, command, variables, port, declared=declared, user=user).result
     assert (result.id, result.level) == ("start", "starts")
     return result
 
@@ -83,13 +88,14 @@ def started(
     port: int = PORT,
     wanted: tuple[LoadsCheck | OwnCheck, ...] = (),
     declared: start.DeclaredModels | None = None,
+    user: dict[str, str] | None = None,
 ) -> start.StartProof:
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     listens = Listens(port=port, environment={}, arguments=()) if port else None
     launch = Launch(command=command, environment=variables or {}, listens=listens)
-    env = venv.launch_variables(environment, {}, launch.environment)
+    env = venv.launch_variables(environment, {}, launch.environment) | (user or {})
     place = CheckContext(environment=environment, folder=folder, variables=env)
     return start.prove(launch, place, "cpu", wanted, declared)
 
@@ -101,9 +107,132 @@ def test_server_that_answers(environment: Path, tmp_path: Path, status: int) -> 
     assert found.detail.startswith(f"it answers on port {PORT} with status {status}, after")
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a second where a program says no more."""
+    monkeypatch.setattr(start, "_QUIET", 1)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_server_on_another_port_than_was_said(environment: Path, tmp_path: Path) -> None:
     found = proved(environment, tmp_path, {"app.py": server(port=PORT + 1)})
-    assert found.detail.startswith(f"it answers on port {PORT + 1} with status 200")
+    assert not found.passed
+    told = f"python app.py answers on port {PORT + 1} with status 200, and not on port {PORT}, which [launch.listens] names, "
+    assert found.detail.startswith(told)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_port_of_the_users_own_variable(environment: Path, tmp_path: Path) -> None:
+    text = server("import os", port="int(os.environ['APP_PORT'])")
+    found = proved(environment, tmp_path, {"app.py": text}, variables={}, user={"APP_PORT": str(PORT + 2)})
+    assert found.detail.startswith(f"it answers on port {PORT + 2} with status 200")
+    assert not proved(environment, tmp_path, {"app.py": text}, variables={"APP_PORT": str(PORT + 2)}).passed
+
+
+def test_page_may_come_after_another_server_of_the_app(environment: Path, tmp_path: Path) -> None:
+    text = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, 'back.py'])\ntime.sleep(2)\n"
+    found = proved(environment, tmp_path, {"app.py": text + server(), "back.py": server(port=5001)})
+    assert found.detail.startswith(f"it answers on port {PORT} with status 200")
+    found = proved(environment, tmp_path, {"app.py": text + "1 / 0\n", "back.py": server(port=5001)})
+    assert not found.passed
+    assert found.detail.endswith("app.py:4: ZeroDivisionError: division by zero")
+
+
+UNUSUAL = {
+    "only IPv6": server("import socket\nhttp.server.HTTPServer.address_family = socket.AF_INET6").replace(
+        "127.0.0.1", "::1"
+    ),
+    "all addresses": server().replace("127.0.0.1", "0.0.0.0"),
+    "unavailable at first": server(
+        "import time\nbegun = time.time()", status="503 if time.time() - begun < 2 else 200"
+    ),
+    "prints much": server("print('loading ' * 1_000_000)"),
+    "a helper of its own": server("import subprocess\nsubprocess.Popen(['sleep', '99'], start_new_session=True)"),
+    "does not end when it is asked to": server("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)"),
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says where a program listens")
+@pytest.mark.parametrize("way", UNUSUAL)
+def test_server_of_an_unusual_shape(environment: Path, tmp_path: Path, way: str) -> None:
+    found = proved(environment, tmp_path, {"app.py": UNUSUAL[way]})
+    assert found.detail.startswith(f"it answers on port {PORT} with status 200"), found.detail
+
+
+TALKS = """
+import socket
+page = socket.create_server(("127.0.0.1", {port}))
+while True:
+    client, _ = page.accept()
+    client.sendall(b"SSH-2.0-mine\\r\\n")
+    client.close()
+"""
+ON_A_FILE = """
+import http.server
+import socketserver
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *words):
+        pass
+socketserver.UnixStreamServer("app.sock", Page).serve_forever()
+"""
+
+
+def test_server_that_speaks_another_language(environment: Path, tmp_path: Path) -> None:
+    found = proved(environment, tmp_path, {"app.py": TALKS.format(port=PORT)})
+    assert found.detail.startswith(f"it answers on port {PORT}, though not by HTTP, after")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says where a program listens")
+def test_server_on_a_file(environment: Path, tmp_path: Path) -> None:
+    found = proved(environment, tmp_path, {"app.py": ON_A_FILE}, port=0)
+    assert found.detail.startswith("it answers on app.sock with status 200, after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sys\nsys.exit(sys.stderr.write('Usage: app.py FILE') and 0)\n",
+        "import sys\nsys.stderr.write('usage: app.py FILE')\nsys.exit(2)\n",
+        "import argparse\nargparse.ArgumentParser(add_help=False).parse_args()\n",
+        "import argparse\nargparse.ArgumentParser().add_subparsers(required=True)\nprint('usage')\n",
+    ],
+    ids=["to standard error", "with 2", "no option for it", "subcommands"],
+)
+def test_help_of_an_unusual_shape(environment: Path, tmp_path: Path, text: str) -> None:
+    found = proved(environment, tmp_path, {"app.py": text}, port=0)
+    assert found.passed, found.detail
+
+
+NO_HELP = {
+    "nothing runs": (
+        "def main():\n    pass\n",
+        "ends with exit code 0, has printed nothing and answered nothing, after",
+    ),
+    "an error that is caught": (
+        "import traceback\ntry:\n    import gradium\nexcept ImportError:\n    traceback.print_exc()\n",
+        "app.py:3: ModuleNotFoundError: No module named 'gradium'",
+    ),
+    "an import after the arguments": (
+        "import argparse\nargparse.ArgumentParser().parse_args()\nimport gradium\n",
+        "what no package of the lock brings: gradium (app.py:3); `python app.py --help` ends well",
+    ),
+    "an import in the function that runs": (
+        "import argparse\ndef main():\n    argparse.ArgumentParser().parse_args()\n    import gradium\nmain()\n",
+        "what no package of the lock brings: gradium (app.py:4); `python app.py --help` ends well",
+    ),
+    "another exit code": ("import sys\nprint('usage: no')\nsys.exit(3)\n", "--help ends with exit code 3 after"),
+}
+
+
+@pytest.mark.parametrize("way", NO_HELP)
+def test_help_that_shows_no_start(environment: Path, tmp_path: Path, way: str) -> None:
+    text, told = NO_HELP[way]
+    found = proved(environment, tmp_path, {"app.py": text}, port=0)
+    assert not found.passed
+    assert told in found.detail
 
 
 def test_server_that_a_child_runs(environment: Path, tmp_path: Path) -> None:
@@ -143,8 +272,8 @@ def test_check_that_starts_the_program_is_its_start(environment: Path, tmp_path:
 @pytest.mark.parametrize(
     "text",
     [
-        "import os, sys\nsys.exit('--test' in sys.argv and not os.path.exists(os.path.expanduser('~/voice')))",
-        "import sys, urllib.request\n'--test' in sys.argv and urllib.request.urlopen('https://models.example')",
+        "import os, sys\nprint('usage: app')\nsys.exit('--test' in sys.argv and not os.path.exists(os.path.expanduser('~/voice')))",
+        "import sys, urllib.request\nprint('usage: app')\n'--test' in sys.argv and urllib.request.urlopen('https://models.example')",
         "print('bad')",
     ],
     ids=["needs its home", "needs a network", "prints something else"],
@@ -195,14 +324,54 @@ def test_first_download_is_named(environment: Path, tmp_path: Path) -> None:
     assert found.detail.startswith("it comes to its first download, https://models.example/voice.onnx, after")
 
 
-def test_program_that_waits_for_a_download(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "_QUIET", 1)
-    files = {
-        "app.py": "import time\ntry:\n    import voice\nexcept OSError:\n    time.sleep(99)\n",
-        "voice.py": DOWNLOADS,
-    }
-    found = proved(environment, tmp_path, files)
+WAITS = "import time\ntry:\n    import voice\nexcept OSError:\n    time.sleep(99)\n"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_program_that_waits_for_a_download(environment: Path, tmp_path: Path) -> None:
+    declared = Model(
+        repository="https://models.example/voices",
+        why="speaks",
+        license="MIT",
+        source="tests",
+        files=(),
+        origin=Origin(file="app.toml", line=1),
+    )
+    found = proved(environment, tmp_path, {"app.py": WAITS, "voice.py": DOWNLOADS}, models=(declared,))
     assert found.detail.startswith("it comes to its first download, from models.example, after")
+    says = WAITS.replace("    time", "    print('retry: ConnectionError')\n    time")
+    found = proved(environment, tmp_path, {"app.py": says, "voice.py": DOWNLOADS})
+    assert found.detail.startswith("it comes to its first download, from models.example, after")
+
+
+OTHERWISE = {
+    "it hangs": (WAITS, "python app.py does not answer, and goes on after"),
+    "it ends with 0": (WAITS.replace("time.sleep(99)", "print('bye')"), "ends with exit code 0 after 0 s; bye"),
+    "it fails": (WAITS.replace("time.sleep(99)", "pass\nraise KeyError('download_root')"), "KeyError: 'download_root'"),
+}
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("way", OTHERWISE)
+def test_question_for_a_newer_version_is_no_download(environment: Path, tmp_path: Path, way: str) -> None:
+    text, told = OTHERWISE[way]
+    voice = DOWNLOADS.replace("models.example/voice.onnx", "api.github.example/releases")
+    found = proved(environment, tmp_path, {"app.py": text, "voice.py": voice})
+    assert not found.passed
+    assert told in found.detail
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives a program names of its own")
+def test_download_past_the_proxy_is_named(environment: Path, tmp_path: Path) -> None:
+    text = "import socket\nsocket.create_connection(('models.example', 443))\n"
+    found = proved(environment, tmp_path, {"app.py": text})
+    assert found.detail.startswith("it comes to its first download, from models.example, after")
+
+
+def test_error_that_a_refused_download_has_led_to(environment: Path, tmp_path: Path) -> None:
+    text = "try:\n    import voice\nexcept OSError as error:\n    raise RuntimeError('no voice') from error\n"
+    found = proved(environment, tmp_path, {"app.py": text, "voice.py": DOWNLOADS})
+    assert found.detail.startswith("it comes to its first download, https://models.example/voice.onnx, after")
 
 
 def test_address_of_a_model_is_told_where_the_program_says_it(environment: Path, tmp_path: Path) -> None:
@@ -260,6 +429,15 @@ def test_first_download_is_tied_to_a_declared_model(environment: Path, tmp_path:
     assert found.detail.endswith(told), found.detail
 
 
+IN_A_THREAD = f"""
+import http.server
+import threading
+asked = threading.Event()
+class Page(http.server.SimpleHTTPRequestHandler):
+    def log_request(self, *words):
+        asked.set()
+threading.Thread(target=http.server.HTTPServer(("127.0.0.1", {PORT}), Page).serve_forever, daemon=True).start()
+"""
 BROKEN = {
     "a package that nothing requires": (
         {"app.py": "import pages\n", "pages.py": "import os\n\nimport gradium\n"},
@@ -284,11 +462,50 @@ BROKEN = {
     "a model that is not there": ({"app.py": "open('voice.onnx')\n"}, "No such file or directory: 'voice.onnx'"),
     "a server that fails": (
         {"app.py": server(status=500)},
+        f"python app.py answers on port {PORT} with status 500, and goes on after",
+    ),
+    "a server that takes questions only": (
+        {"app.py": f"import socket, time\ns = socket.create_server(('127.0.0.1', {PORT}))\ntime.sleep(99)\n"},
         "python app.py does not answer, and goes on after",
     ),
+    "a server that ends": (
+        {"app.py": "import page\npage.asked.wait()\n1 / 0\n", "page.py": IN_A_THREAD},
+        "and then ends with exit code 1 after",
+    ),
+    "a server in the background": (
+        {"app.py": "import os\nif os.fork():\n    os._exit(0)\nos.setsid()\n" + server()},
+        "ends with exit code 0 and goes on in the background, where `patchlock run` could not end it, after",
+    ),
+    "a library of the system": (
+        {"app.py": "import ctypes\nctypes.CDLL('libvoice.so.9')\n"},
+        "app.py:2: OSError: libvoice.so.9: cannot open shared object file",
+    ),
+    "a program that fails": (
+        {"app.py": "import subprocess, sys\nsubprocess.run([sys.executable, '-c', '1 / 0'], check=True)\n"},
+        "app.py:2: subprocess.CalledProcessError",
+    ),
+    "output without end": (
+        {"app.py": "while True:\n    print('voice ' * 9999)\n"},
+        "prints without end and does not answer",
+    ),
+    "all memory": (
+        {"app.py": "many = []\nwhile True:\n    many.append(b'x' * 9_000_000)\n"},
+        "has more memory than the 0.3 GB that it may have, and is ended after",
+    ),
+    "all memory, in a session of its own": (
+        {
+            "app.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'c.py'], start_new_session=True)\n",
+            "c.py": "many = []\nwhile True:\n    many.append(b'x' * 9_000_000)\n",
+        },
+        "has more memory than the 0.3 GB that it may have, and is ended after",
+    ),
+    "a variable that is not set": (
+        {"app.py": "import os\nos.environ['VOICE_KEY']\n"},
+        "app.py:2: KeyError: 'VOICE_KEY'",
+    ),
     "a program that ends before it serves": ({"app.py": "print('bye')\n"}, "ends with exit code 0 after 0 s; bye"),
-    "a crash": ({"app.py": "import os\nos.abort()\n"}, "python app.py ends with exit code -6"),
-    "syntax of another Python": ({"app.py": "print 'old'\n"}, "SyntaxError"),
+    "a crash": ({"app.py": "import os\nos.abort()\n"}, "python app.py is ended by SIGABRT after"),
+    "syntax of another Python": ({"app.py": "print 'old'\n"}, "app.py:1: SyntaxError: "),
     "a question to the user": ({"app.py": "input('language? ')\n"}, "app.py:1: EOFError"),
     "its port is in use": (
         {"app.py": "import socket\ns = socket.create_server(('127.0.0.1', 18431))\n" + server()},
@@ -296,7 +513,7 @@ BROKEN = {
     ),
     "what is imported after a first download": (
         {"app.py": f"{DOWNLOADS}import gradium\n"},
-        "it imports at its start what no package of the lock brings: gradium (app.py:4); it came to its first download",
+        "it imports at its start what no package of the lock brings: gradium (app.py:4); it comes to its first download",
     ),
     "an error of its own beside a download": (
         {"app.py": "try:\n    import later\nexcept OSError:\n    pass\n1 / 0\n", "later.py": DOWNLOADS},
@@ -312,7 +529,7 @@ def test_modules_of_packages_without_init_are_found(environment: Path, tmp_path:
     text = f"{DOWNLOADS}import outer.inner.deep.one, outer.inner.deep\nimport os.path, sys, alpha\n"
     assert proved(environment, tmp_path, {"app.py": text}).passed
     gone = proved(environment, tmp_path, {"app.py": text + "import outer.inner.deep.two\n"})
-    assert "no package of the lock brings: outer.inner.deep.two (app.py:6); it came" in gone.detail
+    assert "no package of the lock brings: outer.inner.deep.two (app.py:6); it comes" in gone.detail
 
 
 @pytest.mark.parametrize("way", BROKEN)
@@ -320,6 +537,7 @@ def test_what_stops_a_start_is_named(
     environment: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start, "_SECONDS", 8)
+    monkeypatch.setattr(_supervisor, "memory_limit", lambda wanted=0: wanted or 300_000_000)
     files, told = BROKEN[way]
     found = proved(environment, tmp_path, files)
     assert not found.passed
@@ -344,7 +562,56 @@ def test_program_is_alone_in_its_network(environment: Path, tmp_path: Path) -> N
 
 
 def test_nothing_of_the_users_home_is_seen(environment: Path, tmp_path: Path) -> None:
-    before = "import os, pathlib\nassert os.listdir(pathlib.Path.home()) == ['output.txt']\n"
+    before = "import os, pathlib\nassert os.listdir(pathlib.Path.home()) == []\n"
     before += "assert os.environ['HF_HOME'] != 'mine'"
     found = proved(environment, tmp_path, {"app.py": server(before)}, variables={"HF_HOME": "mine"})
     assert found.passed, found.detail
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lays what is written into another folder")
+def test_app_s_folder_stays_as_it_was(environment: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("mine")
+    before = "import pathlib\npathlib.Path('made.txt').write_text('x')\npathlib.Path('kept.txt').write_text('x')\n"
+    before += "assert pathlib.Path('kept.txt').read_text() == pathlib.Path('made.txt').read_text() == 'x'"
+    found = proved(environment, tmp_path, {"app.py": server(before)})
+    assert found.passed, found.detail
+    assert not (tmp_path / "made.txt").exists()
+    assert (tmp_path / "kept.txt").read_text() == "mine"
+
+
+LEAVES = """
+import signal
+import subprocess
+import sys
+code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+print("left", subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says which processes come from a program")
+@pytest.mark.parametrize("then", ["sys.exit('it ends')", "import time; time.sleep(99)"], ids=["it ends", "it goes on"])
+def test_nothing_that_was_started_goes_on(
+    environment: Path, tmp_path: Path, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "_SECONDS", 2)
+    assert not proved(environment, tmp_path, {"app.py": f"{LEAVES}{then}\n"}).passed
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # of a process that has ended meanwhile
+            assert str(environment).encode() not in path.read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or not shutil.which("setpriv"), reason="needs Linux and util-linux")
+def test_system_that_gives_a_network_and_no_power_in_it(tmp_path: Path) -> None:
+    for name in ("home", "written", "app"):
+        (tmp_path / "start" / name).mkdir(parents=True)
+    wanted = {"command": [sys.executable, "-c", "print('hello')"], "seconds": 60, "quiet": 1, "memory": 0, "port": 0}
+    wanted |= {"with_errors": True, "names": []}
+    wanted |= {name: str(tmp_path / "start" / name) for name in ("home", "written")}
+    program = Path(start.__file__).with_name("_children") / "contained_start.py"
+    without = ("unshare", "-Ur", "setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin")
+    command = [*without, sys.executable, "-I", str(program), json.dumps(wanted)]
+    done = subprocess.run(command, cwd=tmp_path / "start" / "app", capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip("this system gives a user no namespace")
+    answer = json.loads(done.stdout)
+    assert (answer["ended"], answer["output"]) == (0, "hello\n")

@@ -42,6 +42,12 @@ def test_own_files_are_followed_and_others_are_named_where_they_are_met_first() 
         "import sys\nif sys.platform == 'win32':\n    import late\n",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import late\n",
         "class A:\n    def f(self):\n        import late\n",
+        "import os\ndef f():\n    if os.name == 'nt':\n        return 1\n    import late\nf()\n",
+        "def f():\n    try:\n        return 1\n    except OSError:\n        pass\n    import late\nf()\n",
+        "def f():\n    return 1\n    import late\nf()\n",
+        "def f():\n    import late\nx = False and f()\ny = 1 if True else f()\nz = lambda: f()\n",
+        "def f():\n    import late\nif x:\n    f()\n",
+        "def f():\n    def g():\n        import late\nf()\n",
     ],
 )
 def test_what_may_never_run_is_left_out(text: str) -> None:
@@ -56,6 +62,11 @@ def test_what_may_never_run_is_left_out(text: str) -> None:
         "try:\n    import late\nexcept OSError:\n    pass\n",
         "try:\n    import late\nfinally:\n    pass\n",
         "if __name__ == '__main__':\n    import late\n",
+        "def f():\n    import late\nif __name__ == '__main__':\n    f()\n",
+        "def f():\n    g()\nasync def g():\n    import late\nrun(f(), x=1)\n",
+        "def f():\n    import late\nx: int = f()\n",
+        "def f():\n    import late\nwith open(f()):\n    pass\n",
+        "def f():\n    return g()\ndef g():\n    if x:\n        y()\n    import late\nraise SystemExit(f())\n",
     ],
 )
 def test_what_runs_at_import_counts(text: str) -> None:
@@ -87,3 +98,14 @@ def test_program_that_is_none_of_the_apps_files() -> None:
 def test_module_of_the_apps_own_that_is_not_there_is_named() -> None:
     files = {"app.py": "import inner.gone\nimport folder.gone\n", "inner/__init__.py": "", "folder/x.py": ""}
     assert modules(files, "python", "app.py") == ["inner.gone app.py:1", "folder.gone app.py:2"]
+
+
+def test_calls_are_followed_into_other_files() -> None:
+    files = {
+        "app/__main__.py": "from .cli import main as begin\nfrom .cli import never\nbegin()\n",
+        "app/cli.py": "from app import pages\ndef main():\n    pages.show()\n    load()\ndef never():\n    import no\n",
+        "app/pages.py": "def show():\n    import no\n",
+    }
+    files["app/cli.py"] += "def load():\n    main()\n    from .deep import one\n    one()\n"
+    files["app/deep.py"] = "import early\ndef one():\n    import torch\n"
+    assert modules(files, "python", "-m", "app") == ["early app/deep.py:1", "torch app/deep.py:3"]

@@ -143,9 +143,9 @@ def models_at(models: Iterable[Model], address: str, hub: str = _HUB) -> tuple[M
     host, path = urlsplit(address).netloc, urlsplit(address).path.strip("/")
     found = []
     for model in models:
-        base = urlsplit(model.url(model.files[0]))
-        hosts = {_HUB, hub} if model.is_hub else {base.netloc}
-        within = model.repository if model.is_hub else urlsplit(model.repository).path.strip("/")
+        place = urlsplit(model.repository)
+        hosts = {_HUB, hub} if model.is_hub else {place.netloc}
+        within = place.path.strip("/")
         if host in hosts and (not path or f"/{within}/" in f"/{path}/"):
             found.append(model)
     exact = [one for one in found if any(urlsplit(one.url(file)).path.strip("/") == path for file in one.files)]

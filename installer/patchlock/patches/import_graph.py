@@ -1,7 +1,7 @@
 """What an app's program imports before it does anything: its own files, one after the other, and others' modules; pure.
 
-An import counts where it runs as soon as its file is imported. One in a function, under a condition, or in a `try` that
-goes on without it may never run, and is not followed.
+An import counts where it runs as soon as its file is imported, also in a function of the app that is called then. One
+in any other function, under a condition, or in a `try` that goes on without it may never run, and is not followed.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class _Walk:
     def __init__(self, files: Files, roots: Sequence[PurePosixPath]) -> None:
         self._files, self._roots = files, list(dict.fromkeys(roots))
         self._folders = {folder for path in files if path.suffix == ".py" for folder in path.parents}
+        self._bodies: dict[PurePosixPath, Sequence[ast.stmt]] = {}
+        self._called: set[tuple[PurePosixPath, str]] = set()
         self.seen: list[PurePosixPath] = []
         self.modules: dict[str, ReachedImport] = {}
 
@@ -131,10 +133,45 @@ class _Walk:
         if path in self.seen:
             return
         self.seen.append(path)
-        module = tree(path, self._files[path])
-        for node in _run_at_import(module.body if module else (), is_program=is_program):
+        self._run(path, self._body(path), is_program=is_program)
+
+    def _body(self, path: PurePosixPath) -> Sequence[ast.stmt]:
+        if path not in self._bodies:
+            module = tree(path, self._files[path])
+            self._bodies[path] = module.body if module else ()
+        return self._bodies[path]
+
+    def _run(self, path: PurePosixPath, body: Sequence[ast.stmt], *, is_program: bool = False) -> None:
+        # What a function imports is no name of its file's.
+        imported: list[ast.ImportFrom] = []
+        for node in _run_at_once(body, is_program=is_program):
+            if isinstance(node, ast.Call):
+                if isinstance(node.func, ast.Name):
+                    self._call(path, node.func.id, [*self._body(path), *imported])
+                continue
+            if isinstance(node, ast.ImportFrom):
+                imported.append(node)
             for name in self._names(path, node):
                 self._follow(path, node.lineno, name)
+
+    def _call(self, path: PurePosixPath, name: str, body: Sequence[ast.stmt]) -> None:
+        """Follow a call of a function that these statements define, or import from another file of the app's."""
+        if (path, name) in self._called:
+            return
+        self._called.add((path, name))
+        for node in body:
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
+                    self._run(path, node.body)
+                case ast.ImportFrom():
+                    for alias in node.names:
+                        if (alias.asname or alias.name) == name and (own := self._module_of(path, node)) is not None:
+                            self._call(own, alias.name, self._body(own))
+                case _:
+                    pass
+
+    def _module_of(self, path: PurePosixPath, node: ast.ImportFrom) -> PurePosixPath | None:
+        return self._own(self._absolute(path, node.level, node.module or "") if node.level else node.module or "")
 
     def _names(self, path: PurePosixPath, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         if isinstance(node, ast.Import):
@@ -180,22 +217,58 @@ class _Walk:
         return any(root.joinpath(*dotted.split(".")) in self._folders for root in self._roots)
 
 
-def _run_at_import(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Give the imports that run when a file is imported, whatever else is so."""
+def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom | ast.Call]:
+    """Give the imports and the calls that a file or a function comes to, whatever else is so."""
     for node in body:
         match node:
             case ast.Import() | ast.ImportFrom():
                 yield node
-            case ast.ClassDef() | ast.With():
-                yield from _run_at_import(node.body, is_program=is_program)
+            case ast.ClassDef():
+                yield from _run_at_once(node.body, is_program=is_program)
+            case ast.With() | ast.AsyncWith():
+                yield from (call for item in node.items for call in _calls(item.context_expr))
+                yield from _run_at_once(node.body, is_program=is_program)
             case ast.Try():
                 if not any(map(_goes_on, node.handlers)):
-                    yield from _run_at_import([*node.body, *node.orelse], is_program=is_program)
-                yield from _run_at_import(node.finalbody, is_program=is_program)
+                    yield from _run_at_once([*node.body, *node.orelse], is_program=is_program)
+                yield from _run_at_once(node.finalbody, is_program=is_program)
             case ast.If() if is_program and _is_main(node.test):
-                yield from _run_at_import(node.body, is_program=is_program)
+                yield from _run_at_once(node.body, is_program=is_program)
+            case ast.Expr(value=value) | ast.Assign(value=value) | ast.AugAssign(value=value):
+                yield from _calls(value)
+            case ast.AnnAssign(value=ast.expr() as value):
+                yield from _calls(value)
+            case ast.Return(value=value) | ast.Raise(exc=value):
+                yield from _calls(value) if value is not None else ()
+                return
             case _:
                 pass
+        if _may_return(node):
+            return
+
+
+def _calls(value: ast.expr) -> Iterator[ast.Call]:
+    """Give the calls that an expression makes whatever it finds."""
+    if isinstance(value, ast.BoolOp | ast.IfExp | ast.Lambda | ast.comprehension | ast.ListComp | ast.GeneratorExp):
+        return
+    for child in ast.iter_child_nodes(value):
+        if isinstance(child, ast.expr):
+            yield from _calls(child)
+        elif isinstance(child, ast.keyword):
+            yield from _calls(child.value)
+    if isinstance(value, ast.Call):
+        yield value
+
+
+def _may_return(node: ast.stmt) -> bool:
+    """Tell whether a statement may end its function, so that what follows may never run."""
+    if isinstance(node, ast.Return | ast.Raise):
+        return True
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return any(_may_return(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)) or (
+        isinstance(node, ast.Try) and any(_may_return(child) for one in node.handlers for child in one.body)
+    )
 
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,14 +36,19 @@ _NO_MODELS = re.compile(
 """Hosts that programs ask for addresses, statistics and new versions, and not for models."""
 _NETWORK = re.compile(
     r"(?i)ProxyError|Max retries exceeded|Tunnel connection failed|403[: ]+Forbidden|ConnectionError|ConnectError|"
-    r"URLError|LocalEntryNotFound|Network is unreachable|name resolution|getaddrinfo|offline|couldn't connect|download"
+    r"URLError|LocalEntryNotFound|Network is unreachable|name resolution|Name or service not known|"
+    r"Cannot connect to host|gaierror|getaddrinfo|couldn't connect|\b(?:offline|download(?:s|ed|er|ing)?)\b"
 )
 """How libraries say that they cannot download."""
 _ADDRESS = re.compile(r"https?://[\w.-]+/[^\s'\")\],]+")
 _RETRIED = re.compile(r"host='([^']+)'.*?with url: (/[^\s)]+)")
 _TRACEBACK = "Traceback (most recent call last)"
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _FRAME = re.compile(r'^ *File "(.+)", line (\d+)')
 _RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Missing|NotFound\w*)\b.*")
+_USAGE = re.compile(r"(?im)\busage\b|^\s*(?:options|synopsis)\b|--help")
+_LINE = 300
+"""Characters of a last line that are told."""
 _SKIPPED = frozenset({".git", "__pycache__", "node_modules", "site-packages", ".venv", "venv"})
 
 
@@ -103,7 +109,9 @@ def _by_check(
         answer = _start(check.command, launch, place, back_end, check=check, names=_modules(wanted))
     except PatchlockError:
         return None
-    if isinstance(answer, str) or answer["taken"] or answer["ended"] != 0 or check.prints not in answer["output"]:
+    if isinstance(answer, str) or answer["taken"] or answer["ended"] != 0 or answer["stays"]:
+        return None
+    if check.prints not in answer["output"]:
         return None
     last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
     return StartProof(
@@ -142,28 +150,81 @@ def _prove(
     answer = _start(command, launch, place, back_end)
     if isinstance(answer, str):
         return _result(answer, passed=False)
-    after = f"after {answer.get('seconds', 0):.0f} s"
+    port = launch.listens.port if launch.listens else 0
     if answer["taken"]:
-        port = launch.listens.port if launch.listens else 0
         return _result(
             f"port {port} is another program's on this machine: end that one, then verify again", passed=False
         )
-    if served := answer["served"]:
-        return _result(f"it answers on port {served['port']} with status {served['status']}, {after}", passed=True)
-    if launch.listens is None and answer["ended"] == 0:
-        return _result(f"`{' '.join(command)}` ends well, {after}", passed=True)
-    why = failure(answer["output"], place.folder)
-    if model := _download(answer, why):
-        missing = missing_modules(launch, place)
-        if not missing:
-            whose = _declared(model, declared, answer["output"], place) if declared is not None else ""
-            return _result(f"it comes to its first download, {model}, {after}{whose}", passed=True)
-        return _result(f"{import_graph.missing_text(missing)}; it came to its first download, {model}", passed=False)
-    how = "does not answer, and goes on" if answer["ended"] is None else f"ends with exit code {answer['ended']}"
-    told = [f"{' '.join(command)} {how} {after}", *([why] if why else [])]
-    if missing := missing_modules(launch, place):
-        told.append(import_graph.missing_text(missing))
-    return _result("; ".join(told), passed=False)
+    after, words, output = f"after {answer['seconds']:.0f} s", " ".join(command), str(answer["output"])
+    answers = answer["served"] or next((one for one in answer["elsewhere"] if _is_asked_for(one, launch, place)), None)
+    if answers and answer["ended"] is None:
+        return _result(f"it answers {_where(answers)}, {after}", passed=True)
+    missing = missing_modules(launch, place)
+    hosts = {_host_of(model, place) for model in declared.models} if declared is not None else set()
+    model = _download(answer, output, hosts) if not answer["elsewhere"] else ""
+    if port == 0 and _is_help(answer):
+        far = f"`{words}` ends well"
+    elif model:
+        far = f"it comes to its first download, {model}"
+    else:
+        # A server's last line is that it was asked.
+        last = failure(output, place.folder) if not answer["elsewhere"] or _TRACEBACK in output else ""
+        told = [f"{words} {_how(answer, port)} {after}", *([last] if last else [])]
+        return _result("; ".join([*told, *([import_graph.missing_text(missing)] if missing else [])]), passed=False)
+    if missing:
+        return _result(f"{import_graph.missing_text(missing)}; {far}", passed=False)
+    whose = _declared(model, declared, output, place) if model and far.endswith(model) and declared is not None else ""
+    return _result(f"{far}, {after}{whose}", passed=True)
+
+
+def _where(answers: Mapping[str, Any]) -> str:
+    where = f"on port {answers['port']}" if isinstance(answers["port"], int) else f"on {answers['port']}"
+    return f"{where} with status {answers['status']}" if answers["status"] else f"{where}, though not by HTTP"
+
+
+def _is_asked_for(answers: Mapping[str, Any], launch: Launch, place: CheckContext) -> bool:
+    """Tell whether a variable of the user's asks for the port on which it answers."""
+    return any(
+        name.upper().endswith("PORT") and value == str(answers["port"]) and launch.environment.get(name) != value
+        for name, value in place.variables.items()
+    )
+
+
+def _is_help(answer: Mapping[str, Any]) -> bool:
+    """Tell whether what it has printed and how it has ended shows that it understood to be asked for its help."""
+    output = str(answer["output"])
+    if answer["ended"] == 0 and not answer["stays"]:
+        return bool(output.strip()) and (_TRACEBACK not in output or _USAGE.search(output) is not None)
+    # Programs that read their arguments themselves say how they are used where they do not understand them, with 2.
+    return answer["ended"] == 2 and _TRACEBACK not in output and _USAGE.search(output) is not None
+
+
+def _how(answer: Mapping[str, Any], port: int) -> str:
+    """Say what a program does that does not start; the time follows."""
+    ended, limit = answer["ended"], answer["limit"]
+    if limit == "memory":
+        return f"has more memory than the {_supervisor.memory_limit() / 1e9:.1f} GB that it may have, and is ended"
+    if limit == "output":
+        return "prints without end and does not answer, and is ended"
+    if ended is None:
+        if answer["elsewhere"]:
+            elsewhere = ", ".join(map(_where, answer["elsewhere"]))
+            return f"answers {elsewhere}, and not on port {port}, which [launch.listens] names,"
+        if answer["failed"]:
+            return f"answers {_where(answer['failed'])}, and goes on"
+        return "does not answer, and goes on"
+    how = f"ends with exit code {ended}" if ended >= 0 else f"is ended by {_signal(-ended)}"
+    if answer["served"]:
+        return f"answers {_where(answer['served'])}, and then {how}"
+    if answer["stays"] and ended == 0:
+        return f"{how} and goes on in the background, where `patchlock run` could not end it,"
+    if ended == 0 and not str(answer["output"]).strip():
+        return f"{how}, has printed nothing and answered nothing,"
+    return how
+
+
+def _signal(number: int) -> str:
+    return next((one.name for one in signal.Signals if one == number), f"signal {number}")
 
 
 def _result(detail: str, *, passed: bool) -> CheckResult:
@@ -193,15 +254,20 @@ def _start(
     names: Sequence[str] = (),
 ) -> dict[str, Any] | str:
     """Start it in a child that watches it; gives what the child says, or why there is none."""
-    seconds = check.timeout if check is not None else _SECONDS
+    seconds, gigabytes = (check.timeout, check.memory_gb) if check is not None else (_SECONDS, 0)
     path = place.variables.get("PATH", os.defpath)
     program = shutil.which(command[0], path=path)
     if program is None:
         return f"{command[0]} is not in the environment: no package of the lock brings that program"
-    with tempfile.TemporaryDirectory(prefix="patchlock-start-", ignore_cleanup_errors=True) as home:
+    with tempfile.TemporaryDirectory(prefix="patchlock-start-", ignore_cleanup_errors=True) as folder:
+        home, written = Path(folder) / "home", Path(folder) / "written"
+        home.mkdir()
+        written.mkdir()
         wanted = {
             "command": [program, *command[1:]],
-            "home": home,
+            "home": str(home),
+            "written": str(written),
+            "memory": _supervisor.memory_limit(gigabytes),
             "seconds": seconds,
             "quiet": _QUIET,
             "port": launch.listens.port if launch.listens else 0,
@@ -213,20 +279,32 @@ def _start(
             *("contained_start", place, json.dumps(wanted)),
             variables=variables,
             seconds=seconds + _GRACE,
-            memory_gb=check.memory_gb if check is not None else 0,
+            memory_gb=gigabytes,
         )
         return answer
 
 
-def _download(answer: Mapping[str, Any], why: str) -> str:
-    """Name the first download that stops a program; "" where something else has stopped it."""
-    output = str(answer["output"])
-    hosts = [str(one) for one in answer["asked"] if not _NO_MODELS.search(str(one).partition("/")[0].partition(":")[0])]
-    named = [f"https://{host}{rest}" for host, rest in _RETRIED.findall(output)]
-    named += [one for one in _ADDRESS.findall(output) if any(host.partition("/")[0] in one for host in hosts)]
-    if answer["ended"] not in (None, 0) and not _NETWORK.search(why):
+def _download(answer: Mapping[str, Any], output: str, hosts: Collection[str]) -> str:
+    """Name the first download that stops a program; "" where something else has stopped it.
+
+    Args:
+        answer: of what has watched it.
+        output: of the program.
+        hosts: from which it is known to download.
+    """
+    asked = [str(one) for one in answer["asked"] if not _NO_MODELS.search(_host(str(one)))]
+    if answer["stays"] or answer["limit"] in ("memory", "output"):
         return ""
-    return (named or [f"from {host}" for host in hosts] or [""])[0]
+    if answer["ended"] is None:
+        stops = bool(_NETWORK.search(output)) or any(_host(one) in hosts for one in asked)
+    else:
+        last = _last_words(output)
+        stops = bool(_NETWORK.search(last)) or any(_host(one) in last for one in asked)
+    if not asked or not stops:
+        return ""
+    named = [f"https://{host}{rest}" for host, rest in _RETRIED.findall(output)]
+    named += [one for one in _ADDRESS.findall(output) if any(_host(host) in one for host in asked)]
+    return (named or [f"from {one}" for one in asked])[0]
 
 
 def _declared(named: str, declared: DeclaredModels, output: str, place: CheckContext) -> str:
@@ -245,6 +323,27 @@ def _declared(named: str, declared: DeclaredModels, output: str, place: CheckCon
     return f": {what} {names}, {size}: patchlock models {declared.app} --fetch"
 
 
+def _host_of(model: Model, place: CheckContext) -> str:
+    hub = place.variables.get("HF_ENDPOINT", "") or "https://huggingface.co"
+    return _host((hub if model.is_hub else model.repository).partition("://")[2])
+
+
+def _host(asked: str) -> str:
+    return asked.partition("/")[0].partition(":")[0]
+
+
+def _last_words(output: str) -> str:
+    """Give the last exception, with those that it came from; without one, the last line."""
+    lines = output.splitlines()
+    begun = [number for number, line in enumerate(lines) if _TRACEBACK in line]
+    if not begun:
+        return next((line for line in reversed(lines) if line.strip()), "")
+    first = len(begun) - 1
+    while first and any(one in line for line in lines[begun[first - 1] : begun[first]] for one in _CHAINED):
+        first -= 1
+    return "\n".join(line for line in lines[begun[first] :] if not line.startswith(" "))
+
+
 def failure(output: str, folder: Path) -> str:
     """Say what a program's last words are: the exception, and which line of the app's own has led to it.
 
@@ -252,22 +351,27 @@ def failure(output: str, folder: Path) -> str:
         output: of the program.
         folder: the app's.
     """
-    lines = output.splitlines()
-    begun = max(
-        (number for number, line in enumerate(lines) if "Traceback (most recent call last)" in line), default=None
-    )
+    lines = [line for line in output.splitlines() if line.strip()]
+    last = lines[-1].strip() if lines else ""
+    begun = max((number for number, line in enumerate(lines) if _TRACEBACK in line), default=None)
+    if begun is None and _RAISED.match(last):  # a script that cannot be parsed has no traceback
+        begun = max((number for number, line in enumerate(lines) if _FRAME.match(line)), default=None)
     if begun is None:
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return _short(last)
     frames = [match.groups() for line in lines[begun:] if (match := _FRAME.match(line))]
-    raised = next((line.strip() for line in lines[begun:] if _RAISED.match(line)), "")
-    raised = raised or next((line.strip() for line in reversed(lines) if line.strip()), "")
-    own = [(file, line) for file, line in frames if not Path(file).is_absolute() or Path(file).is_relative_to(folder)]
-    where = own or frames
+    raised = next((line.strip() for line in lines[begun:] if _RAISED.match(line)), last)
+    named = [(file, line) for file, line in frames if not file.startswith("<")]
+    own = [(file, line) for file, line in named if not Path(file).is_absolute() or Path(file).is_relative_to(folder)]
+    where = own or named
     if not where:
-        return raised
+        return _short(raised)
     file, line = where[-1]
     short = Path(file).relative_to(folder).as_posix() if Path(file).is_relative_to(folder) else file
-    return f"{short}:{line}: {raised}"
+    return f"{short}:{line}: {_short(raised)}"
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
 
 
 def missing_modules(launch: Launch, place: CheckContext) -> tuple[ReachedImport, ...]:

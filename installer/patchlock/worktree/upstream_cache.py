@@ -149,7 +149,7 @@ def _is_whole(repository: Path) -> bool:
 
 
 def clear(repository: Path, *, since: float = 0) -> None:
-    """Remove what a killed git leaves: its locks, and objects and indexes that were not finished.
+    """Remove what a kill leaves: git's locks, objects and indexes that were not finished, journals that are over.
 
     Args:
         repository: a bare one, or the `.git` of a clone.
@@ -157,6 +157,7 @@ def clear(repository: Path, *, since: float = 0) -> None:
     """
     objects = repository / "objects"
     left = [*repository.rglob("*.lock"), *repository.glob("patchlock/index.*"), *repository.glob("fast_import_crash_*")]
+    left += repository.glob("patchlock/dropped")
     left += [*objects.glob("tmp_*"), *objects.glob("*/tmp_*"), *objects.glob("*/*.temp")]
     for path in left:
         with contextlib.suppress(FileNotFoundError):

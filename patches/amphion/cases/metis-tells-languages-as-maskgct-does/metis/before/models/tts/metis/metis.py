@@ -1,0 +1,7 @@
+import os
+
+import langid
+
+
+def language(text):
+    return langid.classify(text)[0]
