@@ -14,7 +14,7 @@ from miniature import PYTHON, index, wheel
 from packaging.version import Version
 
 from patchlock.core import download
-from patchlock.distributions import file_locations
+from patchlock.distributions import file_locations, mirrors
 from patchlock.model.errors import DownloadError, NetworkError
 
 
@@ -104,6 +104,14 @@ def test_password_of_the_index_is_used_for_its_files(
 @pytest.mark.parametrize("address", ["http://me:p@index.test/simple", "https://me:p@other.test/simple", ""])
 def test_password_of_the_index_goes_nowhere_else(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", address)
-    assert file_locations.with_password("https://index.test/a.whl") == "https://index.test/a.whl"
+    assert mirrors.with_password("https://index.test/a.whl") == "https://index.test/a.whl"
     monkeypatch.setenv("UV_DEFAULT_INDEX", "https://me:p@index.test/simple")
-    assert file_locations.with_password("https://index.test/a.whl") == "https://me:p@index.test/a.whl"
+    assert mirrors.with_password("https://index.test/a.whl") == "https://me:p@index.test/a.whl"
+
+
+def test_password_of_a_named_index_goes_to_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_INDEX", "mine=https://index.test/simple")
+    monkeypatch.setenv("UV_INDEX_MINE_USERNAME", "me")
+    monkeypatch.setenv("UV_INDEX_MINE_PASSWORD", "p@ss")
+    assert mirrors.with_password("https://index.test/a.whl") == "https://me:p%40ss@index.test/a.whl"
+    assert mirrors.with_password("https://other.test/a.whl") == "https://other.test/a.whl"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -10,12 +9,13 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.core import uv
+from patchlock.distributions import mirrors
 from patchlock.model import toml_text
 from patchlock.model.errors import DownloadError, UnsatisfiableError
 from patchlock.model.identities import Sha256
@@ -123,7 +123,7 @@ def sdist(name: NormalizedName, version: Version) -> Sdist:
         if file is None or "sha256" not in file.hashes:
             raise DownloadError(f"the index gives no sha256 for the sdist of {name} {version}")
         address = file.url or (place / (file.path or "")).resolve().as_uri()
-    return Sdist(name=name, version=version, url=with_password(address), sha256=Sha256(file.hashes["sha256"]))
+    return Sdist(name=name, version=version, url=mirrors.with_password(address), sha256=Sha256(file.hashes["sha256"]))
 
 
 def _offered(wheel: PackageWheel, place: Path) -> Offered | None:
@@ -132,12 +132,4 @@ def _offered(wheel: PackageWheel, place: Path) -> Offered | None:
     if not address or not re.fullmatch(r"[0-9a-f]{64}", sha256):
         return None
     filename = wheel.name or unquote(address.rpartition("/")[2])
-    return Offered(filename=filename, url=with_password(address), sha256=Sha256(sha256))
-
-
-def with_password(address: str) -> str:
-    """Give a file of the machine's index the password that stands in the index's address; uv's answer leaves it out."""
-    index = urlsplit(os.environ.get("UV_DEFAULT_INDEX") or os.environ.get("UV_INDEX_URL", ""))
-    file = urlsplit(address)
-    same = (file.scheme, file.netloc) == (index.scheme, index.netloc.rpartition("@")[2])
-    return file._replace(netloc=index.netloc).geturl() if same else address
+    return Offered(filename=filename, url=mirrors.with_password(address), sha256=Sha256(sha256))

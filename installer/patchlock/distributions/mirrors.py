@@ -130,12 +130,18 @@ def _offered(page: tuple[Listed, ...], place: Mirror, filename: str, sha256: Sha
     same = [file for file in page if file.filename == filename]
     for file in same:
         if file.sha256 in {None, sha256}:
-            return dataclasses.replace(file, url=_with_password(file.url, place.address))
+            return dataclasses.replace(file, url=_signed(file.url, place.address))
     return "it has other bytes under that name" if same else "it does not have it"
 
 
-def _with_password(file: str, place: str) -> str:
-    """Give a file the user and password of the place where it lies, if both are of one server."""
+def with_password(address: str) -> str:
+    """Give a file the password of that place of this machine where it lies; uv's answers leave passwords out."""
+    signed = (_signed(address, place.address) for place in configured(online=True))
+    return next((one for one in signed if one != address), address)
+
+
+def _signed(file: str, place: str) -> str:
+    """Give a file the user and password of a place, if both are of one server."""
     own, of_place = urlsplit(file), urlsplit(place)
     same = (own.scheme, own.netloc) == (of_place.scheme, of_place.netloc.rpartition("@")[2])
     return own._replace(netloc=of_place.netloc).geturl() if same else file

@@ -11,7 +11,7 @@ from packaging.utils import NormalizedName
 
 from patchlock.core import disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.distributions import fetching, file_locations, index_client, wheelhouse
+from patchlock.distributions import fetching, index_client, mirrors, wheelhouse
 from patchlock.distributions.fetching import FetchRequest
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import _download_sizes, venv
@@ -90,7 +90,7 @@ def _wanted(
         FetchRequest(
             name=package.name,
             filename=places[package.name].filename,
-            url=file_locations.with_password(places[package.name].url),
+            url=mirrors.with_password(places[package.name].url),
             sha256=package.sha256,
         )
         for package in packages

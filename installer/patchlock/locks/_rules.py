@@ -122,13 +122,13 @@ def policy_violations(
 
 def _artifacts(answer: Pylock, packages: tuple[LockedPackage, ...], cache: Path) -> dict[Sha256, wheel_facts.Place]:
     """Say where each file of a lock lies; recorded indexes are not asked, what is named by address is here."""
-    from patchlock.distributions import wheel_facts, wheelhouse
+    from patchlock.distributions import mirrors, wheel_facts, wheelhouse
 
     recorded = {package.sha256 for package in packages if package.url}
     found = {}
     for package in answer.packages:
         for artifact in (*(package.wheels or ()), *((package.sdist,) if package.sdist else ())):
-            sha256, url = Sha256(artifact.hashes.get("sha256", "")), artifact.url or ""
+            sha256, url = Sha256(artifact.hashes.get("sha256", "")), mirrors.with_password(artifact.url or "")
             found[sha256] = wheel_facts.Place(
                 filename=unquote(url.rpartition("/")[2]), url=url, is_asked=sha256 not in recorded
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from patchlock.distributions import file_locations, sdist_metadata, sdists
+from patchlock.distributions import mirrors, sdist_metadata, sdists
 from patchlock.distributions.sdist_metadata import SdistMetadata
 from patchlock.locks import _resolve
 from patchlock.locks.resolution_inputs import ResolutionInputs
@@ -46,7 +46,7 @@ def proposed(order: ResolutionInputs, unstated: tuple[Sdist, ...], cache: Path) 
     new = unstated
     for _ in range(_ROUNDS):
         for sdist in new:
-            known = dataclasses.replace(sdist, url=file_locations.with_password(sdist.url))
+            known = dataclasses.replace(sdist, url=mirrors.with_password(sdist.url))
             found[sdist] = read_metadata(known, cache)
         new = tuple(sdist for sdist in _next(_with(order, found)) if sdist not in found)
         if not new:

@@ -81,14 +81,14 @@ def fetch_packages(shop: BuildContext, packages: Iterable[LockedPackage]) -> dic
         return {}
     found = {}
     asked = dataclasses.replace(shop.lock, packages=wanted)
-    from patchlock.distributions import fetching, file_locations  # what speaks HTTP is imported late
+    from patchlock.distributions import fetching, mirrors  # what speaks HTTP is imported late
     from patchlock.locks import addresses
 
     located = addresses.locate(asked, shop.request.platform, installing=True)
     for package in wanted:
         place = located[package.name]
         filename = place.filename or unquote(PurePosixPath(place.url).name)
-        url = file_locations.with_password(place.url)
+        url = mirrors.with_password(place.url)
         file = fetching.FetchRequest(name=package.name, filename=filename, url=url, sha256=package.sha256)
         shop.tell(f"Downloading {filename}")
         if package.url:
