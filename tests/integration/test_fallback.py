@@ -68,6 +68,7 @@ def test_the_next_profile_is_installed_and_used(two: World, face: Face, tmp_path
     assert "tiny does not work here: 1 of " in done.stderr
     assert "device (computes): " in done.stderr
     assert "mini is installed on small" in done.stdout
+    assert "stands in  for tiny, which does not work on this machine" in done.stdout
     assert not (tmp_path / "installed" / "mini@tiny").exists()
     assert json.loads(face("run", "mini", "--json").stdout)["data"]["command"] == ["python", "app.py"]
     again = face("install", "mini")

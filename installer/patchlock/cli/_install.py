@@ -192,7 +192,7 @@ def _tell_installed(
     if as_json:
         data = _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
         return _output.succeed(command, data, report.unproved)
-    click.echo(_summary(request, report))
+    click.echo(_summary(request, report, tuple(instead_of)))
     _profile_choice.print_warnings(request.machine, as_json=as_json)
     if report.unproved is not None:
         raise report.unproved
@@ -275,7 +275,7 @@ def _repair(request: Request, as_json: bool) -> None:
         click.echo(f"undo: {_launcher.own_command(_options.home())} rollback {_options.pair_arguments(request)}")
 
 
-def _summary(request: Request, report: InstallResult) -> str:
+def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...] = ()) -> str:
     from patchlock.cli import _models
     from patchlock.cli._plan import outcome_lines
     from patchlock.model import lockfile
@@ -300,6 +300,8 @@ def _summary(request: Request, report: InstallResult) -> str:
         pairs.insert(2, ("chosen", ", ".join(receipt.chosen)))
     if receipt.edited_lock:
         pairs.insert(2, ("lock", lockfile.EDITED))
+    if instead_of:
+        pairs.insert(0, ("stands in", f"for {', '.join(instead_of)}, which does not work on this machine"))
     if report.merged:
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
