@@ -74,6 +74,13 @@ def test_of_a_huge_log_the_last_lines_are_read_each_once_and_not_in_full(
     assert done.returncode == 1
 
 
+def test_of_a_huge_log_an_early_line_that_tells_something_is_kept(face: Callable[..., Said], tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"{DML}\n" + "".join(f"step {number}\n" for number in range(9_000)))
+    done = face("doctor", "--says-file", "log", "--json")
+    says = json.loads(done.stdout)["data"]["recording"]["says"]
+    assert (says[0], says[1], len(says)) == (DML, "step 4000", 5_001)
+
+
 def test_a_log_that_is_not_there_is_a_sentence(face: Callable[..., Said]) -> None:
     done = face("doctor", "--says-file", "nothing.txt")
     assert done.returncode == 2

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import shlex
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
@@ -14,12 +15,14 @@ from patchlock.cli import _options, _output
 from patchlock.environments import installed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from patchlock.hardware.doctor import Finding
     from patchlock.model.hosts import Recording
     from patchlock.model.troubles import Remedy, Shell
 
 _LINES, _LETTERS = 5_000, 1_000
-"""So many different lines of a log are looked at, the last ones, and so much of each: what went wrong is at the end."""
+"""So many different lines of a log are kept whatever they say, the last ones; a longer line is cut into pieces."""
 
 
 @click.command("doctor")
@@ -49,14 +52,17 @@ def doctor_command(
     Example:
       patchlock doctor
       patchlock doctor demo --says "CUDA failure 500: named symbol not found"
+      patchlock run demo 2>&1 | patchlock doctor demo --says-file -
     """
     from patchlock.hardware import doctor
     from patchlock.model import hosts
     from patchlock.model.errors import TroubleError
 
     opened = _options.open_catalogue(catalogue)
-    lines = _lines("\n".join(says))
-    lines += _lines(_decoded(says_file.read())) if says_file is not None else []
+    lines = _lines(io.StringIO("\n".join(says)), lambda _: False)
+    if says_file is not None:
+        with _decoded(says_file) as log:
+            lines += _lines(log, doctor.tells(opened.troubles()))
     environment = _environment(app, profile) if app is not None else None
     recording = _recording(environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
@@ -79,16 +85,36 @@ def doctor_command(
     return 1 if certain else 0
 
 
-def _decoded(log: bytes) -> str:
+def _decoded(log: IO[bytes]) -> TextIO:
     """Read a log, also as PowerShell's `>` writes it: UTF-16."""
-    is_wide = log.startswith((b"\xff\xfe", b"\xfe\xff"))
-    return log.decode("utf-16" if is_wide else "utf-8-sig", "replace")
+    buffered = io.BufferedReader(log)  # type: ignore[type-var]  # what click gives for a pipe has its methods
+    is_wide = buffered.peek(2)[:2] in {b"\xff\xfe", b"\xfe\xff"}
+    return io.TextIOWrapper(buffered, encoding="utf-16" if is_wide else "utf-8-sig", errors="replace")
 
 
-def _lines(text: str) -> list[str]:
-    """Split what was printed, each line once; the home folder, which names the user, is written `~`."""
-    lines = dict.fromkeys(line[:_LETTERS].replace(str(Path.home()), "~") for line in text.splitlines() if line.strip())
-    return list(lines)[-_LINES:]
+def _lines(log: TextIO, tells: Callable[[str], bool]) -> list[str]:
+    """Read what was printed, however long it is: each line once, of the earlier ones those that tell something.
+
+    The home folder, which names the user, is written `~`.
+
+    Args:
+        log: lines; a longer one is read in pieces.
+        tells: whether a line is kept although many come after it.
+    """
+    home = str(Path.home())
+    told: dict[str, None] = {}
+    last: dict[str, None] = {}
+    while piece := log.readline(_LETTERS):
+        if not (line := piece.rstrip("\r\n").replace(home, "~")).strip():
+            continue
+        last.pop(line, None)
+        last[line] = None
+        if len(last) > _LINES:
+            first = next(iter(last))
+            del last[first]
+            if len(told) < _LINES and tells(first):
+                told[first] = None
+    return [*(line for line in told if line not in last), *last]
 
 
 def _environment(app: str, profile: str | None) -> Path:

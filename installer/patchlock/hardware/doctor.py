@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patchlock.model import devices
@@ -34,6 +34,13 @@ def diagnose(
     facts = collect_facts(recording, cards, families)
     found = [finding for entry in entries if (finding := _found(entry, facts)) is not None]
     return tuple(sorted(found, key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
+
+
+def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:
+    """Make a test of whether a line that a program printed can be a sign of some trouble."""
+    conditions = [condition for one in entries for condition in (*one.unless, *(sign.condition for sign in one.signs))]
+    words = {pattern.pattern: pattern for condition in conditions for pattern in condition.words}
+    return lambda line: any(pattern.search(line) for pattern in words.values())
 
 
 def collect_facts(recording: Recording, cards: Iterable[Card], families: Iterable[Family] = ()) -> Observations:

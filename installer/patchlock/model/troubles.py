@@ -6,6 +6,7 @@ Source: the shape of the catalogue in AMD's rocm-cli (https://github.com/ROCm/ro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
@@ -59,6 +60,8 @@ class Condition:
     """Tests that must hold together."""
 
     tests: tuple[Test, ...] = ()
+    words: tuple[re.Pattern[str], ...] = ()
+    """What one of them looks for in a line that a program printed."""
 
     def seen(self, facts: Observations) -> tuple[str, ...] | None:
         """Say what was seen of it, in words; None where it does not hold."""
