@@ -118,11 +118,11 @@ def total_text(size: ModelSize) -> str:
     return f"{size_text(size.bytes)} and {unknown}" if size.unknown else size_text(size.bytes)
 
 
-def summary_row(request: Request) -> list[tuple[str, str]]:
+def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, str]]:
     """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
     from patchlock.operations import models
 
-    found = models.summary(request)
+    found = models.summary(request, on_paper=on_paper)
     if not found.files:
         return []
     if not found.missing_files:
@@ -132,15 +132,16 @@ def summary_row(request: Request) -> list[tuple[str, str]]:
         parts.append(f"{total_text(found.missing)} at its first start")
     if found.later.bytes or found.later.unknown:
         parts.append(f"{total_text(found.later)} when they are first used")
-    command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+    itself = "patchlock" if on_paper else _launcher.own_command(_options.home())
+    command = f"{itself} models {_options.pair_arguments(request)} --fetch"
     return [("models", f"{', '.join(parts)}, or {command}")]
 
 
-def summary_data(request: Request) -> dict[str, object]:
+def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, object]:
     """Write the same for JSON."""
     from patchlock.operations import models
 
-    found = models.summary(request)
+    found = models.summary(request, on_paper=on_paper)
     sizes = (("first_start", found.missing), ("first_use", found.later))
     return {"files": found.files, "missing": found.missing_files} | {
         name: {"bytes": size.bytes, "of_unknown_size": size.unknown} for name, size in sizes
