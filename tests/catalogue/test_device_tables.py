@@ -54,6 +54,19 @@ def test_ids_and_revisions_become_cards() -> None:
     assert found[2].names == ("Radeon RX 9070 XT", "AMD Radeon RX 9070 XT")
 
 
+def test_chip_that_computes_wrong_numbers_says_where_and_who_says_so() -> None:
+    wrong = '[chip.wrong]\nback-ends = ["rocm"]\nwhy = "computes wrong numbers"\nsource = "https://example.org/w"\n'
+    found, problems = _read(GOOD + wrong)
+    assert problems == []
+    assert {(one.wrong.back_ends, one.wrong.source) for one in found if one.wrong} == {
+        (("rocm",), "https://example.org/w")
+    }
+    assert _read(GOOD + wrong.replace("rocm", "rocn").replace("why", "wyh"))[1]
+    named = {(card.arch, card.chip) for card in CARDS if card.wrong}
+    assert {arch for arch, _ in named} == {"gfx803", "gfx1033", "gfx1035"}
+    assert all("https://" in card.wrong.source for card in CARDS if card.wrong)
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     _, problems = _read("""\
 vendor = "1003"

@@ -50,6 +50,20 @@ def test_nothing_known_says_what_to_send(face: Callable[..., Said]) -> None:
     assert "\n  patchlock doctor --says-file LOG --json > doctor.json\n" in done.stdout
 
 
+def test_a_card_that_stays_unused_is_told_as_detect_tells_it(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Path(__file__).resolve().parents[1] / "hardware/hosts/docker-rtx3070-driver-470.json"
+    monkeypatch.setenv("PATCHLOCK_HOST", str(host))
+    unused = [line for line in face("detect").stdout.splitlines() if line.startswith("warning: ")]
+    told = face("doctor")
+    assert unused
+    assert all(line in told.stdout for line in unused)
+    assert [f"warning: {one}" for one in json.loads(face("doctor", "--json").stdout)["data"]["unused"]] == unused[
+        : len(unused) // 2
+    ]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_log_is_read_as_shells_write_it(face: Callable[..., Said], tmp_path: Path, encoding: str) -> None:
     (tmp_path / "log").write_bytes(f"first\n{DML}\n".encode(encoding))

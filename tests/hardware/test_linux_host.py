@@ -266,7 +266,7 @@ def test_cards_are_hidden_as_the_topology_counts_them(
 ) -> None:
     host = look(write(tmp_path, host_trees.DESKTOP), **variables)
     assert [one.address for one in host.devices if one.is_hidden] == hidden
-    assert host.variables == variables
+    assert list(host.variables) == list(variables)
 
 
 def test_cards_of_nvidia_are_hidden_as_the_buses_count_them(tmp_path: Path) -> None:
@@ -276,10 +276,13 @@ def test_cards_of_nvidia_are_hidden_as_the_buses_count_them(tmp_path: Path) -> N
 
 
 def test_libraries_are_those_of_the_machine_s_processor(tmp_path: Path) -> None:
-    rows = [(0x0303, "libcuda.so.1", "/x86/libcuda.so.1"), (0x0A03, "libcuda.so.1", "/tegra/libcuda.so.1")]
+    rows = [
+        (0x0303, "libcuda.so.1", "/usr/lib64/libcuda.so.1"),
+        (0x0A03, "libcuda.so.1", "/usr/lib/tegra/libcuda.so.1"),
+    ]
     root = write(tmp_path, {"etc/ld.so.cache": host_trees.loader_cache(rows)})
-    assert look(root, "aarch64").libraries == {"libcuda.so.1": "/tegra/libcuda.so.1"}
-    assert look(root, "x86_64").libraries == {"libcuda.so.1": "/x86/libcuda.so.1"}
+    assert look(root, "aarch64").libraries == {"libcuda.so.1": "/usr/lib/tegra/libcuda.so.1"}
+    assert look(root, "x86_64").libraries == {"libcuda.so.1": "/usr/lib64/libcuda.so.1"}
 
 
 def test_memory_that_is_available_is_what_the_container_has_left(tmp_path: Path) -> None:

@@ -83,13 +83,13 @@ def test_machine_with_a_card_and_a_processors_graphics() -> None:
             "libraries": {"amdhip64_6.dll": r"C:\Windows\System32\amdhip64_6.dll"},
             "settings": {
                 "long-paths": "off",
-                "rocm-on-path": r"~\rocm\bin",
+                "rocm-on-path": r"~ü\rocm\bin",
                 "smart-app-control": "evaluation",
                 "user-site": "numpy,torch",
             },
-            "variables": {"HIP_VISIBLE_DEVICES": "1", "VIRTUAL_ENV": r"~\env"},
+            "variables": {"HIP_VISIBLE_DEVICES": "1", "VIRTUAL_ENV": r"~ü\env"},
             "python": "3.12.10",
-            "failures": [{"probe": "hip", "why": r"asking ~\x.dll failed: it is not there"}],
+            "failures": [{"probe": "hip", "why": r"asking ~\~ failed: it is not there"}],
         },
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import subprocess
@@ -387,3 +388,47 @@ def test_list_names_the_better_profile_of_the_same_machine(face: Face) -> None:
     }
     assert (titles["zluda-rdna4"]["successor"], titles["cpu"]["successor"]) == ("rocm-windows", "")
     assert "ZLUDA (better on the same machine: rocm-windows)" in face("list", "--catalogue", str(ROOT)).stdout
+
+
+NEEDY_ON_PAPER = """
+[[fit]]
+vendor = "10de"
+archs = ["sm_89"]
+why = "for which the tests are"
+source = "tests"
+
+[[fit.requires]]
+name = "nvidia-driver"
+versions = ">=550"
+source = "https://example.org/driver"
+"""
+
+
+@pytest.mark.skipif(HERE.os != "linux", reason="the commands are those of Linux")
+def test_plan_on_paper_lists_the_steps_of_the_pretended_machine_alone(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that stands in it is of the machine on which the tests run."""
+    _add_needy(locked)
+    needs = locked.catalogue / "profiles/needs"
+    needs.mkdir(exist_ok=True)
+    (needs / "nvidia-driver.toml").write_bytes((ROOT / "profiles/needs/nvidia-driver.toml").read_bytes())
+    needy = locked.catalogue / "profiles/needy.toml"
+    text = needy.read_text(encoding="utf-8")
+    needy.write_text(text.replace(NEEDY, NEEDY_ON_PAPER), encoding="utf-8")
+    card = Device(vendor="10de", device="2684", arch="sm_89")
+    host = Host(os=HERE.os, machine=HERE.machine, libc=HERE.libc, distribution="arch", devices=(card,))
+    pretend(host)
+    assert face("lock", "mini", "--profile", "needy").returncode == 0
+    monkeypatch.setattr("patchlock.hardware.system.python", None)
+    monkeypatch.setattr("patchlock.hardware.system.system", None)
+    told = json.loads(face("plan", "mini", "--profile", "needy", "--json").stdout)["data"]["steps"]
+    assert told[0].startswith("NVIDIA's driver: 550 or later is needed, and its version was not seen; sudo pacman -S ")
+    assert face("plan", "mini", "--profile", "needy").stdout.count("restart the machine") == 1
+    whole = face("plan", "mini", "--profile", "needy").stdout
+    assert "~/.local/share/patchlock/mini@needy" in whole
+    assert all(str(path) not in whole for path in (Path.home(), locked.catalogue.parent / "installed"))
+
+    pretend(dataclasses.replace(host, versions={"nvidia-driver": "470.1"}))
+    done = face("plan", "mini", "--profile", "needy")
+    assert "the driver is 470.1, and must be 550 or later" in done.stdout

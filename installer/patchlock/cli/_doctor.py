@@ -54,7 +54,7 @@ def doctor_command(
       patchlock doctor demo --says "CUDA failure 500: named symbol not found"
       patchlock run demo 2>&1 | patchlock doctor demo --says-file -
     """
-    from patchlock.hardware import doctor
+    from patchlock.hardware import doctor, host_overrides, probes, report
     from patchlock.model import hosts
     from patchlock.model.errors import TroubleError
 
@@ -64,7 +64,11 @@ def doctor_command(
         with _decoded(says_file) as log:
             lines += _lines(log, doctor.tells(opened.troubles()))
     environment = _environment(app, profile) if app is not None else None
-    recording = _recording(environment, tuple(lines))
+    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
+    _output.report_overrides(observed)
+    look = report.build_report(opened.root, observed)
+    unused = (*look.doubts, *look.warnings)
+    recording = _recording(observed.recording, environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
     findings = doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families)
     python = _interpreter(environment)
@@ -78,9 +82,13 @@ def doctor_command(
                 remedy="run the commands of its remedies in `data`, then the same command again",
                 evidence=(line for finding in certain for line in finding.evidence),
             )
-        return _output.succeed("doctor", {"findings": told, "recording": hosts.to_json(recording)}, error)
+        return _output.succeed(
+            "doctor", {"findings": told, "unused": list(unused), "recording": hosts.to_json(recording)}, error
+        )
     for finding in findings:
         click.echo(_text(finding, app or "APP", python) + "\n")
+    if unused:
+        click.echo(_output.warnings(unused) + "\n")
     click.echo(_summary(findings, app))
     return 1 if certain else 0
 
@@ -130,13 +138,8 @@ def _environment(app: str, profile: str | None) -> Path:
     return generations.generation(installation, receipt.id)
 
 
-def _recording(environment: Path | None, says: tuple[str, ...]) -> Recording:
-    from patchlock.hardware import host_overrides, probes
-
+def _recording(seen: Recording, environment: Path | None, says: tuple[str, ...]) -> Recording:
     packages = installed.installed_versions(environment) if environment is not None else {}
-    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
-    _output.report_overrides(observed)
-    seen = observed.recording
     return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
 
 

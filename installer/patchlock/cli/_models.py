@@ -103,12 +103,12 @@ def how_far(done: int, size: int, came: int, seconds: float) -> str:
     return f"{text}, {f'{hours}:{minutes:02}' if hours else minutes}:{rest:02} left"
 
 
-def summary_row(request: Request) -> list[tuple[str, str]]:
+def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, str]]:
     """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
     from patchlock.model.models import total_text
     from patchlock.operations import models
 
-    found = models.summary(request)
+    found = models.summary(request, on_paper=on_paper)
     if not found.files:
         return []
     if not found.missing_files:
@@ -118,15 +118,16 @@ def summary_row(request: Request) -> list[tuple[str, str]]:
         parts.append(f"{total_text(found.missing)} at its first start")
     if found.later.bytes or found.later.unknown:
         parts.append(f"{total_text(found.later)} when they are first used")
-    command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+    itself = "patchlock" if on_paper else _launcher.own_command(_options.home())
+    command = f"{itself} models {_options.pair_arguments(request)} --fetch"
     return [("models", f"{', '.join(parts)}, or {command}")]
 
 
-def summary_data(request: Request) -> dict[str, object]:
+def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, object]:
     """Write the same for JSON."""
     from patchlock.operations import models
 
-    found = models.summary(request)
+    found = models.summary(request, on_paper=on_paper)
     sizes = (("first_start", found.missing), ("first_use", found.later))
     return {"files": found.files, "missing": found.missing_files} | {
         name: {"bytes": size.bytes, "of_unknown_size": size.unknown} for name, size in sizes

@@ -49,6 +49,7 @@ def plan_command(
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
     from patchlock.environments import generations
+    from patchlock.hardware import on_paper
     from patchlock.model import overlays
     from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
@@ -63,10 +64,13 @@ def plan_command(
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = plan(request)
-    installed = generations.current(request.installation)
-    nothing = up_to_date(request) is not None
     machine = request.machine
-    ready = readiness.assess(request, made.lock, on_paper=bool(machine and machine.observed.overrides))
+    pretended = machine.observed.host if machine and machine.observed.overrides else None
+    installed = None if pretended else generations.current(request.installation)
+    nothing = not pretended and up_to_date(request) is not None
+    ready = readiness.assess(request, made.lock, on_paper=pretended is not None)
+    installation = request.installation.folder
+    folder = on_paper.folder(pretended, installation.name) if pretended else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
     if as_json:
@@ -94,20 +98,26 @@ def plan_command(
                 {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
                 for o in overlays.for_platform(made.profile.overlays, made.platform.name)
             ],
-            "models": _models.summary_data(request),
+            "models": _models.summary_data(request, on_paper=pretended is not None),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
             "steps": list(ready.steps),
             "warnings_of_choice": [*machine.choice.doubts, *machine.choice.warnings] if machine else [],
-            "folder": str(request.installation.folder),
+            "folder": folder,
             "diff": diff(made.patched.changes),
         }
         return _output.succeed("plan", data, error)
     click.echo(diff(made.patched.changes), nl=False)
     click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
-    click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
-    click.echo(
-        _output.rows([("by hand", "\n".join(f"{n}. {step}" for n, step in enumerate(ready.steps, 1)) or "nothing")])
-    )
+    itself = "patchlock" if pretended else _launcher.own_command(_options.home())
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
+    rows = [
+        *_summary(made, request),
+        *_models.summary_row(request, on_paper=pretended is not None),
+        ("folder", folder),
+        ("by hand", steps or "nothing"),
+        ("install", "nothing to do" if nothing else _command(made, request, itself)),
+    ]
+    click.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
         click.echo(f"does not hold: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
@@ -124,15 +134,11 @@ def plan_command(
     return 1 if error is not None else 0
 
 
-def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[tuple[str, str]]:
+def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
     from patchlock.model import lockfile
 
     chosen = request.chosen
-    words = [f"--with {name}" for name in chosen]
-    words += [] if made.lock.is_intact else ["--accept-edited-lock"]
-    words += ["--local-addresses"] if request.local_addresses else []
-    command = " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
     return [
         ("upstream", f"commit {made.commit[:12]}"),
         ("patches", outcome_lines(made.patched.outcomes) or "none"),
@@ -147,13 +153,14 @@ def _summary(made: Plan, request: Request, nothing: bool, itself: str) -> list[t
             for o in made.profile.overlays
             if made.platform.name in o.platforms
         ),
-        *_models.summary_row(request),
-        ("folder", str(request.installation.folder)),
-        (
-            "install",
-            "nothing to do" if nothing else command,
-        ),
     ]
+
+
+def _command(made: Plan, request: Request, itself: str) -> str:
+    words = [f"--with {name}" for name in request.chosen]
+    words += [] if made.lock.is_intact else ["--accept-edited-lock"]
+    words += ["--local-addresses"] if request.local_addresses else []
+    return " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
 
 
 def option_line(option: Option, chosen: bool) -> str:

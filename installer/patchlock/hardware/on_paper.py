@@ -14,7 +14,8 @@ from patchlock.model.package_managers import System
 _LIKE = {"pop": "ubuntu debian", "linuxmint": "ubuntu debian", "rocky": "rhel fedora", "steamos": "arch"}
 """Distribution → what it is like, as its os-release says; a recording has the id alone."""
 _HELPERS = {"linux": frozenset({"sudo"}), "windows": frozenset({"winget"}), "macos": frozenset({"brew"})}
-_HOME = {"windows": r"$env:LOCALAPPDATA\patchlock"}
+_HOMES = {"windows": (r"$env:LOCALAPPDATA\patchlock", "\\")}
+_HOME = ("~/.local/share/patchlock", "/")
 _USER = "$USER"
 
 
@@ -30,9 +31,14 @@ def system(host: Host) -> System:
     )
 
 
+def folder(host: Host, *names: str) -> str:
+    """Say where patchlock's home, or an installation in it, would lie on a recorded machine."""
+    home, separator = _HOMES.get(host.os, _HOME)
+    return separator.join((home, *names))
+
+
 def facts(host: Host, wanted: Mapping[str, Resource]) -> Facts:
     """Gather about a recorded machine what `readiness` gathers about this one; nothing of this one is in it."""
-    folder = _HOME.get(host.os, "~/.local/share/patchlock")
     is_store = host.python_maker == "store"
     return Facts(
         system=system(host),
@@ -41,7 +47,7 @@ def facts(host: Host, wanted: Mapping[str, Resource]) -> Facts:
         python=Interpreter(path="python", maker="store")
         if is_store
         else PythonDownload(version="", host="", folder=""),
-        folders=(Folder(path=folder, variable="PATCHLOCK_HOME"),),
+        folders=(Folder(path=folder(host), variable="PATCHLOCK_HOME"),),
         is_source_of_another=False,
         has_long_paths=True,
         longest_path=0,

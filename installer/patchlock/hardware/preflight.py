@@ -324,11 +324,13 @@ def versions(
         if not resource.sought(host.os) or (condition.is_met(host, device) and condition.is_known(host, device)):
             continue
         reason = condition.reason(host, device)
-        way = package_managers.way(system, resource.packages, resource.commands)
+        elsewhere = "in Windows" if host.is_wsl else "on the machine that runs the container" if host.container else ""
+        way = None if elsewhere else package_managers.way(system, resource.packages, resource.commands)
+        remedy = _newer(way, resource, system)
         yield Finding(
             name=condition.name,
             what=reason or f"{resource.title}: {condition.words} is needed, and its version was not seen",
-            remedy=_newer(way, resource, system),
+            remedy=f"{elsewhere}, {remedy}" if elsewhere else remedy,
             stops=bool(reason),
             way=way,
             source=condition.source,

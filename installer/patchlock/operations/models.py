@@ -66,10 +66,15 @@ class ModelSummary:
     missing_files: int
 
 
-def summary(request: Request) -> ModelSummary:
-    """Count what the app would still download."""
+def summary(request: Request, *, on_paper: bool = False) -> ModelSummary:
+    """Count what the app would still download.
+
+    Args:
+        request: the pair.
+        on_paper: the machine is another one, of which nobody knows what is there: all of it.
+    """
     located = models.locate(request) if request.app.models else ()
-    missing = [one for one in located if one.state == "missing"]
+    missing = [one for one in located if on_paper or one.state == "missing"]
     return ModelSummary(
         missing=size_of(one.file for one in missing if one.model.when == "start"),
         later=size_of(one.file for one in missing if one.model.when == "use"),

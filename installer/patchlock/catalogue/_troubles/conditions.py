@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -27,10 +28,8 @@ _SHOWN = 160
 def condition(table: Table) -> Condition:
     """Read the keys of a condition; all of them must hold. Every other key is the caller's."""
     readers = {key: read for key, read in CONDITION_KEYS.items() if table.has(key)}
-    return Condition(
-        tests=tuple(test for key, read in readers.items() for test in read(table, key)),
-        words=_words(table, "says") if table.has("says") else (),
-    )
+    tests = tuple(test for key, read in readers.items() for test in read(table, key))
+    return Condition(tests=tests, words=tuple(word for test in tests if isinstance(test, _Says) for word in test.words))
 
 
 def _os(table: Table, key: str) -> Iterator[Test]:
@@ -235,23 +234,24 @@ def _no_packages(table: Table, key: str) -> Iterator[Test]:
         yield lambda facts, name=name: "" if not facts.version(name) else None  # type: ignore[misc]
 
 
-def _words(table: Table, key: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(pattern for text in table.texts(key) if (pattern := _regex(table, key, text)) is not None)
+@dataclasses.dataclass(frozen=True)
+class _Says:
+    """A test of what programs printed, and the expressions that it looks for."""
 
+    words: tuple[re.Pattern[str], ...]
 
-def _says(table: Table, key: str) -> Iterator[Test]:
-    patterns = _words(table, key)
-
-    def test(facts: Observations) -> str | None:
+    def __call__(self, facts: Observations) -> str | None:
         # One search in the whole text is many times as fast as one in each of thousands of lines.
-        likely = [pattern for pattern in patterns if pattern.search(facts.said)]
+        likely = [word for word in self.words if word.search(facts.said)]
         for line in facts.recording.says if likely else ():
-            if any(pattern.search(line) for pattern in likely):
+            if any(word.search(line) for word in likely):
                 words = " ".join(line.split())
                 return f'a program printed "{words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"}"'
         return None
 
-    yield test
+
+def _says(table: Table, key: str) -> Iterator[Test]:
+    yield _Says(tuple(word for text in table.texts(key) if (word := _regex(table, key, text)) is not None))
 
 
 def _rule(table: Table, key: str) -> Iterator[Test]:

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from patchlock.core import memory, process
 from patchlock.core.bounded_files import FileReader
-from patchlock.hardware import _host_variables, _visibility
+from patchlock.hardware import _allow_list, _host_variables, _visibility
 from patchlock.hardware._linux import device_nodes, kfd, nvidia, pci, system, tegra, wsl
 from patchlock.hardware._linux import versions as linux_versions
 from patchlock.hardware._linux.devices import Sources, join, orders, uuids
@@ -119,7 +119,7 @@ def probe(
         settings={name: value for name, value in sorted(settings.items()) if value},
         failures=failures,
     )
-    return _host_variables.masked(host, env.get(_HOME, ""), env.get("USER") or env.get("LOGNAME", ""))
+    return _allow_list.told(host, env.get(_HOME, ""), env.get("USER") or env.get("LOGNAME", ""))
 
 
 _READERS = ("system", "memory", "pci", "kfd", "nvidia", "tegra", "wsl", "nodes", "versions", "settings")

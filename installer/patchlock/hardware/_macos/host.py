@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 
 from patchlock.core import disk_space
-from patchlock.hardware import _host_variables
+from patchlock.hardware import _allow_list, _host_variables
 from patchlock.model.hosts import Host
 
 
@@ -27,4 +27,4 @@ def probe(seen: Host, installations: Path | None) -> Host:
         disk=disk_space.look(installations or Path.home()).free,
         variables=_host_variables.chosen(os.environ),
     )
-    return _host_variables.masked(host, os.environ.get("HOME", ""), os.environ.get("USER", ""))
+    return _allow_list.told(host, os.environ.get("HOME", ""), os.environ.get("USER", ""))

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from patchlock.hardware import _host_variables, _visibility
+from patchlock.hardware import _allow_list, _host_variables, _visibility
 from patchlock.hardware._windows import cards, facts
 from patchlock.hardware._windows.records import DriverCard, Plugged, Registry
 from patchlock.model.hosts import Failure, Host
@@ -93,4 +93,4 @@ def host(seen: Seen) -> Host:
         python_maker=seen.python_maker,
         failures=(*seen.failures, *unclear),
     )
-    return _host_variables.masked(observed, seen.home, seen.user)
+    return _allow_list.told(observed, seen.home, seen.user)
