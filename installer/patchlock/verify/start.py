@@ -12,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from patchlock.model.app import Launch
+from patchlock.model.backends import HIDDEN_DEVICES
 from patchlock.model.errors import PatchlockError
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport
-from patchlock.verify import _supervisor, checks
+from patchlock.verify import checks
 from patchlock.verify.checks import CheckContext, CheckResult
 
 ID = "start"
@@ -118,7 +119,7 @@ def _start(command: Sequence[str], launch: Launch, place: CheckContext, back_end
             "quiet": _QUIET,
             "port": launch.listens.port if launch.listens else 0,
         }
-        variables = dict(place.variables) | (_supervisor.HIDDEN_DEVICES if back_end == "cpu" else {})
+        variables = dict(place.variables) | (HIDDEN_DEVICES if back_end == "cpu" else {})
         answer: dict[str, Any] = checks.ask_program(
             "contained_start", place, json.dumps(wanted), variables=variables, seconds=_SECONDS + _GRACE
         )
