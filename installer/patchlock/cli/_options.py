@@ -154,7 +154,8 @@ def request(
         opened.profile(profile)
     observed = host_overrides.observe(lambda: probes.probe(home()))
     try:
-        found = profile_choice.choose(opened.root, profile, observed)
+        refused = {one.profile: one.why for one in wanted.refusals if not one.platforms} if profile is not None else {}
+        found = profile_choice.choose(opened.root, profile, observed, refused)
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise

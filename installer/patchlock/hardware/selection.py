@@ -127,7 +127,7 @@ def choose(
         host: the machine.
         cards: the table of devices.
         name: of a profile, or None.
-        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, and no doubt.
+        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, no doubt, and not advised.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
@@ -135,7 +135,8 @@ def choose(
     """
     ranking = rank(profiles, host, cards)
     if name is not None:
-        return _named(name, ranking, host, cards)
+        possible = tuple(one if one.profile.name == name else _refuse(one, refused) for one in ranking)
+        return _named(name, possible, host, cards)
     turned_down = [one for one in ranking if isinstance(one, Accepted) and one.profile.name in refused]
     ranking = tuple(_refuse(one, refused) for one in ranking)
     fitting = [one for one in ranking if isinstance(one, Accepted)]
