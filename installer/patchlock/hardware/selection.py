@@ -127,7 +127,7 @@ def choose(
         host: the machine.
         cards: the table of devices.
         name: of a profile, or None.
-        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, no doubt, and not advised.
+        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, no doubt, no advice.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
