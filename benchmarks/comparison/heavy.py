@@ -189,6 +189,16 @@ def _initialize(*args: object) -> None:
     Record.initialized += 1
 
 
+class _Two:
+    """What `compute_device` lets a device add."""
+
+    def sum(self) -> _Two:
+        return self
+
+    def item(self) -> int:
+        return 2
+
+
 class _Logger:
     def __getattr__(self, name: str) -> Any:
         return lambda text, *args: Record.said.append(str(text))
@@ -199,7 +209,7 @@ def _cuda() -> dict[str, Any]:
 
 
 CONTENTS = {
-    "torch": lambda: {"Tensor": Tensor},
+    "torch": lambda: {"Tensor": Tensor, "ones": lambda count, device: _Two()},
     "torch.nn": lambda: {"Module": Module},
     "torch.cuda": _cuda,
     "torch.quantization": lambda: {"quantize_dynamic": _quantize},

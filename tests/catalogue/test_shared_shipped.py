@@ -52,7 +52,8 @@ FILES = [
 
 @pytest.mark.parametrize(("patch", "path"), FILES, ids=lambda value: getattr(value, "id", getattr(value, "name", "")))
 def test_each_case_becomes_what_it_should_whatever_the_apps_leave_out(patch: Patch, path: Path) -> None:
-    before = decode(PurePosixPath(path.name), (path.parents[1] / "before" / path.name).read_bytes())
+    file = path.parents[1] / "before" / path.name
+    before = decode(PurePosixPath(path.name), file.read_bytes() if file.exists() else b"")
     after = encode(splice(before, patch.op.locate(before).edits))
     assert after == path.read_bytes()
     assert [ensure.problems(PurePosixPath(path.name), after) for ensure in patch.ensures] == [()] * len(patch.ensures)

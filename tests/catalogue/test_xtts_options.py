@@ -71,13 +71,22 @@ def test_int8_changes_every_linear_layer_and_hardly_the_result() -> None:
 def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_knows: int) -> types.ModuleType:
     """Give the helper on a machine; `torch_knows` is the name of the card, "" for none."""
     cuda = types.SimpleNamespace(is_available=lambda: bool(torch_knows), get_device_name=lambda: torch_knows)
+    version = types.SimpleNamespace(cuda="12.6", hip=None)
+    ones = types.SimpleNamespace(sum=lambda: types.SimpleNamespace(item=lambda: 2))
+    torch = types.SimpleNamespace(
+        cuda=cuda,
+        version=version,
+        device=str,
+        ones=lambda count, device: ones,  # noqa: ARG005
+    )
     others = {
-        "torch": types.SimpleNamespace(cuda=cuda),
+        "torch": torch,
         "ctranslate2": types.SimpleNamespace(get_cuda_device_count=lambda: ctranslate2_knows),
         "loguru": types.SimpleNamespace(logger=types.SimpleNamespace(info=SAID.append)),
     }
     for name, module in others.items():
         monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, "compute_device", _written("compute-device-helper"))
     SAID.clear()
     return _written("machine-helper")
 
@@ -108,6 +117,14 @@ def test_device_is_the_one_that_is_asked_for_where_it_is_there(
     assert helper.device("cpu") == "cpu"
     assert any(asked in text for text in SAID), "the log says which device computes, and why"
     assert len(SAID) == len(set(SAID))
+
+
+def test_processor_computes_where_the_user_forces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVICE", "cuda")
+    monkeypatch.setenv("PATCHLOCK_DEVICE", "cpu")
+    helper = _machine(monkeypatch, torch_knows="NVIDIA GeForce RTX 4070", ctranslate2_knows=1)
+    assert (helper.device(), helper.device("cuda"), helper.whisper()) == ("cpu", "cpu", ON_PROCESSOR)
+    assert SAID == ["the processor computes: PATCHLOCK_DEVICE says so"]
 
 
 class _Model:

@@ -20,7 +20,7 @@ POWERSHELL = ["powershell", "-NoProfile", "-ExecutionPolicy", "Bypass", "-File"]
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     """Run the helper."""
-    for name in ("ctranslate2", "torch", "loguru"):
+    for name in ("compute_device", "ctranslate2", "torch", "loguru"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setattr(sys.modules["loguru"], "logger", None, raising=False)
     (op,) = (one.op for one in APP.patches if one.id == "machine-helper" and isinstance(one.op, AddFile))

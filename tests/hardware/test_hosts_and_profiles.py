@@ -181,6 +181,13 @@ def test_better_profile_that_the_app_refuses_is_told() -> None:
     assert found.notes == ("rocm-windows fits this machine better, but AMD has no hash of it",)
 
 
+def test_profile_that_the_app_refuses_is_not_advised_beside_a_named_one() -> None:
+    told = choose(OUTLINES.values(), windows(XT), CARDS, "zluda-rdna4").notes
+    assert any(note.startswith("rocm-windows is better on this machine: ") for note in told)
+    kept = choose(OUTLINES.values(), windows(XT), CARDS, "zluda-rdna4", {"rocm-windows": "it has no wheel there"}).notes
+    assert [note for note in told if note not in kept] == [n for n in told if n.startswith("rocm-windows is better")]
+
+
 def test_rejected_profile_has_every_reason() -> None:
     found = judge(OUTLINES["cuda13-thor-aarch64"], linux(RTX_4090, nodes=(NVIDIA,)), CARDS)
     assert isinstance(found, Rejected)

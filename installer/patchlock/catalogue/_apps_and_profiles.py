@@ -347,8 +347,13 @@ def launch(table: Table, app: str, apps: tuple[str, ...] | None = None) -> Launc
 def _listens(table: Table) -> Listens:
     known = table.has("port")
     read = Listens(
-        port=table.integer("port"), environment=table.mapping("environment"), arguments=table.texts("arguments", ())
+        port=table.integer("port"),
+        environment=table.mapping("environment"),
+        arguments=table.texts("arguments", ()),
+        path=table.text("path", "/"),
     )
+    if not read.path.startswith("/"):
+        table.problem("path", "it must begin with /", f'write "/{read.path}"')
     if known and not 0 < read.port <= _LAST_PORT:
         table.problem("port", f"it must be the number of a port, 1 to {_LAST_PORT}")
     table.text("source")

@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli._models",
         "List the models that an app downloads, and fetch them into their places with --fetch.",
     ),
-    "run": ("patchlock.cli._install", "Start an installed app; what follows `--` goes to it."),
+    "run": ("patchlock.cli._run", "Start an installed app; what follows `--` goes to it."),
     "rollback": (
         "patchlock.cli._install",
         "Go back to the generation made before the one in use, environment and source together.",

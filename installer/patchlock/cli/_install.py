@@ -402,38 +402,6 @@ def update_command(
     return _tell_installed(request, report, "update", as_json=as_json)
 
 
-@click.command("run", context_settings={"ignore_unknown_options": True})
-@_options.installed
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-@_options.common
-def run_command(
-    app: str, profile: str | None, arguments: tuple[str, ...], catalogue: Path | None, as_json: bool
-) -> int:
-    """Start an installed app; what follows `--` goes to it.
-
-    With --json, only say what would be started.
-
-    \b
-    Example:
-      patchlock run demo
-      patchlock run demo -- --text "hello"
-    """
-    from patchlock.core import process
-    from patchlock.environments import generations, venv
-    from patchlock.operations import install, lifecycle
-
-    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    lifecycle.recover(request, _output.progress(as_json))
-    receipt = generations.require_current(request.installation, app)
-    place = install.check_context(request, generations.generation(request.installation, receipt.id))
-    command = (*request.app.launch.command, *arguments)
-    if as_json:
-        _output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
-        return 0
-    venv.mark_in_use(generations.generation(request.installation, receipt.id))
-    return process.exec_program(*command, env=place.variables, cwd=place.folder)
-
-
 @click.command("rollback")
 @_options.installed
 @_options.common

@@ -14,6 +14,7 @@ from patchlock.cli import _folders, _launcher, _options, _output
 from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
+    from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree.clone_patches import Applied
     from patchlock.worktree.manifest import Manifest
     from patchlock.worktree.move import Moved
@@ -47,7 +48,8 @@ def skips(function: F) -> F:
     function = click.option(
         "--without", "left_out", multiple=True, metavar="ID", help="Leave a patch out of the clone, from now on."
     )(function)
-    return click.option("--with", "added", multiple=True, metavar="ID", help="Take --without back.")(function)
+    help_text = "Take an optional patch, as `plan` names them, or take --without back."
+    return click.option("--with", "added", multiple=True, metavar="NAME", help=help_text)(function)
 
 
 def _where(function: F) -> F:
@@ -223,10 +225,10 @@ def patch_set(
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree import manifest, patch_sets
 
-    known = manifest.read(tree)
-    wanted = _all_patches(tree, known, catalogue, app, profile, file)
+    known, choice = manifest.read(tree), Choice(added=added, left_out=left_out)
+    wanted = _all_patches(tree, known, catalogue, app, profile, file, choice)
     kept = known.skipped if known is not None and known.name == wanted.name else ()
-    return patch_sets.without(wanted, kept, Choice(added=added, left_out=left_out))
+    return patch_sets.without(wanted, kept, choice)
 
 
 def _all_patches(
@@ -236,6 +238,7 @@ def _all_patches(
     app: str | None,
     profile: str | None,
     file: Path | None,
+    choice: Choice,
 ) -> PatchSet:
     from patchlock.model.errors import UsageError
     from patchlock.worktree import patch_sets
@@ -259,7 +262,8 @@ def _all_patches(
     opened = _options.open_catalogue(catalogue)
     if chosen is None:
         chosen = _options.request(catalogue, name, None).profile.name
-    return patch_sets.of_app(opened, name, opened.profile(chosen).name)
+    kept = known.chosen if known and known.name == name else ()
+    return patch_sets.of_app(opened, name, opened.profile(chosen).name, kept, choice)
 
 
 def _require_conflicts(tree: Tree) -> None:

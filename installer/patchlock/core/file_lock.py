@@ -81,18 +81,23 @@ def _sign(descriptor: int) -> None:
         os.lseek(descriptor, 0, os.SEEK_SET)
 
 
-def share(path: Path) -> None:
+def share(path: Path) -> tuple[int, ...]:
     """Keep a file from `is_shared` ever saying no while this process lives, whatever program it becomes (POSIX).
 
     Nobody needs the right to write it, and nobody waits. On Windows, the files of a running program cannot be removed.
-    """
-    if sys.platform != "win32":
-        import fcntl
 
-        descriptor = os.open(path, os.O_RDONLY)
-        os.set_inheritable(descriptor, True)
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    Returns:
+        The descriptor, for children that shall keep it so, too; () on Windows.
+    """
+    if sys.platform == "win32":
+        return ()
+    import fcntl
+
+    descriptor = os.open(path, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    return (descriptor,)
 
 
 def is_shared(path: Path) -> bool:

@@ -418,6 +418,31 @@ def start(
         )
 
 
+def start_group(
+    *argv: str, env: Mapping[str, str], cwd: Path, keep_open: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a program in this terminal, as the leader of its own process group, which may not read from it (POSIX).
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment of the child.
+        cwd: its working folder.
+        keep_open: file descriptors that the child inherits.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    command = [program, *argv[1:]]
+    if sys.platform == "win32":
+        return subprocess.Popen(command, env=dict(env), cwd=cwd)
+    return subprocess.Popen(
+        command, env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, process_group=0, pass_fds=tuple(keep_open)
+    )
+
+
 def kill(number: int) -> None:
     """Kill a process that leads a process group, with all of the group (POSIX), or with all that it started (Windows).
 

@@ -207,13 +207,18 @@ def launch_variables(folder: Path, profile: Mapping[str, str], defaults: Mapping
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
     env["PYTHONPYCACHEPREFIX"] = str(bytecode(folder))
+    env.setdefault("NUMBA_CACHE_DIR", str(bytecode(folder) / "numba"))  # else it compiles into site-packages
     path = os.pathsep.join([str(scripts), env.get("PATH", os.defpath)])
     return env | dict(variables(folder)) | dict(gate.variables(folder, path))
 
 
-def mark_in_use(folder: Path) -> None:
-    """Keep an environment from being removed while this process lives, and the program that it becomes."""
-    file_lock.share(folder / _VENV)
+def mark_in_use(folder: Path) -> tuple[int, ...]:
+    """Keep an environment from being removed while this process lives, and the program that it becomes.
+
+    Returns:
+        Descriptors with which a child keeps it, too.
+    """
+    return file_lock.share(folder / _VENV)
 
 
 def is_in_use(folder: Path) -> bool:

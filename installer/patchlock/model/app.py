@@ -70,6 +70,8 @@ class Listens:
     """Variables that let it listen on all addresses."""
     arguments: tuple[str, ...]
     """Words after the command that do so; neither of the two where it does so anyway."""
+    path: str = "/"
+    """Of the page that answers once the app is ready."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,6 +79,9 @@ BACK_ENDS: Mapping[str, BackEnd] = {
     "directml": BackEnd(device="privateuseone", built_for="directml", first_seconds=120, seconds=60),
 }
 
+HIDDEN_DEVICES = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "")
+"""Variables with which libraries of GPUs see no card."""
+
 _PROVIDERS: Mapping[NormalizedName, str] = {
     canonicalize_name("onnxruntime"): "CPUExecutionProvider",
     canonicalize_name("onnxruntime-gpu"): "CUDAExecutionProvider",

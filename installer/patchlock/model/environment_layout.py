@@ -7,7 +7,7 @@ import re
 _OURS = frozenset(
     {
         *("lock.txt", "lock.build.txt", "index.txt", "local.txt", "wanted.txt", "constraints.txt", "builds.toml"),
-        *("ledger.json", "receipt.toml", "in-tree.toml", "catalogue", "bytecode", "overlays", "gate"),
+        *("ledger.json", "receipt.toml", "in-tree.toml", "catalogue", "bytecode", "overlays", "gate", "device.json"),
         *("pyvenv.cfg", "lib64", ".lock", ".gitignore", "cachedir.tag"),
     }
 )

@@ -51,6 +51,8 @@ class Resource:
     """Package manager, or id of a distribution → packages; none: it has none. See `package_managers`."""
     commands: Mapping[str, str]
     """Operating system, or id of a distribution → the whole command, where no package does it."""
+    variable: str = ""
+    """In which `run` tells an app where it was found; "" where programs find it themselves."""
 
     def sought(self, os: str) -> tuple[str, ...]:
         """Name what is looked for on an operating system; empty where it does not exist there."""

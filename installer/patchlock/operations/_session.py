@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from patchlock.core import file_lock
+from patchlock.core import file_lock, old_folders
 from patchlock.environments import cache_pruning, generations
 from patchlock.locks.lock_request import Request
 from patchlock.model.installation import Installation
@@ -23,6 +23,7 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         needs_source: git will work in the source, so that it must be whole.
     """
     installation = request.installation
+    old_folders.remove()
     with lock(installation, progress) as held:
         cache_pruning.take_lease(request.cache, request.home)
         clear(installation)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from patchlock.core import atomic_files, disk_space, file_lock
+from patchlock.core import atomic_files, disk_space, file_lock, old_folders
 from patchlock.core.disk_space import FreedSpace
 from patchlock.distributions import wheelhouse
 from patchlock.environments import cache_pruning, generations, models, venv
@@ -200,7 +200,7 @@ def _require_idle(installation: Installation) -> None:
 def recover(request: Request, progress: Progress) -> None:
     """Finish or undo what a killed install began, so that environment and source belong together again.
 
-    Costs a look at two files where nothing was begun.
+    Costs a look at two files, and at the names of the temporary directory, where nothing was begun.
 
     Raises:
         NotInstalledError: the source is gone.
@@ -208,6 +208,7 @@ def recover(request: Request, progress: Progress) -> None:
         SourceConflictError: an update waits for its conflicts to be resolved.
     """
     installation = request.installation
+    old_folders.remove()
     cache_pruning.take_lease(request.cache, request.home)
     if not installation.source.exists() and installation.pointer.exists():
         raise NotInstalledError(

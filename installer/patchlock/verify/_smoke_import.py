@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from patchlock.model import kernel_results
+from patchlock.model.backends import HIDDEN_DEVICES
 from patchlock.model.checks import SmokeImport
 from patchlock.verify import _supervisor
 
@@ -29,7 +30,7 @@ def failures(smoke: SmokeImport, python: Path, folder: Path, variables: Mapping[
         ProgramMissingError: the interpreter is not there.
     """
     kept = {name: value for name, value in variables.items() if not name.startswith(_GPU)}
-    env = kept | _supervisor.HIDDEN_DEVICES | _OFFLINE
+    env = kept | HIDDEN_DEVICES | _OFFLINE
     found = ((module, _failure(module, smoke, python, folder, env)) for module in smoke.modules)
     without = f" without {', '.join(smoke.blocked)}" if smoke.blocked else ""
     return tuple(f"import {module}{without}: {why}" for module, why in found if why)

@@ -22,8 +22,6 @@ from patchlock.core.bounded_files import FileReader
 from patchlock.core.memory import of_session, total
 from patchlock.model.kernel_results import KernelExit
 
-HIDDEN_DEVICES = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
-"""Variables with which libraries of GPUs see no card."""
 _SHARE = 0.8
 """Of the machine's memory, or of its container's: what is above that is not left for the system."""
 _BREATH = 0.1

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from patchlock.model.app import Launch
+from patchlock.model.backends import HIDDEN_DEVICES
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.errors import PatchlockError
 from patchlock.model.models import Model, models_at, size_of, total_text
@@ -274,7 +275,7 @@ def _start(
             "with_errors": check is None,
             "names": names,
         }
-        variables = dict(place.variables) | (_supervisor.HIDDEN_DEVICES if back_end == "cpu" else {})
+        variables = dict(place.variables) | (HIDDEN_DEVICES if back_end == "cpu" else {})
         answer: dict[str, Any] = checks.ask_program(
             *("contained_start", place, json.dumps(wanted)),
             variables=variables,

@@ -70,6 +70,7 @@ def apply(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], No
     """
     if is_current(tree, wanted):
         return None
+    upstream_files.require_app(tree, wanted)
     with trees.hold(tree, waiting=waiting):
         return _apply(tree, wanted, cache, None)
 
@@ -120,8 +121,8 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
     """Write the command that does something with these patches there, to which options can be appended."""
     which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
-    left_out = "".join(f" --without {name}" for name in wanted.skipped)
-    return f"patchlock patch {name} {which} --source {shlex.quote(str(tree.root))}{left_out}"
+    choice = "".join([f" --with {name}" for name in wanted.chosen] + [f" --without {name}" for name in wanted.skipped])
+    return f"patchlock patch {name} {which} --source {shlex.quote(str(tree.root))}{choice}"
 
 
 def by_meaning(
@@ -332,6 +333,7 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             applied=applied,
             files=manifest.record(tree, applied, upstream, found.outcomes, wanted.directory),
             skipped=wanted.skipped,
+            chosen=wanted.chosen,
             outcomes=found.outcomes,
             failures=found.failures,
             advisory=tuple(sorted(found.advisory)),

@@ -55,6 +55,8 @@ class Manifest:
     """Digest of the catalogue's files from which the patches were read; with the same, `digest` is the same."""
     skipped: tuple[str, ...] = ()
     """Ids of the patches that the user does not want."""
+    chosen: tuple[str, ...] = ()
+    """Names of the optional patches that the user wants."""
     outcomes: tuple[Outcome, ...] = ()
     """Of each patch in the working tree, as it was left; none where an older patchlock wrote this."""
     failures: tuple[str, ...] = ()
@@ -79,7 +81,7 @@ def read(tree: Tree) -> Manifest | None:
         data = json.loads(file.read_text(encoding="utf-8"))
         if data.pop("format") != _FORMAT:
             return None
-        for key in ("skipped", "failures", "advisory"):
+        for key in ("skipped", "chosen", "failures", "advisory"):
             data[key] = tuple(data.get(key, ()))
         data["files"] = tuple(FileRecord(**{**row, "patches": tuple(row["patches"])}) for row in data["files"])
         data["outcomes"] = tuple(map(_outcome, data.get("outcomes", ())))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__
-from patchlock.catalogue import codemods, location
+from patchlock.catalogue import codemods, location, optional_patches
 from patchlock.catalogue import reader as catalogue_files
 from patchlock.catalogue.optional_patches import Choice
 from patchlock.catalogue.reader import Catalogue
@@ -17,8 +17,17 @@ from patchlock.patches import engine
 from patchlock.worktree.upstream_files import PatchSet
 
 
-def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
+def of_app(
+    catalogue: Catalogue, app: str, profile: str, kept: Iterable[str] = (), choice: Choice | None = None
+) -> PatchSet:
     """Gather the patches of an app for a profile.
+
+    Args:
+        catalogue: where the app is.
+        app: its name.
+        profile: its name.
+        kept: names of the optional patches that the tree has.
+        choice: what a person says; ids in it are left to `without`.
 
     Raises:
         UnknownAppError: there is no such app.
@@ -27,14 +36,26 @@ def of_app(catalogue: Catalogue, app: str, profile: str) -> PatchSet:
     found = catalogue.app(app)
     files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
     texts = {name: (catalogue.root / file).read_bytes() for name, file in files.items()}
+    said = choice or Choice()
+    options = {option.name for option in optional_patches.of_profile(found, profile)}
+    chosen = tuple(sorted((set(kept) | set(said.added)) & options - set(said.left_out)))
     return PatchSet(
         name=app,
         profile=profile,
-        patches=engine.for_profile(found.patches, profile),
-        digest=inputs_digest({**codemods.texts(found.patches), **texts, "patchlock": __version__, "profile": profile}),
+        patches=engine.for_profile(found.patches, profile, chosen),
+        digest=inputs_digest(
+            {
+                **codemods.texts(found.patches),
+                **texts,
+                "patchlock": __version__,
+                "profile": " ".join((profile, *chosen)),
+            }
+        ),
         directory=found.directory,
         seen=found.upstream.commit,
         catalogue=location.patches_digest(catalogue.root, app, profile),
+        options=tuple(sorted(options)),
+        chosen=chosen,
     )
 
 
@@ -73,11 +94,12 @@ def without(wanted: PatchSet, kept: Iterable[str], choice: Choice) -> PatchSet:
     Raises:
         UsageError: an id is unknown, or is both wanted and left out.
     """
-    before, added, left_out = set(kept), set(choice.added), set(choice.left_out)
+    options = set(wanted.options)
+    before, added, left_out = set(kept), set(choice.added) - options, set(choice.left_out) - options
     known = {patch.id for patch in wanted.patches}
     for name in sorted((added | left_out) - known - before):
         on = f" on {wanted.profile}" if wanted.profile else ""
-        remedy = similar(name, known, cutoff=0.4) or "`patchlock patch status` names them"
+        remedy = similar(name, known | options, cutoff=0.4) or "`patchlock patch status` names them"
         raise UsageError(f'{wanted.name} has no patch "{name}"{on}', remedy=remedy)
     if both := added & left_out:
         raise UsageError(f'"{min(both)}" is asked for and left out', remedy="give one of --with and --without")

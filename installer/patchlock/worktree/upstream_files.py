@@ -6,10 +6,12 @@ Of a clone they are those of a commit; of any other folder they are kept as a co
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Patch, Patched
 from patchlock.patches import engine, targets
@@ -42,6 +44,36 @@ class PatchSet:
     """Digest of the catalogue's files that say all of this, "" for a file of patches; see `manifest.Manifest`."""
     skipped: tuple[str, ...] = ()
     """Ids of patches that a person does not want, sorted; also of such as are not among these."""
+    options: tuple[str, ...] = ()
+    """Names of the optional patches that there are."""
+    chosen: tuple[str, ...] = ()
+    """Names of the optional patches that a person wants, sorted."""
+
+
+def require_app(tree: Tree, wanted: PatchSet) -> None:
+    """Refuse a folder that is something else, by names alone, before anything is read or written.
+
+    It is the app if it has the commit that the patches' author saw, or one at least of the files that they change by
+    name; requirement files do not count, which every project has.
+
+    Raises:
+        UpstreamError: it is not the app.
+    """
+    exact = {path for patch in wanted.patches for path in targets.missing(patch, ())}
+    named = sorted(str(path) for path in exact if not _REQUIREMENTS.search(str(path)))
+    if wanted.seen is None or not named or (tree.is_clone and commit_of(tree.root, wanted.seen)):
+        return
+    if not any((tree.root / wanted.directory / name).is_file() for name in named):
+        below = "" if wanted.directory == PurePosixPath() else f"{wanted.directory}/"
+        raise UpstreamError(
+            f"this folder is not {wanted.name}: it has none of the files that the patches change by name, as "
+            f"{' and '.join(below + name for name in named[:2])}",
+            where=str(tree.root),
+            remedy=f"nothing was changed; name the app's own folder: --source FOLDER, or clone {wanted.name} first",
+        )
+
+
+_REQUIREMENTS = re.compile(r"(^|/)(requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg))$")
 
 
 def patched(

@@ -77,6 +77,8 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
     "av-wheel": lambda tree: tree.requires("av", "faster-whisper", "whisperx"),
     "pydantic-gradio": _old_gradio,
     "deepspeed-optional": lambda tree: (*tree.requires("deepspeed"), *tree.imported("deepspeed")),
+    # It only adds a file: an app asks it where a patch of the app's own says so.
+    "compute-device": lambda _: (),
 }
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
 

@@ -1,7 +1,7 @@
 """Ask CUDA's driver library whether it starts, as JSON on standard output: `cu_init.py LIBRARY`.
 
 It runs in a process of its own, because a broken driver can crash or hang it. The answer has `init`, the number that
-cuInit(0) gave, and `cuda`, the newest CUDA that the driver runs (13000); or `failed`.
+cuInit(0) gave, `cuda`, the newest CUDA that the driver runs (13000), and `names` of the cards; or `failed`.
 
 Source: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html
 """
@@ -10,6 +10,9 @@ import ctypes
 import json
 import os
 import sys
+
+_MOST = 64
+"""Cards."""
 
 
 def main() -> None:
@@ -23,10 +26,22 @@ def main() -> None:
         if cuda.cuDriverGetVersion(ctypes.byref(version)) == 0 and version.value:
             answer["cuda"] = version.value
         answer["init"] = cuda.cuInit(0)
+        if answer["init"] == 0 and hasattr(cuda, "cuDeviceGetName"):
+            answer["names"] = _names(cuda)
     except (OSError, AttributeError) as error:
         answer["failed"] = str(error)
     answers.write(json.dumps(answer))
     answers.flush()
+
+
+def _names(cuda: ctypes.CDLL) -> list[str]:
+    count, found = ctypes.c_int(0), []
+    if cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
+        for index in range(min(count.value, _MOST)):
+            device, name = ctypes.c_int(0), ctypes.create_string_buffer(256)
+            if cuda.cuDeviceGet(ctypes.byref(device), index) == 0 and cuda.cuDeviceGetName(name, 256, device) == 0:
+                found.append(name.value.decode("utf-8", "replace"))
+    return found
 
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""`run`: starts an installed app; says what its device answers, and where its page is once that answers."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _launcher, _options, _output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.progress import Progress
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True})
+@_options.installed
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@_options.common
+def run_command(
+    app: str, profile: str | None, arguments: tuple[str, ...], catalogue: Path | None, as_json: bool
+) -> int:
+    """Start an installed app; what follows `--` goes to it.
+
+    It says first whether the device answers, and names the address of the app's page when that
+    answers. Ctrl-C ends the app with all that it has started. PATCHLOCK_DEVICE=cpu keeps it to the
+    processor; a number there takes that one of several cards.
+
+    With --json, only say what would be started.
+
+    \b
+    Example:
+      patchlock run demo
+      patchlock run demo -- --text "hello"
+      PATCHLOCK_DEVICE=cpu patchlock run demo
+    """
+    from patchlock.core import process, service
+    from patchlock.environments import generations, venv
+    from patchlock.operations import launch, lifecycle
+
+    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
+    progress = _output.progress(as_json)
+    lifecycle.recover(request, progress)
+    receipt = generations.require_current(request.installation, app)
+    generation = generations.generation(request.installation, receipt.id)
+    place = launch.place(request, generation, os.environ)
+    command = (*request.app.launch.command, *arguments)
+    if as_json:
+        _output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
+        return 0
+    _tell_device(request, generation, place.variables, progress)
+    held = venv.mark_in_use(generation)
+    listens = request.app.launch.listens
+    if listens is None:
+        return process.exec_program(*command, env=place.variables, cwd=place.folder)
+    return service.run(
+        *command,
+        env=place.variables,
+        cwd=place.folder,
+        port=listens.port,
+        path=listens.path,
+        answers=lambda address: progress.note(f"{app} answers: {address}"),
+        keep_open=held,
+    )
+
+
+def _tell_device(request: Request, generation: Path, env: Mapping[str, str], progress: Progress) -> None:
+    """Say what computes; an app whose device does not answer is started all the same: it may know another way."""
+    from patchlock.hardware import device_answer
+    from patchlock.operations import launch
+
+    back_end = request.profile.back_end
+    if back_end != "cpu" and env.get(launch.DEVICE) == launch.PROCESSOR:
+        progress.note(f"device: the processor, as {launch.DEVICE} says")
+        return
+    answer = device_answer.ask(back_end, generation, env)
+    if answer is None:
+        return
+    if answer.works:
+        progress.note(f"device: {answer.says} ({back_end})")
+        return
+    command = _launcher.own_command(_options.home())
+    progress.note(
+        f"device: {back_end} does not answer: {answer.says}; `{command} doctor {request.app.name}` names the cause, "
+        f"and {launch.DEVICE}={launch.PROCESSOR} keeps {request.app.name} to the processor"
+    )

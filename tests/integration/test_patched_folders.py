@@ -1,0 +1,65 @@
+"""Which folders `patch apply` takes, and which of an app's optional patches it puts there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Patchlock
+from miniature import World
+
+OPTIONAL = """
+[[patch]]
+id = "quiet"
+why = "some want no words"
+source = "https://example.com/why"
+op = "replace-text"
+paths = ["app.py"]
+literal = ["computed"]
+old = "computed"
+new = "done"
+optional = "quiet"
+gives = "fewer words"
+
+[[patch.ensure]]
+check = "lacks"
+text = "computed"
+"""
+
+
+def test_folder_of_other_things_is_refused_and_left_as_it_is(patchlock: Patchlock, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "requirements.txt").write_text("torch==2.7\n")
+    (other / "notes.txt").write_text("mine\n")
+    words = ("diffrhythm2", "--profile", "cpu", "--catalogue", str(ROOT), "--source", str(other))
+    done = patchlock("patch", "apply", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "this folder is not diffrhythm2: it has none of the files that the patches change by name, as" in done.stderr
+    assert "nothing was changed; name the app's own folder" in done.stderr
+    assert sorted(path.name for path in other.iterdir()) == ["notes.txt", "requirements.txt"]
+
+
+@pytest.fixture
+def folder(world: World, tmp_path: Path) -> Path:
+    """Unpack an app that has an optional patch."""
+    at = world.app.read_text().index("[[check]]")
+    world.app.write_text(world.app.read_text()[:at] + OPTIONAL.lstrip() + "\n" + world.app.read_text()[at:])
+    shutil.copytree(world.upstream, tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def test_optional_patch_is_taken_and_left_by_its_name(folder: Path, patchlock: Patchlock) -> None:
+    def apply(*words: str) -> str:
+        done = patchlock("patch", "apply", *words, "--source", str(folder))
+        assert done.returncode == 0, done.stderr
+        return (folder / "app.py").read_text()
+
+    assert "computed" in apply("mini", "--profile", "tiny")
+    assert "computed" not in apply("mini", "--profile", "tiny", "--with", "quiet")
+    assert "computed" not in apply(), "it is remembered"
+    assert "computed" not in apply("--without", "on-the-cpu"), "and so is it with another choice"
+    assert "computed" in apply("--without", "quiet")
+    done = patchlock("patch", "apply", "--with", "quite", "--source", str(folder))
+    assert 'mini has no patch "quite" on tiny; did you mean "quiet"?' in done.stderr
