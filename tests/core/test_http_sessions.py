@@ -1,4 +1,4 @@
-"""`http_sessions`: certificates are read once for all connections, and those of the environment hold."""
+"""`core._http_sessions`: certificates are read once for all connections, and those of the environment hold."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from patchlock.core import http_sessions
+from patchlock.core import _http_sessions
 from patchlock.model.errors import NetworkError
 
 VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
@@ -69,13 +69,13 @@ def test_the_certificates_of_the_environment_hold(
     server: str, certificate: Path, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, str(certificate))
-    with http_sessions.open_session(encoding="identity", at_once=2) as session:
+    with _http_sessions.open_session(encoding="identity", at_once=2) as session:
         assert session.get(server, timeout=10).text == "ok"
 
 
 def test_nobody_else_is_trusted(server: str) -> None:
     with (
-        http_sessions.open_session(encoding="identity", at_once=2) as session,
+        _http_sessions.open_session(encoding="identity", at_once=2) as session,
         pytest.raises(requests.exceptions.SSLError),
     ):
         session.get(server, timeout=10)
@@ -86,7 +86,7 @@ def test_a_name_that_the_certificate_lacks_is_not_trusted(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with (
-        http_sessions.open_session(encoding="identity", at_once=2) as session,
+        _http_sessions.open_session(encoding="identity", at_once=2) as session,
         pytest.raises(requests.exceptions.SSLError),
     ):
         session.get(server.replace("localhost", "127.0.0.1"), timeout=10)
@@ -96,7 +96,7 @@ def test_certificates_are_read_once_for_all_connections(
     server: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    with http_sessions.open_session(encoding="identity", at_once=4) as session:
+    with _http_sessions.open_session(encoding="identity", at_once=4) as session:
         certificate.unlink()
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             assert list(pool.map(lambda _: session.get(server, timeout=10).text, range(8))) == ["ok"] * 8
@@ -110,5 +110,5 @@ def test_certificates_that_cannot_be_read_are_named(
     file.write_text("none")
     monkeypatch.setenv(variable, str(file))
     with pytest.raises(NetworkError) as caught:
-        http_sessions.open_session(encoding="identity", at_once=1)
+        _http_sessions.open_session(encoding="identity", at_once=1)
     assert str(caught.value) == f"the certificates cannot be read ({file}); correct or remove {variable}"

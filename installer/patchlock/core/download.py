@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from patchlock.core import atomic_files, file_lock, http_sessions
+from patchlock.core import _http_sessions, atomic_files, file_lock
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import DownloadError, HashMismatchError, NetworkError
 from patchlock.model.identities import Sha256
@@ -255,7 +255,7 @@ def session(*, encoding: str = "gzip", at_once: int = 10) -> Iterator[requests.S
         encoding: what the server may pack its answers with.
         at_once: connections to one server that are kept open.
     """
-    with http_sessions.open_session(encoding=encoding, at_once=at_once) as opened:
+    with _http_sessions.open_session(encoding=encoding, at_once=at_once) as opened:
         yield opened
 
 

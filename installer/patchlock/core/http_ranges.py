@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from patchlock.core import http_sessions
+from patchlock.core import _http_sessions
 from patchlock.model.errors import NetworkError
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _session() -> requests.Session:
 
 @functools.cache
 def _opened() -> requests.Session:
-    return http_sessions.open_session(encoding="identity", at_once=AT_ONCE)
+    return _http_sessions.open_session(encoding="identity", at_once=AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
