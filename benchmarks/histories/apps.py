@@ -138,6 +138,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "monotonic-align-builds": (LacksImport(module="distutils"), r"modules/monotonic_align/setup\.py"),
     },
     "tts-service": {
+        "engine-speaks-with-either": _lacks(r"self\.model\.synthesize_stream_raw\(.*\)", r"src/tts_engine\.py"),
         "engine-asks-a-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/tts_engine\.py"),
         "health-asks-the-session": _lacks(r"\w+\.get_available_providers\(\)", r"src/routes\.py"),
         "health-without-a-voice": _lacks(r"HealthResponse\(status='healthy',.*\)", r"src/routes\.py"),
@@ -146,9 +147,12 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
 
 
 UNJUDGED: Mapping[str, frozenset[str]] = {
-    "diffrhythm2": frozenset({"device-helper"}),
+    "amphion": frozenset({"compute-device-helper"}),
+    "diffrhythm2": frozenset({"compute-device-helper"}),
+    "tts-service": frozenset({"engine-knows-either", "piper-stream", "piper-with-wheels"}),
     "xtts-webui": frozenset(
         {
+            "compute-device-helper",
             "deepspeed-installer-says-so",
             "machine-helper",
             "no-environment-beside-the-lock",
@@ -165,6 +169,7 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
     "rvc-python": frozenset({"device-helper-on-cpu", "hubert-loaded", "hubert-of-torchaudio"}),
     "advanced-rvc-inference": frozenset(
         {
+            "compute-device-helper",
             "gradio-of-the-index",
             "no-torchcodec-in-the-project",
             "zluda-is-an-overlay",
