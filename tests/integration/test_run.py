@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,11 @@ if __name__ == "__main__":
                 self.end_headers()
             def log_message(self, *words):
                 pass
-        http.server.HTTPServer(("127.0.0.1", 0), Page).serve_forever()
+        http.server.HTTPServer(("127.0.0.1", PORT), Page).serve_forever()
 '''
+with socket.socket() as listener:
+    listener.bind(("127.0.0.1", 0))
+    PORT: int = listener.getsockname()[1]
 NEED = """\
 [need]
 kind = "library"
@@ -45,7 +49,7 @@ linux = ["libmini.so.1"]
 @pytest.fixture
 def mini(world: World, patchlock: Patchlock, tmp_path: Path) -> World:
     """Install an app that needs a library, on the profile of a card."""
-    (world.upstream / "app.py").write_bytes(APP)
+    (world.upstream / "app.py").write_bytes(APP.replace(b"PORT", str(PORT).encode()))
     text = world.app.read_text()
     at = text.index('[[patch]]\nid = "on-the-cpu"')
     text = text[:at] + text[text.index("[[check]]") :]
@@ -103,7 +107,7 @@ def test_one_variable_forces_the_processor_or_a_card(mini: World, patchlock: Pat
 def test_page_is_named_when_it_answers_and_ctrl_c_ends_the_app(
     mini: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:
-    listens = '[launch.listens]\nport = 7860\nsource = "https://example.com/why"\n\n[[need]]'
+    listens = f'[launch.listens]\nport = {PORT}\nsource = "https://example.com/why"\n\n[[need]]'
     text = mini.app.read_text().replace('["python", "app.py"]', '["python", "app.py", "serve"]', 1)
     mini.app.write_text(text.replace("[[need]]", listens, 1))
     for words in (lock_here(), ("install", "mini", "--no-device")):
@@ -116,7 +120,7 @@ def test_page_is_named_when_it_answers_and_ctrl_c_ends_the_app(
     ) as run:
         assert run.stderr is not None
         line = next(line for line in run.stderr if "answers" in line)
-        assert "mini answers: http://127.0.0.1:" in line
+        assert f"mini answers: http://127.0.0.1:{PORT}" in line
         os.kill(run.pid, signal.SIGINT)
         run.communicate(timeout=60)
         assert run.returncode == 128 + signal.SIGINT
