@@ -12,6 +12,7 @@ from patchlock.cli import _launcher, _models, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
+    from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.patch import Outcome
@@ -96,6 +97,7 @@ def plan_command(
             ],
             "models": _models.summary_data(request),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
+            "memory": [memory_data(verdict) for verdict in ready.memory],
             "steps": list(ready.steps),
             "warnings_of_choice": [*machine.choice.doubts, *machine.choice.warnings] if machine else [],
             "folder": str(request.installation.folder),
@@ -105,9 +107,9 @@ def plan_command(
     click.echo(diff(made.patched.changes), nl=False)
     click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
     click.echo(_output.rows(_summary(made, request, nothing, _launcher.own_command(_options.home()))))
-    click.echo(
-        _output.rows([("by hand", "\n".join(f"{n}. {step}" for n, step in enumerate(ready.steps, 1)) or "nothing")])
-    )
+    memory = [("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []
+    steps = "\n".join(f"{n}. {step}" for n, step in enumerate(ready.steps, 1)) or "nothing"
+    click.echo(_output.rows([*memory, ("by hand", steps)]))
     for failure in engine.required_failures(made.patched):
         click.echo(f"does not hold: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
@@ -169,6 +171,18 @@ def option_data(option: Option, chosen: bool) -> dict[str, object]:
         "helps": list(option.helps),
         "patches": list(option.patches),
         "chosen": chosen,
+    }
+
+
+def memory_data(verdict: MemoryVerdict) -> dict[str, object]:
+    """Write what is taken of memory for JSON."""
+    return {
+        "for": verdict.need.what,
+        "of": "device" if verdict.is_device else "machine",
+        "bytes": verdict.takes,
+        "has": verdict.has or None,
+        "enough": verdict.is_enough,
+        "source": verdict.need.source,
     }
 
 
