@@ -132,3 +132,44 @@ def test_every_need_that_we_ship_names_a_resource() -> None:
     apps, profiles = CATALOGUE.read_all()
     named = {need.name for one in (*apps, *profiles) for need in one.needs}
     assert named <= set(CATALOGUE.resource_names())
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+MEMORY = """
+[[memory]]
+for = "speech"
+ram = 5_000_000_000
+device = 2_100_000_000
+source = "s"
+profiles = ["tiny"]
+"""
+
+
+def test_what_an_app_takes_of_memory_is_read(tmp_path: Path) -> None:
+    (need,) = _catalogue(tmp_path, app=MEMORY).app("mini").memory
+    assert (need.what, need.ram, need.device, need.profiles) == ("speech", 5 * 10**9, 21 * 10**8, ("tiny",))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        pytest.param(
+            "ram = 5_000_000_000",
+            "ram = 5",
+            "app memory[0].ram: 5 is no number of bytes that an app takes; write it in bytes: 4_000_000_000",
+            id="in-gigabytes",
+        ),
+        pytest.param(
+            "ram = 5_000_000_000\ndevice = 2_100_000_000\n",
+            "",
+            "app memory[0]: it says neither ram nor device; write device = 4_000_000_000, or ram, in bytes",
+            id="of-nothing",
+        ),
+        pytest.param(
+            '"tiny"', '"tyni"', 'app memory[0].profiles: there is no profile "tyni"; did you mean "tiny"?', id="profile"
+        ),
+    ],
+)
+def test_a_mistake_about_memory_is_told(tmp_path: Path, old: str, new: str, told: str) -> None:
+    assert _problems(_catalogue(tmp_path, app=MEMORY.replace(old, new))) == [told]

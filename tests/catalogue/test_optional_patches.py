@@ -104,6 +104,34 @@ def test_a_choice_that_cannot_be_is_told(app: App, kept: tuple[str, ...], choice
     assert told in str(caught.value)
 
 
+MISSING = """
+[[missing-option]]
+names = ["training", "deepspeed"]
+why = "it has no wheel"
+instead = "train elsewhere"
+source = "https://example.org/why"
+"""
+
+
+@pytest.mark.parametrize("name", ["training", "deepspeed"])
+def test_what_cannot_be_had_is_refused_with_its_reason(opened: Catalogue, name: str) -> None:
+    file = opened.root / "patches/mini/app.toml"
+    file.write_text(APP + FAST + MISSING, encoding="utf-8")
+    with pytest.raises(UsageError) as caught:
+        optional_patches.choose(opened.app("mini"), "tiny", (), Choice(added=("fast", name)))
+    assert str(caught.value) == (
+        f'mini has no "{name}" to choose: it has no wheel; train elsewhere (see https://example.org/why)'
+    )
+
+
+def test_what_can_be_chosen_is_not_missing(opened: Catalogue) -> None:
+    file = opened.root / "patches/mini/app.toml"
+    file.write_text(APP + FAST + MISSING.replace("deepspeed", "fast"), encoding="utf-8")
+    assert _mistakes(lambda: opened.app("mini")) == [
+        'missing-option[0].names: "fast" is the name of something else to choose; take another name'
+    ]
+
+
 @pytest.mark.parametrize(
     ("failed", "chosen", "recommended"),
     [

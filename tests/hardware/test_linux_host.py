@@ -164,6 +164,25 @@ def test_module_of_the_card_is_told(tmp_path: Path, files: dict[str, str], expec
     assert look(write(tmp_path, {**host_trees.pci(CARD, "1002:7550:c0"), **files})).settings == expected
 
 
+_SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_MOK_STATE = "sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({_SECURE_BOOT: b"\6\0\0\0\1"}, "on"),
+        ({_SECURE_BOOT: b"\6\0\0\0\0"}, "off"),
+        ({_SECURE_BOOT: b"\6\0\0\0\1", _MOK_STATE: b"\6\0\0\0\1"}, "off"),
+        ({_SECURE_BOOT: b"\6\0\0\0\1", _MOK_STATE: b"\6\0\0\0\0"}, "on"),
+        ({}, ""),
+    ],
+    ids=["on", "off", "shim-ignores-it", "shim-heeds-it", "no-uefi"],
+)
+def test_secure_boot_is_told(tmp_path: Path, files: dict[str, str | bytes], expected: str) -> None:
+    assert look(write(tmp_path, files)).settings.get("secure-boot", "") == expected
+
+
 @pytest.mark.parametrize(
     ("driver", "trouble"),
     [

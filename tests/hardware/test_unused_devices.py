@@ -220,7 +220,7 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
         pytest.param(Device(vendor="1002", device="687f"), "Radeon RX Vega 56/64 (gfx900)", id="Vega 64"),
         pytest.param(Device(vendor="10de", device="2786"), "GeForce RTX 4070 (sm_89)", id="RTX 4070"),
         pytest.param(
-            Device(vendor="1002", device="7480", name="AMD Radeon RX 7600"), "Radeon RX 7600 (gfx1102)", id="RX 7600"
+            Device(vendor="1002", device="731f", revision="c1"), "Radeon RX 5700 XT (gfx1010)", id="RX 5700 XT"
         ),
     ],
 )
@@ -241,6 +241,21 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
     assert refused.doubts == (
         f"cpu leaves {named} unused: directml-onnx would be for it, but the app has no ONNX model; {tries}",
     )
+
+
+@pytest.mark.parametrize(
+    ("card", "why"),
+    [
+        pytest.param(Device(vendor="1002", device="73bf"), "has code for this card", id="RX 6800"),
+        pytest.param(Device(vendor="1002", device="73ff"), "others' rocBLAS files for it", id="RX 6600"),
+        pytest.param(Device(vendor="1002", device="7480"), "has code for this card", id="RX 7600"),
+    ],
+)
+def test_zluda_is_offered_for_radeons_that_the_hip_sdk_reaches(card: Device, why: str) -> None:
+    (warning,) = chosen(windows(card)).warnings
+    offered = warning.partition("zluda-rdna4 may run there, as ")[2]
+    assert why in offered
+    assert offered.endswith("but nobody has tried: --profile zluda-rdna4")
 
 
 def test_intels_graphics_do_not_come_before_a_card() -> None:

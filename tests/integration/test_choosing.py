@@ -261,6 +261,36 @@ def test_install_for_another_platform_is_refused(
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
 
 
+MEMORY = """
+[[memory]]
+for = "a song"
+ram = 5_000_000_000
+source = "tests"
+"""
+
+
+@pytest.mark.parametrize(
+    ("memory", "is_enough"), [(4 * 10**9, False), (16 * 10**9, True)], ids=["too-little", "enough"]
+)
+def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path], memory: int, is_enough: bool
+) -> None:
+    locked.app.write_text(locked.app.read_text(encoding="utf-8") + MEMORY, encoding="utf-8")
+    assert face(*miniature.lock_here()).returncode == 0
+    pretend(dataclasses.replace(HERE, memory=memory))
+    told = f"a song: 5.0 GB of memory; this machine has {memory / 10**9:.1f} GB"
+    done = face("plan", "mini")
+    assert f"  memory   {told}\n" in done.stdout
+    warned = f"note: {told}; close what else uses memory, or begin with a short text or sound\n"
+    assert (warned in done.stderr, done.returncode) == (not is_enough, 0)
+    data = json.loads(face("plan", "mini", "--json").stdout)["data"]["memory"]
+    assert data == [
+        {"for": "a song", "of": "machine", "bytes": 5 * 10**9, "has": memory, "enough": is_enough, "source": "tests"}
+    ]
+    done = face("install", "mini")
+    assert (f"{told}; close what else uses memory" in done.stdout, done.returncode) == (not is_enough, 0)
+
+
 def test_profile_that_the_app_refuses_is_passed_over_and_told(
     locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
 ) -> None:

@@ -14,7 +14,17 @@ from packaging.version import Version
 
 from patchlock.catalogue import _fits, _models, _needs, _overlays, _recipes, _rule_tables
 from patchlock.catalogue.table_reader import Table, version
-from patchlock.model.app import App, EmbeddedUpstream, GitUpstream, Launch, Listens, RefusedPair, SharedSet, Upstream
+from patchlock.model.app import (
+    App,
+    EmbeddedUpstream,
+    GitUpstream,
+    Launch,
+    Listens,
+    MissingOption,
+    RefusedPair,
+    SharedSet,
+    Upstream,
+)
 from patchlock.model.checks import (
     CHECKS,
     Check,
@@ -87,6 +97,8 @@ def app(
         refusals=refusals(root, profiles),
         trials=trials(root, profiles),
         needs=_needs.needs(root, profiles, resources),
+        memory=_needs.memory(root, profiles),
+        missing_options=_missing_options(root, (*theirs, *declared)),
         models=_models.models(root, profiles),
     )
     upstream.finish()
@@ -215,6 +227,19 @@ def _check_options(declared: tuple[_Declared, ...]) -> None:
         if name and name not in told:
             one.table.problem("gives", f'nothing says what is to be had by "{name}"', "write gives = a clause")
             told.add(name)
+
+
+def _missing_options(root: Table, known: tuple[Patch, ...]) -> tuple[MissingOption, ...]:
+    """Read the `[[missing-option]]` tables of an app's file; no name of theirs can be chosen, and each stands once."""
+    taken = {patch.optional for patch in known if patch.optional}
+    found = []
+    for table, one in root.rows("missing-option", MissingOption):
+        for name in one.names:
+            if name in taken:
+                table.problem("names", f'"{name}" is the name of something else to choose', "take another name")
+            taken.add(name)
+        found.append(one)
+    return tuple(found)
 
 
 def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> None:

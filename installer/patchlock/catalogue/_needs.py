@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from patchlock.catalogue.table_reader import Table
 from patchlock.model.conditions import VERSIONED
 from patchlock.model.errors import nearest
-from patchlock.model.needs import RULES, Need, Resource
+from patchlock.model.needs import RULES, MemoryNeed, Need, Resource
 from patchlock.model.package_managers import DISTRIBUTIONS, MANAGERS
 from patchlock.model.platforms import PLATFORMS
 
@@ -33,6 +33,25 @@ def needs(root: Table, profiles: tuple[str, ...] | None, resources: tuple[str, .
         seen.add(key)
         found.append(need)
     return tuple(found)
+
+
+def memory(root: Table, profiles: tuple[str, ...] | None) -> tuple[MemoryNeed, ...]:
+    """Read the `[[memory]]` tables of a file; arguments as for `needs`."""
+    found = []
+    for table, need in root.rows("memory", MemoryNeed, {"profiles": profiles, "platforms": tuple(PLATFORMS)}):
+        for key, count in (("ram", need.ram), ("device", need.device)):
+            if table.has(key) and not _LEAST_MEMORY <= count <= _MOST_MEMORY:
+                table.problem(
+                    key, f"{count} is no number of bytes that an app takes", "write it in bytes: 4_000_000_000"
+                )
+        if not need.ram and not need.device:
+            table.problem("", "it says neither ram nor device", "write device = 4_000_000_000, or ram, in bytes")
+        found.append(need)
+    return tuple(found)
+
+
+_LEAST_MEMORY, _MOST_MEMORY = 10**7, 10**13
+"""Bytes; what lies outside was meant in another unit."""
 
 
 def resource(root: Table, name: str) -> Resource:

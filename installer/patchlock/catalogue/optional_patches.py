@@ -76,6 +76,12 @@ def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -
         return tuple(sorted(set(kept) & set(known)))
     if both := set(choice.added) & set(choice.left_out):
         raise UsageError(f'"{min(both)}" is asked for and left out', remedy="give one of --with and --without")
+    for missing in app.missing_options:
+        if asked := next((name for name in choice.added if name in missing.names), None):
+            raise UsageError(
+                f'{app.name} has no "{asked}" to choose: {missing.why}',
+                remedy=f"{missing.instead} (see {missing.source})",
+            )
     for name in (*choice.added, *choice.left_out):
         if name not in known and not (name in choice.left_out and name in kept):
             raise UsageError(

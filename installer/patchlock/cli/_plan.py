@@ -12,6 +12,7 @@ from patchlock.cli import _launcher, _models, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
+    from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.patch import Outcome
@@ -100,6 +101,7 @@ def plan_command(
             ],
             "models": _models.summary_data(request, on_paper=pretended is not None),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
+            "memory": [memory_data(verdict) for verdict in ready.memory],
             "steps": list(ready.steps),
             "warnings_of_choice": [*machine.choice.doubts, *machine.choice.warnings] if machine else [],
             "folder": folder,
@@ -114,6 +116,7 @@ def plan_command(
         *_summary(made, request),
         *_models.summary_row(request, on_paper=pretended is not None),
         ("folder", folder),
+        *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("by hand", steps or "nothing"),
         ("install", "nothing to do" if nothing else _command(made, request, itself)),
     ]
@@ -176,6 +179,18 @@ def option_data(option: Option, chosen: bool) -> dict[str, object]:
         "helps": list(option.helps),
         "patches": list(option.patches),
         "chosen": chosen,
+    }
+
+
+def memory_data(verdict: MemoryVerdict) -> dict[str, object]:
+    """Write what is taken of memory for JSON."""
+    return {
+        "for": verdict.need.what,
+        "of": "device" if verdict.is_device else "machine",
+        "bytes": verdict.takes,
+        "has": verdict.has or None,
+        "enough": verdict.is_enough,
+        "source": verdict.need.source,
     }
 
 

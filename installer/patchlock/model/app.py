@@ -16,7 +16,7 @@ from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.models import Model
-from patchlock.model.needs import Need
+from patchlock.model.needs import MemoryNeed, Need
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
 from patchlock.model.platforms import PlatformNames
@@ -104,6 +104,19 @@ class RefusedPair:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MissingOption:
+    """What a person may ask for with `--with`, and cannot have."""
+
+    names: FilledTexts
+    """Under which he may ask for it: `training`, `deepspeed`."""
+    why: str
+    """Why not, a clause after "it cannot be had: "."""
+    instead: str
+    """What he can do now, a clause."""
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class SharedSet:
     """Patches and rules against one common problem, for any app that names the set."""
 
@@ -162,6 +175,9 @@ class App:
     """Pairs that have a lock and are known not to work on some machines: taken where a person names the profile."""
     needs: tuple[Need, ...] = ()
     """What the app needs of a machine beyond Python packages."""
+    memory: tuple[MemoryNeed, ...] = ()
+    """What it takes of the machine's and of the card's."""
+    missing_options: tuple[MissingOption, ...] = ()
     models: tuple[Model, ...] = ()
     """What it downloads itself, or a person has to put there."""
     origin: Origin

@@ -138,6 +138,11 @@ SETTINGS: Mapping[str, Word] = {
         "https://docs.kernel.org/gpu/amdgpu/index.html",
         *("absent", "blacklisted", "loaded"),
     ),
+    "secure-boot": _word(
+        "whether Linux, started by UEFI, loads only modules that are signed with a key which the machine knows",
+        "https://wiki.debian.org/SecureBoot",
+        *("on", "off"),
+    ),
     "user-site": _word(
         "distributions in the user's site folder that shadow accelerator packages: numpy,torch",
         "https://docs.python.org/3/library/site.html#site.USER_SITE",

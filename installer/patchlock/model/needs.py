@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from packaging.specifiers import SpecifierSet
 
 from patchlock.model.package_managers import Way
-from patchlock.model.table_fields import Known, OneOf, ProfileNames
+from patchlock.model.table_fields import Key, Known, OneOf, ProfileNames
 
 Kind = Literal["program", "library", "file", "version", "variable", "rule"]
 
@@ -77,14 +77,36 @@ class Need:
     """Empty: all."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MemoryNeed:
+    """How much memory something of an app takes, as somebody has measured or said; the rest of the app comes on top."""
+
+    what: Annotated[str, Key("for")]
+    """What takes it, a clause without a verb: `MaskGCT's page while it speaks`."""
+    ram: int = 0
+    """Bytes of the machine's memory; 0: nobody has said."""
+    device: int = 0
+    """Bytes of the card's own memory; 0: nobody has said. On the processor they are taken of the machine's."""
+    source: str
+    platforms: Annotated[tuple[str, ...], Known('there is no platform "{}"', "platforms")] = ()
+    """Empty: all."""
+    profiles: ProfileNames = ()
+    """Empty: all."""
+
+
+def memory_for(needs: Iterable[MemoryNeed], profile: str, platform: str) -> tuple[MemoryNeed, ...]:
+    """Keep what is meant for a pair, in order."""
+    return tuple(need for need in needs if _is_meant(need, profile, platform))
+
+
+def _is_meant(need: Need | MemoryNeed, profile: str, platform: str) -> bool:
+    return (not need.platforms or platform in need.platforms) and (not need.profiles or profile in need.profiles)
+
+
 def needs_for(needs: Iterable[Need], profile: str, platform: str) -> tuple[Need, ...]:
     """Keep what is meant for a pair, required ones first; of one resource one, with all that bounds its version."""
     found: dict[str, Need] = {}
-    fitting = [
-        need
-        for need in needs
-        if (not need.platforms or platform in need.platforms) and (not need.profiles or profile in need.profiles)
-    ]
+    fitting = [need for need in needs if _is_meant(need, profile, platform)]
     for need in sorted(fitting, key=lambda need: not need.required):
         first = found.get(need.name, need)
         found[need.name] = dataclasses.replace(first, versions=first.versions & need.versions)

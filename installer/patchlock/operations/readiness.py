@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.core import uv
-from patchlock.hardware import interpreters, preflight, resource_detection
+from patchlock.hardware import interpreters, memory_needs, preflight, resource_detection
 from patchlock.hardware import on_paper as paper
 from patchlock.hardware import system as hardware_system
+from patchlock.hardware.memory_needs import MemoryVerdict
 from patchlock.hardware.preflight import Facts, Interpreter, PythonDownload
 from patchlock.locks.lock_request import Request
 from patchlock.model import conditions, needs, overlays
@@ -42,6 +43,8 @@ class Readiness:
     """What uv is asked for: the path of the interpreter that was judged, or a request."""
     says: str
     """About Python, for a person."""
+    memory: tuple[MemoryVerdict, ...] = ()
+    """What the app takes of memory, and what there is."""
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -82,10 +85,12 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         facts = paper.facts(machine.observed.host, resources)
     else:
         facts = _facts(request, lock, wanted, resources, asked)
+    memory = _memory(request)
     findings = (
         *_versions(request, facts.system),
         *preflight.judge(facts, wanted, resources, python=profile.python),
         *_sdks(request, can_look=not on_paper and os.name == "nt"),
+        *memory_needs.findings(memory),
     )
     findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
     if ignore_needs:
@@ -97,6 +102,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         later=preflight.install_commands((f for f in findings if not f.stops), facts.system),
         python=facts.python.path if isinstance(facts.python, Interpreter) else asked,
         says=_python(request, facts),
+        memory=memory,
     )
 
 
@@ -140,6 +146,18 @@ def _versions(request: Request, system: System) -> tuple[Finding, ...]:
     resources = {one.name: request.catalogue.resource(one.name) for one in required}
     device = chosen.device.device if chosen.device else None
     return tuple(preflight.versions(required, host, device, resources, system))
+
+
+def _memory(request: Request) -> tuple[MemoryVerdict, ...]:
+    """Hold what the app takes of memory against the machine that the profile was chosen for."""
+    wanted = needs.memory_for(request.app.memory, request.profile.name, request.platform.name)
+    machine = request.machine
+    return memory_needs.judge(
+        wanted,
+        machine.observed.host if machine else None,
+        machine.choice.chosen.device if machine else None,
+        on_processor=request.profile.back_end == "cpu",
+    )
 
 
 def _sdks(request: Request, *, can_look: bool) -> tuple[Finding, ...]:

@@ -22,7 +22,7 @@ from patchlock.hardware import _allow_list, _host_variables, _visibility
 from patchlock.hardware._linux import device_nodes, kfd, nvidia, pci, system, tegra, wsl
 from patchlock.hardware._linux import versions as linux_versions
 from patchlock.hardware._linux.devices import Sources, join, orders, uuids
-from patchlock.hardware._linux.settings import modules, user_site
+from patchlock.hardware._linux.settings import modules, secure_boot, user_site
 from patchlock.model.errors import PatchlockError
 from patchlock.model.hosts import Device, Failure, Host
 
@@ -65,7 +65,7 @@ def probe(
         jetson=tegra.gpu(read["tegra"]),
         amdgpu=versions.get("amdgpu", ""),
     )
-    settings = modules(read["settings"], sources.pci)
+    settings = modules(read["settings"], sources.pci) | {"secure-boot": secure_boot(read["settings"])}
     paths = _host_variables.rocm_on_path(env.get("PATH", ""), ":")
     shadows = user_site(read["settings"], env)
     interop = wsl.interop(read["wsl"]) if asked.is_wsl else ""

@@ -1,4 +1,4 @@
-"""Read how Linux is set up for accelerators: modules of the kernel, and what the user's site folder shadows."""
+"""Read how Linux is set up for accelerators: modules of the kernel, Secure Boot, what a user's site folder shadows."""
 
 from __future__ import annotations
 
@@ -32,6 +32,25 @@ def modules(files: FileReader, devices: Iterable[Device]) -> dict[str, str]:
         blocked = "blacklisted" if not is_loaded and _is_blocked(files, "amdgpu") else "absent"
         found["amdgpu-module"] = "loaded" if is_loaded else blocked
     return found
+
+
+def secure_boot(files: FileReader) -> str:
+    """Say whether Secure Boot is `on` or `off`; "" where UEFI did not start the machine, or nobody may look.
+
+    A variable is four bytes of attributes, then its value. Shim has a switch of its own, which the kernel heeds.
+
+    Source: https://docs.kernel.org/filesystems/efivarfs.html and efi_get_secureboot of
+    https://github.com/torvalds/linux/blob/master/drivers/firmware/efi/libstub/secureboot.c
+    """
+    variable = files.text(_SECURE_BOOT)
+    if not variable:
+        return ""
+    is_ignored = files.text(_MOK_STATE).endswith("\1")
+    return "on" if variable.endswith("\1") and not is_ignored else "off"
+
+
+_SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_MOK_STATE = "sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 
 
 def _is_blocked(files: FileReader, module: str) -> bool:
