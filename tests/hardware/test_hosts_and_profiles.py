@@ -109,6 +109,12 @@ from patchlock.model.hosts import Device, Host, Node
             id="Pascal on Windows",
         ),
         pytest.param(
+            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
+            "cuda128-linux",
+            "this machine has GeForce RTX 5090 (sm_120), and the locked torch has code for it",
+            id="Blackwell on Linux",
+        ),
+        pytest.param(
             THOR,
             "cuda13-thor-aarch64",
             "this machine has Jetson AGX Thor (sm_110), and the locked torch has code for sm_110",

@@ -100,11 +100,6 @@ SEND = (
             id="hidden, and nothing known",
         ),
         pytest.param(
-            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
-            f"GeForce RTX 5090 (sm_120) stays unused on linux-x86_64: {OTHER}",
-            id="Blackwell, for which the locked torch has no code",
-        ),
-        pytest.param(
             ORIN,
             f"Jetson Orin (sm_87) stays unused on linux-aarch64: {OTHER}",
             id="Orin on Thor's JetPack",
