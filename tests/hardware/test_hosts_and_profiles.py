@@ -97,6 +97,24 @@ from patchlock.model.hosts import Device, Host, Node
             id="unknown id whose driver says the arch",
         ),
         pytest.param(
+            windows(RTX_4090, Device(vendor="8086", device="a780")),
+            "cuda-windows",
+            "this machine has GeForce RTX 4090 (sm_89), and the locked torch has code for it",
+            id="NVIDIA beside Intel's graphics, on Windows",
+        ),
+        pytest.param(
+            windows(Device(vendor="10de", device="1b06", arch="sm_61")),
+            "cuda126-windows",
+            "this machine has GeForce GTX 1080 Ti (sm_61), and the locked torch has code for it",
+            id="Pascal on Windows",
+        ),
+        pytest.param(
+            linux(Device(vendor="10de", device="2b85", arch="sm_120"), nodes=(NVIDIA,)),
+            "cuda128-linux",
+            "this machine has GeForce RTX 5090 (sm_120), and the locked torch has code for it",
+            id="Blackwell on Linux",
+        ),
+        pytest.param(
             THOR,
             "cuda13-thor-aarch64",
             "this machine has Jetson AGX Thor (sm_110), and the locked torch has code for sm_110",

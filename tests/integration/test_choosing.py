@@ -77,6 +77,9 @@ Profile
 Others
   cpu                  it fits, but rocm-linux uses Radeon RX 9070 XT (gfx1201)
   cuda-linux           it is for NVIDIA's sm_50, sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen
+  cuda128-linux        it is for NVIDIA's sm_100, sm_103, sm_120; no card of NVIDIA's was seen
+  cuda-windows         it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
+  cuda126-windows      it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
   cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
   directml-onnx        it is for windows-amd64; this is linux-x86_64
   directml-vega        it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
