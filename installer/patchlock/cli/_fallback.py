@@ -46,7 +46,9 @@ def take(
     Raises:
         PatchlockError: it is wanted, and no other profile works.
     """
-    if not is_wanted:
+    if is_wanted:
+        progress.note(f"{request.profile.name} does not work here: {fallback.in_one_line(error)}")
+    else:
         offered = fallback.offer(request, error.what, make)
         if offered is None:
             return None

@@ -77,7 +77,6 @@ def install_instead(
     lifecycle.recover(failed, progress)
     reasons = {failed.profile.name: error.what}
     evidence = list(error.evidence)
-    progress.note(f"{failed.profile.name} does not work here: {_in_one_line(error)}")
     while (request := _next(make, reasons)) is not None:
         progress.note(f"{request.profile.name} is tried in its place")
         try:
@@ -87,8 +86,8 @@ def install_instead(
                     raise report.unproved
         except (*FAILURES, *_NOT_THERE) as why:
             reasons[request.profile.name] = why.what
-            evidence.append(f"{request.profile.name}: {_in_one_line(why)}")
-            progress.note(f"{request.profile.name} does not work here: {_in_one_line(why)}")
+            evidence.append(f"{request.profile.name}: {in_one_line(why)}")
+            progress.note(f"{request.profile.name} does not work here: {in_one_line(why)}")
             continue
         if generations.current(failed.installation) is None and failed.installation.folder.exists():
             lifecycle.uninstall(failed, progress, purge=False)
@@ -105,7 +104,8 @@ def _next(make: Make, reasons: Mapping[str, str]) -> Request | None:
     return request if request.profile.name not in reasons else None
 
 
-def _in_one_line(error: PatchlockError) -> str:
+def in_one_line(error: PatchlockError) -> str:
+    """Say what failed and what shows it."""
     return "; ".join((error.what, *(line.strip() for line in error.evidence)))
 
 
