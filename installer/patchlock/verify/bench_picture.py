@@ -74,7 +74,7 @@ def svg(app: str, rows: Sequence[Row]) -> str:
     for panel in _PANELS:
         if any(panel.value(row.result) is not None for row in rows):
             lines += _panel(panel, rows, at)
-            at += _HEAD + _ROW * len(rows)
+            at += _HEAD + _ROW * len(rows) + 8
     newest = rows[-1].result
     weights = "random weights" if newest.weights == "random" else f"weights: {newest.weights}"
     what = f"{newest.job.rpartition(' (')[0]}; {weights}"
