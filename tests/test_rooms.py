@@ -29,6 +29,7 @@ USED_BY_NO_OTHER_ROOM: dict[str, str] = {}
 STARTS_PROGRAMS = {
     "core.process": "the one place that starts programs",
     "environments._children.gate": "runs inside an app's environment, which has no patchlock",
+    "verify._children.bench": "runs inside an app's environment, which has no patchlock",
     "verify._children.forks": "runs inside an app's environment, which has no patchlock",
     "verify._children.contained_start": "runs inside an app's environment, which has no patchlock",
 }

@@ -26,8 +26,7 @@ def song():
     return Part(model, [text, torch.randn(1, 512)], run, [(1, 2 * BLOCK, LATENTS)], half="float16", half_on=CARDS)
 
 
-def sound():
-    """The generator's decoder with its real rates, 9600 samples for each latent, and its own overlapping chunks."""
+def _generator():
     sizes = {
         "resblock": "1",
         "upsample_rates": [10, 6, 5, 4, 4, 2],
@@ -46,8 +45,40 @@ def sound():
     model.h = AttrDict(sizes)
     model.decoder = BigVGAN(model.h)
     model.decoder.remove_weight_norm()
+    return model
+
+
+def sound():
+    """The generator's decoder with its real rates, 9600 samples for each latent, and its own overlapping chunks."""
 
     def run(model, latents):
         return model.decode_audio(latents, overlap=2, chunk_size=3)
 
-    return Part(model, [torch.randn(1, LATENTS, 4)], run, [(1, 1, 4 * 9600)], half="float16", half_on=CARDS)
+    return Part(_generator(), [torch.randn(1, LATENTS, 4)], run, [(1, 1, 4 * 9600)], half="float16", half_on=CARDS)
+
+
+def short_song(job):
+    """Four seconds of a song as `inference.py` makes it by default: 16 steps, two blocks of latents, their sound.
+
+    How deep the published model is stands in its own file, which no source repeats; this one has DiT's default depth.
+    """
+    kind = torch.float16 if job.device.startswith(CARDS) else torch.float32
+    transformer = DiT(dim=1024, depth=8, heads=16, mel_dim=LATENTS, text_num_embeds=1000)
+    model = CFM(transformer=transformer, num_channels=LATENTS, block_size=BLOCK).eval().to(kind).to(job.device)
+    generator = _generator().eval().to(kind).to(job.device)
+    job.count(model)
+    job.count(generator)
+    text = torch.randint(1, 1000, (1, 40), device=job.device)
+    style = torch.randn(1, 512).to(kind).to(job.device)
+
+    def run():
+        with torch.no_grad():
+            with job.part("latents"):
+                latents = model.sample_block_cache(
+                    text, 2 * BLOCK, style, steps=16, cfg_strength=2.0, process_bar=False
+                )
+            with job.part("sound"):
+                sound = generator.decode_audio(latents.transpose(1, 2), overlap=5, chunk_size=20)
+                return sound.cpu().numel() / 48000
+
+    return run

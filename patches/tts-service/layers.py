@@ -6,6 +6,7 @@ flow before that; it is written here, as no `onnx` is installed.
 
 import asyncio
 import json
+import os
 import tempfile
 from pathlib import Path
 
@@ -88,9 +89,8 @@ def _spoken(weights, ids):
     return (sound * 32767 / max(0.01, np.abs(sound).max())).astype(np.int16) / 32768.0
 
 
-def voice(folder=None):
-    """A sentence: its phonemes by espeak, their sounds by the engine's session, as the service is asked for them."""
-    place, weights = Path(folder or tempfile.mkdtemp()), _weights()
+def _engine(place, weights):
+    """The service's engine with a voice of chance, which is written to a folder."""
     (place / "voice.onnx").write_bytes(_model(weights))
     config = {
         "num_symbols": 256,
@@ -102,8 +102,36 @@ def voice(folder=None):
         "phoneme_id_map": piper_phonemize.get_espeak_map(),
     }
     (place / "voice.onnx.json").write_text(json.dumps(config), encoding="utf-8")
-    engine = TTSEngine(str(place / "voice.onnx"), str(place / "voice.onnx.json"), enable_enhancement=False)
+    return TTSEngine(str(place / "voice.onnx"), str(place / "voice.onnx.json"), enable_enhancement=False)
+
+
+def voice(folder=None):
+    """A sentence: its phonemes by espeak, their sounds by the engine's session, as the service is asked for them."""
+    place, weights = Path(folder or tempfile.mkdtemp()), _weights()
+    engine = _engine(place, weights)
     engine.initialize()
     (phonemes,) = engine.model.phonemize(TEXT)
     ids = engine.model.phonemes_to_ids(phonemes)
     return Sound(lambda: asyncio.run(engine.synthesize(TEXT))[0], lambda: _spoken(weights, ids), [(len(ids) * 256,)])
+
+
+def sentence(job):
+    """A sentence by the voice that was fetched, or else by one of chance, which is smaller than a real one."""
+    path, config = os.environ.get("MODEL_PATH", ""), os.environ.get("VOICE_CONFIG_PATH", "")
+    if Path(path).is_file() and Path(config).is_file():
+        engine, job.weights = TTSEngine(path, config, enable_enhancement=False), "the voice that was fetched"
+        job.bytes = Path(path).stat().st_size
+        engine.initialize()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            engine = _engine(Path(folder), _weights())
+            job.bytes = (Path(folder) / "voice.onnx").stat().st_size
+            engine.initialize()
+    job.device = engine.model.session.get_providers()[0]
+    text = "Of all the voices in the house, the one that nobody recorded speaks first."
+
+    def run():
+        samples, rate = asyncio.run(engine.synthesize(text))[:2]
+        return len(samples) / rate
+
+    return run

@@ -25,6 +25,7 @@ from patchlock.model.app import (
     SharedSet,
     Upstream,
 )
+from patchlock.model.bench import Bench
 from patchlock.model.checks import (
     CHECKS,
     Check,
@@ -100,6 +101,7 @@ def app(
         memory=_needs.memory(root, profiles),
         missing_options=_missing_options(root, (*theirs, *declared)),
         models=_models.models(root, profiles),
+        bench=_bench(root, profiles),
     )
     upstream.finish()
     table.finish()
@@ -344,6 +346,20 @@ def _check_filled(table: Table, check: Check) -> None:
             table.problem("code", f"it is no Python: {error}")
         if not check.prints:
             table.problem("prints", "it is empty, so that the check proves little")
+
+
+def _bench(root: Table, profiles: tuple[str, ...] | None) -> Bench | None:
+    if not root.has("bench"):
+        return None
+    table = root.table("bench")
+    read = table.read(Bench, {"profiles": profiles}, code="")
+    for key, number in (("runs", read.runs), ("timeout", read.timeout)):
+        if number <= 0:
+            table.problem(key, "it must be a number above 0")
+    if read.memory_gb < 0:
+        table.problem("memory-gb", "it must be a number of gigabytes above 0")
+    table.finish()
+    return read
 
 
 _LAST_PORT = 65535

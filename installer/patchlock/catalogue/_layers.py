@@ -1,4 +1,4 @@
-"""Give the checks of an app that compute its own layers the code of their files; reads these and runs nothing."""
+"""Give checks that compute an app's own layers, and its job, the code of their files; reads these and runs nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
+from patchlock.model.bench import Bench
 from patchlock.model.checks import Check, LayersCheck
 from patchlock.model.errors import CatalogueError, Problem, nearest
 
@@ -26,7 +27,7 @@ def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
     bound: list[Check] = []
     for check in checks:
         if isinstance(check, LayersCheck):
-            code, wrong = _read(folder / check.module, check)
+            code, wrong = _read(folder, check.module, [part.name for part in check.parts])
             problems += [
                 Problem(file=file, line=0, key=f"check.{check.id}", what=what, remedy=do) for what, do in wrong
             ]
@@ -38,15 +39,24 @@ def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
     return tuple(bound)
 
 
-def _read(path: Path, check: LayersCheck) -> tuple[str, list[tuple[str, str]]]:
+def bind_job(bench: Bench | None, folder: Path, file: str) -> Bench | None:
+    """Read the file that makes the job of an app; arguments and failures as `bind`."""
+    if bench is None:
+        return None
+    code, wrong = _read(folder, bench.module, [bench.job])
+    if wrong:
+        raise CatalogueError([Problem(file=file, line=0, key="bench", what=what, remedy=do) for what, do in wrong])
+    return dataclasses.replace(bench, code=code)
+
+
+def _read(folder: Path, module: str, wanted: Iterable[str]) -> tuple[str, list[tuple[str, str]]]:
     """Give the code, and what is wrong with it, each with what to do."""
     try:
-        code = path.read_bytes().decode("utf-8")
+        code = (folder / module).read_bytes().decode("utf-8")
         tree = ast.parse(code)
     except OSError:
-        return "", [(f'"{check.module}" cannot be read from the app\'s folder', "")]
+        return "", [(f'"{module}" cannot be read from the app\'s folder', "")]
     except (ValueError, SyntaxError) as error:
-        return "", [(f'"{check.module}" is not Python in UTF-8: {error}', "")]
+        return "", [(f'"{module}" is not Python in UTF-8: {error}', "")]
     made = [one.name for one in tree.body if isinstance(one, ast.FunctionDef)]
-    missing = [part.name for part in check.parts if part.name not in made]
-    return code, [(f'"{check.module}" has no function "{name}"', nearest(name, made)) for name in missing]
+    return code, [(f'"{module}" has no function "{name}"', nearest(name, made)) for name in wanted if name not in made]

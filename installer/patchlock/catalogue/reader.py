@@ -106,6 +106,7 @@ class Catalogue:
             app,
             patches=codemods.bind(app.patches, folder, self._untrusted),
             checks=_layers.bind(app.checks, folder, app.origin.file),
+            bench=_layers.bind_job(app.bench, folder, app.origin.file),
         )
 
     def shared_names(self) -> tuple[str, ...]:

@@ -27,6 +27,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "patchlock.cli._verify",
         "Prove that an installed app still works: packages, imports, its start, a computation on the device.",
     ),
+    "bench": (
+        "patchlock.cli._bench",
+        "Measure one job of an app on each profile that it is installed on: time, memory, device.",
+    ),
     "doctor": (
         "patchlock.cli._doctor",
         "Name the known troubles that this machine shows, what cures each, and the command that proves the cure.",

@@ -11,6 +11,7 @@ from typing import Annotated, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
+from patchlock.model.bench import Bench
 from patchlock.model.checks import Check
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId
@@ -180,6 +181,8 @@ class App:
     missing_options: tuple[MissingOption, ...] = ()
     models: tuple[Model, ...] = ()
     """What it downloads itself, or a person has to put there."""
+    bench: Bench | None = None
+    """The job that `bench` measures; None: nobody has said one."""
     origin: Origin
 
     @property

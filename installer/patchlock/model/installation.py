@@ -49,6 +49,11 @@ class Installation:
         return self.folder / "verify.json"
 
     @property
+    def measured(self) -> Path:
+        """What `bench` has measured, for the next one to compare with."""
+        return self.folder / "bench.json"
+
+    @property
     def pointer(self) -> Path:
         """One line: the generation in use."""
         return self.folder / "current"

@@ -157,6 +157,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
         for name in launchers.names(request.app.name, request.profile.name):
             (installation.folder / name).unlink(missing_ok=True)
         installation.report.unlink(missing_ok=True)
+        installation.measured.unlink(missing_ok=True)
         (installation.folder / stored_choice.FILE).unlink(missing_ok=True)
         atomic_files.remove_tree(installation.environments)
         if not mine:

@@ -191,7 +191,7 @@ def isolation(place: CheckContext) -> CheckResult:
         "ours": [name for name, value in place.variables.items() if os.environ.get(name) != value],
     }
     try:
-        with _script("isolation") as script:
+        with own_program("isolation") as script:
             start = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
             command = ("python", "-B", "-c", start, str(script), json.dumps(wanted))
             done = process.run(*command, env=place.variables, cwd=place.folder, timeout=_PATIENCE)
@@ -205,7 +205,8 @@ def isolation(place: CheckContext) -> CheckResult:
     return CheckResult(id="isolation", level="seen", passed=passed, detail=detail)
 
 
-def _script(name: str) -> contextlib.AbstractContextManager[Path]:
+def own_program(name: str) -> contextlib.AbstractContextManager[Path]:
+    """Give the file of a program of `_children`."""
     import importlib.resources
 
     return importlib.resources.as_file(importlib.resources.files("patchlock.verify._children") / f"{name}.py")
@@ -334,7 +335,7 @@ def ask_program(
     ours = process_context(place)
     memory = _supervisor.memory_limit(memory_gb)
     env = variables or ours.variables
-    with _script(name) as script:
+    with own_program(name) as script:
         command = (str(ours.python), *ours.options, str(script), *arguments)
         with _supervisor.start_program(*command, env=env, cwd=ours.folder, memory=memory) as program:
             failed = kernel_results.failure(program.wait(seconds))

@@ -1,0 +1,114 @@
+"""`bench` on the miniature: measured in the app's environment, kept, compared, drawn; real uv."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock
+from miniature import World
+
+JOB = """
+import alpha
+import app
+
+def hum(job):
+    job.device, job.weights = app.DEVICE, "the app's own"
+    return lambda: {length}
+"""
+TABLE = """
+[bench]
+what = "a hum"
+module = "bench.py"
+job = "hum"
+runs = 2
+timeout = 60
+"""
+
+
+@pytest.fixture
+def installed(locked: World, patchlock: Patchlock) -> Path:
+    """Install the app with a job, and give the folder of the installation."""
+    locked.app.write_text(locked.app.read_text() + TABLE)
+    (locked.app.parent / "bench.py").write_text(JOB.format(length="1.5"))
+    assert patchlock("install", "mini").returncode == 0
+    return Path(json.loads(patchlock("install", "mini", "--json").stdout)["data"]["folder"])
+
+
+def test_job_is_measured_kept_compared_and_drawn(installed: Path, patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("bench", "mini", "--json")
+    assert done.returncode == 0, done.stderr
+    [first] = json.loads(done.stdout)["data"]["results"]
+    assert (first["device"], first["length"], len(first["seconds"])) == ("cpu", 1.5, 2)
+    assert first["earlier"] is None
+    picture = tmp_path / "mini.svg"
+    done = patchlock("bench", "mini", "--runs", "3", "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert "a hum; weights: the app's own" in done.stdout
+    assert f"on {first['made'][:10]}" in " ".join(done.stdout.split())
+    assert f"drawn: {picture}" in done.stdout
+    assert picture.read_text().startswith("<svg")
+    kept = json.loads((installed / "bench.json").read_text())
+    assert [len(one["seconds"]) for one in kept] == [2, 3]
+    shown = json.loads(patchlock("bench", "mini", "--show", "--json").stdout)["data"]["results"]
+    assert [(len(one["seconds"]), len(one["earlier"]["seconds"])) for one in shown] == [(3, 2)]
+    assert patchlock("uninstall", "mini").returncode == 0
+    assert not installed.exists()
+
+
+def test_job_that_fails_says_where_and_keeps_nothing(locked: World, installed: Path, patchlock: Patchlock) -> None:
+    (locked.app.parent / "bench.py").write_text(JOB.format(length="1 / 0"))
+    done = patchlock("bench", "mini")
+    assert done.returncode == 1
+    assert "error[command-failed]: the job of `bench` raises" in done.stderr
+    assert "mini on tiny: a hum" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert not (installed / "bench.json").exists()
+
+
+def test_what_cannot_be_read_is_told_and_written_anew(installed: Path, patchlock: Patchlock) -> None:
+    (installed / "bench.json").write_text("[{}]")
+    done = patchlock("bench", "mini")
+    assert done.returncode == 0
+    assert "bench.json cannot be read, and is written anew" in done.stderr
+    assert len(json.loads((installed / "bench.json").read_text())) == 1
+
+
+def test_app_without_a_job_says_what_to_write(locked: World, installed: Path, patchlock: Patchlock) -> None:
+    locked.app.write_text(locked.app.read_text().replace(TABLE, ""))
+    done = patchlock("bench", "mini")
+    assert done.returncode == 2
+    assert "mini declares no job to measure (patches/mini/app.toml); write a [bench] table there" in done.stderr
+
+
+def test_nothing_is_measured_where_nothing_is_installed(locked: World, patchlock: Patchlock) -> None:
+    assert locked.app.is_file()
+    done = patchlock("bench", "mini", "--profile", "tiny")
+    assert done.returncode == 1
+    assert "error[not-installed]" in done.stderr
+
+
+def test_picture_has_to_be_svg(installed: Path, patchlock: Patchlock) -> None:
+    done = patchlock("bench", "mini", "--plot", str(installed / "mini.png"))
+    assert done.returncode == 2
+    assert "--plot writes an .svg file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param(("runs = 2", "runs = 0"), "it must be a number above 0", id="runs"),
+        pytest.param(('job = "hum"', 'job = "hmu"'), '"bench.py" has no function "hmu"', id="job"),
+        pytest.param(('"bench.py"', '"bank.py"'), '"bank.py" cannot be read from the app\'s folder', id="file"),
+        pytest.param(("runs = 2", "rums = 2"), 'bench.rums: the key "rums" is unknown', id="key"),
+    ],
+)
+def test_mistakes_of_the_table_are_named(
+    locked: World, patchlock: Patchlock, change: tuple[str, str], says: str
+) -> None:
+    locked.app.write_text(locked.app.read_text() + TABLE.replace(*change))
+    (locked.app.parent / "bench.py").write_text(JOB.format(length="1.5"))
+    done = patchlock("plan", "mini")
+    assert done.returncode != 0
+    assert says in done.stderr
