@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from reported_machines import (
     CARDS,
@@ -105,9 +107,9 @@ SEND = (
             id="Orin on Thor's JetPack",
         ),
         pytest.param(
-            GB10,
-            f"GB10 (sm_121) stays unused on linux-aarch64: {OTHER}",
-            id="DGX Spark",
+            dataclasses.replace(GB10, nodes=()),
+            "cuda13-aarch64 would be for GB10 (sm_121), but /dev/nvidiactl is not there",
+            id="DGX Spark whose driver is not there",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="1586", name="Radeon 8060S"), nodes=(KFD,)),
@@ -249,7 +251,9 @@ def test_card_that_does_not_work_is_a_doubt_beside_one_that_does() -> None:
     broken = Device(vendor="10de", device="2684", trouble="ConfigManagerErrorCode 43")
     found = chosen(windows(broken, Device(vendor="10de", device="2786")))
     (doubt,) = found.doubts
-    assert doubt == "directml-onnx would be for GeForce RTX 4090 (sm_89), but it does not work (ConfigManagerErrorCode 43)"
+    assert (
+        doubt == "directml-onnx would be for GeForce RTX 4090 (sm_89), but it does not work (ConfigManagerErrorCode 43)"
+    )
 
 
 STEAM_DECK = Device(vendor="1002", device="163f")
