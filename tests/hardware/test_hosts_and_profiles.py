@@ -9,6 +9,7 @@ from reported_machines import (
     CARDS,
     CEZANNE,
     DXG,
+    GB10,
     KFD,
     NVIDIA,
     OUTLINES,
@@ -113,6 +114,12 @@ from patchlock.model.hosts import Device, Host, Node
             "cuda128-linux",
             "this machine has GeForce RTX 5090 (sm_120), and the locked torch has code for it",
             id="Blackwell on Linux",
+        ),
+        pytest.param(
+            GB10,
+            "cuda13-aarch64",
+            "this machine has GB10 (sm_121), and the locked torch has code for it",
+            id="DGX Spark",
         ),
         pytest.param(
             THOR,

@@ -80,6 +80,7 @@ Others
   cuda128-linux        it is for NVIDIA's sm_100, sm_103, sm_120; no card of NVIDIA's was seen
   cuda-windows         it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
   cuda126-windows      it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
+  cuda13-aarch64       it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
   cuda13-thor-aarch64  it is for linux-aarch64; this is linux-x86_64 (and 1 more: --why-not)
   directml-onnx        it is for windows-amd64; this is linux-x86_64
   directml-vega        it is for windows-amd64; this is linux-x86_64 (and 1 more: --why-not)
