@@ -11,6 +11,9 @@ from patchlock.model.hosts import Host
 from patchlock.model.models import size_text
 from patchlock.model.needs import Finding, MemoryNeed
 
+NAME = "memory"
+"""Of what is found here."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryVerdict:
@@ -72,5 +75,5 @@ def findings(verdicts: Iterable[MemoryVerdict]) -> Iterator[Finding]:
             user = "the card" if verdict.is_device else "memory"
             remedy = f"close what else uses {user}, or begin with a short text or sound"
             yield Finding(
-                name="memory", what=str(verdict), remedy=remedy, stops=False, source=verdict.need.source, kind="rule"
+                name=NAME, what=str(verdict), remedy=remedy, stops=False, source=verdict.need.source, kind="rule"
             )

@@ -48,8 +48,8 @@ class Readiness:
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """Say what a person has to do by hand, in order."""
-        return preflight.steps(self.findings)
+        """Say what a person has to do by hand, in order; memory cannot be added so."""
+        return preflight.steps(finding for finding in self.findings if finding.name != memory_needs.NAME)
 
     @property
     def notes(self) -> tuple[str, ...]:
