@@ -76,6 +76,7 @@ def test_factor_is_computing_per_second_of_sound() -> None:
     [
         pytest.param((1.0, 1.0, 0.9), "2 × as fast as before", id="faster"),
         pytest.param((4.0, 4.2, 3.9), "2 × as slow as before", id="slower"),
+        pytest.param((1.85, 1.86, 1.88), "as fast as before, within the spread of the runs", id="little"),
         pytest.param((1.0, 2.1, 1.2), "as fast as before, within the spread of the runs", id="spread"),
     ],
 )

@@ -24,6 +24,8 @@ from patchlock.model.installation import Installation
 from patchlock.verify import _supervisor, checks
 from patchlock.verify.checks import CheckContext
 
+_LEAST = 1.1
+"""Times that one has to be faster than another: less changes from one start to the next."""
 _KEPT = 50
 """Results that are kept for each installation."""
 
@@ -218,7 +220,8 @@ def latest(results: Iterable[BenchResult]) -> tuple[BenchResult, ...]:
 
 def compared(one: BenchResult, other: BenchResult, name: str) -> str:
     """Say how much faster the first is than another, whose name is given; within the spread of the runs it is not."""
-    if min(one.seconds) <= max(other.seconds) and min(other.seconds) <= max(one.seconds):
-        return f"as fast as {name}, within the spread of the runs"
     times = other.median / one.median
+    overlap = min(one.seconds) <= max(other.seconds) and min(other.seconds) <= max(one.seconds)
+    if overlap or max(times, 1 / times) < _LEAST:
+        return f"as fast as {name}, within the spread of the runs"
     return f"{times:.2g} × as fast as {name}" if times > 1 else f"{1 / times:.2g} × as slow as {name}"
