@@ -87,7 +87,7 @@ def _catalogue(world: World, folder: Path, platform: str = "") -> None:
     text = world.app.read_text()
     text = re.sub(r'(?s)\[\[patch\]\]\nid = "alpha.*?(?=\[\[patch\]\])', "", text)
     world.app.write_text(re.sub(r'(?s)\[\[check\]\].*?timeout = 60\n|\[\[check\]\]\nid = "imports".*?\n\n', "", text))
-    (world.upstream / "app.py").write_text('DEVICE = "cuda"\n')
+    (world.upstream / "app.py").write_text('DEVICE = "cuda"\nprint(DEVICE)\n')
     ask(world, b"webrtcvad==2.0.10\n", folder, RULES, platform)
 
 
