@@ -25,7 +25,7 @@ FAILURES = fallback.FAILURES
 def take(
     request: Request,
     error: PatchlockError,
-    make: fallback.Make,
+    next_request: fallback.NextRequest,
     attempt: Callable[[Request], InstallResult],
     progress: Progress,
     *,
@@ -37,8 +37,8 @@ def take(
     Args:
         request: what does not work.
         error: why; gets the way out.
-        make: names the next profile.
-        attempt: installs and proves one, and refuses one that has computed nothing.
+        next_request: names the next profile.
+        attempt: installs and proves one.
         progress: told what goes on.
         is_wanted: somebody has said so beforehand.
         as_json: nobody can be asked.
@@ -49,7 +49,7 @@ def take(
     if is_wanted:
         progress.note(f"{request.profile.name} does not work here: {fallback.in_one_line(error)}")
     else:
-        offered = fallback.offer(request, error.what, make)
+        offered = fallback.offer(request, error.what, next_request)
         if offered is None:
             return None
         error.remedy = f"{error.remedy}; " if error.remedy else ""
@@ -64,7 +64,7 @@ def take(
             click.echo(f"  {line}", err=True)
         if not click.confirm(f"install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
             return None
-    return fallback.install_instead(request, error, make, attempt, progress)
+    return fallback.install_instead(request, error, next_request, attempt, progress)
 
 
 def other_profile(request: Request, catalogue: Path | None) -> str:
@@ -75,10 +75,10 @@ def other_profile(request: Request, catalogue: Path | None) -> str:
         catalogue: that the user names, where there may be other profiles.
     """
 
-    def make(failed: Mapping[str, str]) -> Request:
+    def next_request(failed: Mapping[str, str]) -> Request:
         return _options.request(catalogue, request.app.name, None, failed=failed)
 
     with contextlib.suppress(PatchlockError):
-        if (offered := fallback.offer(request, "its checks failed", make)) is not None:
+        if (offered := fallback.offer(request, "its checks failed", next_request)) is not None:
             return offered.profile.name
     return ""

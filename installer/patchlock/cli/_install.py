@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
     from patchlock.locks.lock_request import Request
     from patchlock.model.errors import PatchlockError
-    from patchlock.operations.fallback import Make, Replacement
+    from patchlock.operations.fallback import NextRequest, Replacement
     from patchlock.operations.install import InstallResult
 
 
@@ -150,7 +150,7 @@ def install_command(
 
 
 def _install(
-    request: Request, make: Make, *, fallback: bool, ignore_needs: bool, no_device: bool, as_json: bool
+    request: Request, next_request: NextRequest, *, fallback: bool, ignore_needs: bool, no_device: bool, as_json: bool
 ) -> int:
     """Install; where that does not work on this machine, take the next profile that does, or say how to."""
     from patchlock.cli import _fallback
@@ -162,7 +162,7 @@ def _install(
         return install.install(request, progress, ignore_needs=ignore_needs, no_device=no_device)
 
     def instead(error: PatchlockError) -> Replacement | None:
-        return _fallback.take(request, error, make, attempt, progress, is_wanted=fallback, as_json=as_json)
+        return _fallback.take(request, error, next_request, attempt, progress, is_wanted=fallback, as_json=as_json)
 
     try:
         report = attempt(request)

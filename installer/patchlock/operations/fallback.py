@@ -26,7 +26,7 @@ FAILURES = (VerifyError, NotReadyError)
 """What says that a profile does not work on this machine."""
 _NOT_THERE = (LockMissingError, RefusedError)
 
-Make = Callable[[Mapping[str, str]], Request]
+NextRequest = Callable[[Mapping[str, str]], Request]
 """Makes the request for the profile that fits best, but for those that were tried, with the reasons."""
 
 
@@ -40,12 +40,12 @@ class Replacement:
     """Profiles that do not work on this machine, and why."""
 
 
-def offer(failed: Request, why: str, make: Make) -> Request | None:
+def offer(failed: Request, why: str, next_request: NextRequest) -> Request | None:
     """Name what could be installed instead: the next profile that has a lock, and all that it needs on this machine."""
     if failed.profile.back_end == "cpu":
         return None
     reasons = {failed.profile.name: why}
-    while (request := _next(make, reasons)) is not None:
+    while (request := _next(next_request, reasons)) is not None:
         try:
             found = readiness.assess(request, read_sealed_lock(request)[0])
         except PatchlockError as error:
@@ -58,7 +58,11 @@ def offer(failed: Request, why: str, make: Make) -> Request | None:
 
 
 def install_instead(
-    failed: Request, error: PatchlockError, make: Make, attempt: Callable[[Request], InstallResult], progress: Progress
+    failed: Request,
+    error: PatchlockError,
+    next_request: NextRequest,
+    attempt: Callable[[Request], InstallResult],
+    progress: Progress,
 ) -> Replacement:
     """Install the next profile that works on this machine, and use it from now on in the place of the one that failed.
 
@@ -67,7 +71,7 @@ def install_instead(
     Args:
         failed: what does not work.
         error: why.
-        make: names the next one.
+        next_request: names the next one.
         attempt: installs and proves one.
         progress: told what goes on.
 
@@ -77,10 +81,10 @@ def install_instead(
     lifecycle.recover(failed, progress)
     reasons = {failed.profile.name: error.what}
     evidence = list(error.evidence)
-    while (request := _next(make, reasons)) is not None:
+    while (request := _next(next_request, reasons)) is not None:
         progress.note(f"{request.profile.name} is tried in its place")
         try:
-            with _stood_in(failed, request, progress):
+            with _standing_in(failed, request, progress):
                 report = attempt(request)
                 if report.unproved is not None:
                     raise report.unproved
@@ -96,9 +100,9 @@ def install_instead(
     raise error
 
 
-def _next(make: Make, reasons: Mapping[str, str]) -> Request | None:
+def _next(next_request: NextRequest, reasons: Mapping[str, str]) -> Request | None:
     try:
-        request = make(reasons)
+        request = next_request(reasons)
     except NoProfileFitsError:
         return None
     return request if request.profile.name not in reasons else None
@@ -110,20 +114,20 @@ def in_one_line(error: PatchlockError) -> str:
 
 
 @contextlib.contextmanager
-def _stood_in(failed: Request, request: Request, progress: Progress) -> Iterator[None]:
+def _standing_in(failed: Request, request: Request, progress: Progress) -> Iterator[None]:
     """Let an installation stand in for another one from the moment in which it can be used."""
     if generations.current(failed.installation) is None:
         yield
         return
-    before = _name(failed, request.profile.name, progress)
+    before = _write_stand_in(failed, request.profile.name, progress)
     try:
         yield
     except BaseException:
-        _name(failed, before, progress)
+        _write_stand_in(failed, before, progress)
         raise
 
 
-def _name(failed: Request, instead: str, progress: Progress) -> str:
+def _write_stand_in(failed: Request, instead: str, progress: Progress) -> str:
     """Write down what stands in for an installation; gives what did before."""
     with _session.lock(failed.installation, progress):
         kept = stored_choice.read(failed.installation.folder)
