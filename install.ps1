@@ -48,13 +48,13 @@ $module = $env:PATCHLOCK_MODULE, 'patchlock install' | Where-Object { $_ } | Sel
 if (-not (Test-Path $lock)) { [Console]::Error.WriteLine("patchlock: $lock is missing: use a git clone"); exit 1 }
 $tool = "$cache\tool-$((Get-FileHash $lock).Hash.Substring(0, 16))"
 $log, $work, $archive = "$tool.log", "$tool.$PID", $env:PATCHLOCK_UV_ARCHIVE
-$saved = $env:PYTHONPATH, $env:PYTHONHOME
+$saved = $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP
 try {
     $env:PYTHONPATH, $env:PYTHONHOME = $null, $null; if (-not (Test-Complete)) { Initialize-Tool }
+    if ($env:PATCHLOCK_PREPARE) { [Console]::Out.WriteLine([IO.Path]::GetFileName($tool)); exit 0 } # see install.cmd
     $env:PYTHONPATH, $env:PATCHLOCK_BOOTSTRAP = "$PSScriptRoot\installer", $PSCommandPath
     $ErrorActionPreference = 'Continue'
-    & "$tool\Scripts\python.exe" -P -m @($module -split ' ') @args
-    exit $LASTEXITCODE
+    & "$tool\Scripts\python.exe" -P -m @($module -split ' ') @args; exit $LASTEXITCODE
 }
 catch { [Console]::Error.WriteLine("patchlock: $($_.Exception.Message) (see $log)"); exit 1 }
-finally { $env:PYTHONPATH, $env:PYTHONHOME = $saved; Remove-Item -Recurse -Force $work -ErrorAction Ignore }
+finally { $env:PYTHONPATH, $env:PYTHONHOME, $env:PATCHLOCK_BOOTSTRAP = $saved; Remove-Item $work -Recurse -EA Ignore }

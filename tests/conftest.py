@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import shutil
 import socket
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import envelopes
 import hypothesis
 import miniature
 import pytest
@@ -19,7 +21,8 @@ import uv
 from patched_alpha import patched, patched_once
 
 from patchlock.catalogue import agreement
-from patchlock.cli import main
+from patchlock.cli import _output, main
+from patchlock.model.errors import PatchlockError
 
 __all__ = ["patched", "patched_once"]
 
@@ -55,6 +58,21 @@ def trust() -> Iterator[None]:
     """Trust every catalogue: a test's are its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(agreement.VARIABLE, os.path.abspath(os.sep))  # noqa: PTH100 - the root of this drive
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_envelope_fits_its_schema() -> Iterator[None]:
+    """Hold what each command prints with `--json` in this process against its schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        real = _output.envelope
+
+        def checked(command: str, data: object, error: PatchlockError | None) -> dict[str, object]:
+            told = real(command, data, error)
+            envelopes.check(json.loads(json.dumps(told)))
+            return told
+
+        patch.setattr(_output, "envelope", checked)
         yield
 
 
@@ -182,7 +200,7 @@ class Patchlock:
 
     def __call__(self, *arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run a command to its end."""
-        return subprocess.run(
+        done = subprocess.run(
             [*self.command, *arguments],
             cwd=self.folder,
             env=self.env(env),
@@ -193,3 +211,5 @@ class Patchlock:
             check=False,
             timeout=300,
         )
+        envelopes.check_output(arguments, done.stdout)
+        return done

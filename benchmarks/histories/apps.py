@@ -148,9 +148,11 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
 
 
 UNJUDGED: Mapping[str, frozenset[str]] = {
-    "amphion": frozenset({"compute-device-helper"}),
+    "amphion": frozenset({"compute-device-helper", "device-helper-in-single-precision"}),
     "diffrhythm2": frozenset({"compute-device-helper"}),
-    "tts-service": frozenset({"engine-knows-either", "piper-stream", "piper-with-wheels"}),
+    "tts-service": frozenset(
+        {"engine-knows-either", "engine-says-what-is-missing", "no-voice-is-503", "piper-stream", "piper-with-wheels"}
+    ),
     "xtts-webui": frozenset(
         {
             "compute-device-helper",
@@ -167,11 +169,25 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "tts-upgrade-says-so",
         }
     ),
-    "rvc-python": frozenset({"device-helper-on-cpu", "hubert-loaded", "hubert-of-torchaudio"}),
-    "advanced-rvc-inference": frozenset(
+    "rvc-python": frozenset(
         {
             "compute-device-helper",
+            "device-helper-on-cpu",
+            "device-is-known",
+            "device-that-starts",
+            "hubert-loaded",
+            "hubert-of-torchaudio",
+            "metal-where-it-was-chosen",
+        }
+    ),
+    "advanced-rvc-inference": frozenset(
+        {
+            "cards-that-start",
+            "compute-device-helper",
+            "device-chosen-and-said",
+            "device-is-known",
             "gradio-of-the-index",
+            "metal-that-starts",
             "no-torchcodec-in-the-project",
             "zluda-is-an-overlay",
             "zluda-starts-with-patchlock",

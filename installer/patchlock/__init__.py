@@ -1,3 +1,3 @@
 """patchlock: patch, lock, install and verify AI applications on the hardware a person really has."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

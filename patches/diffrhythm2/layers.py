@@ -55,30 +55,3 @@ def sound():
         return model.decode_audio(latents, overlap=2, chunk_size=3)
 
     return Part(_generator(), [torch.randn(1, LATENTS, 4)], run, [(1, 1, 4 * 9600)], half="float16", half_on=CARDS)
-
-
-def short_song(job):
-    """Four seconds of a song as `inference.py` makes it by default: 16 steps, two blocks of latents, their sound.
-
-    How deep the published model is stands in its own file, which no source repeats; this one has DiT's default depth.
-    """
-    kind = torch.float16 if job.device.startswith(CARDS) else torch.float32
-    transformer = DiT(dim=1024, depth=8, heads=16, mel_dim=LATENTS, text_num_embeds=1000)
-    model = CFM(transformer=transformer, num_channels=LATENTS, block_size=BLOCK).eval().to(kind).to(job.device)
-    generator = _generator().eval().to(kind).to(job.device)
-    job.count(model)
-    job.count(generator)
-    text = torch.randint(1, 1000, (1, 40), device=job.device)
-    style = torch.randn(1, 512).to(kind).to(job.device)
-
-    def run():
-        with torch.no_grad():
-            with job.part("latents"):
-                latents = model.sample_block_cache(
-                    text, 2 * BLOCK, style, steps=16, cfg_strength=2.0, process_bar=False
-                )
-            with job.part("sound"):
-                sound = generator.decode_audio(latents.transpose(1, 2), overlap=5, chunk_size=20)
-                return sound.cpu().numel() / 48000
-
-    return run

@@ -87,37 +87,3 @@ def voice():
         turn=turn,
         stay=[3],
     )
-
-
-def converted(job):
-    """Two seconds of a voice: what is said, at which pitch, and the new voice that says it; all layers are there."""
-    seconds, half = 2, job.device.startswith("cuda")
-    kind = torch.float16 if half else torch.float32
-    heard = hubert.Hubert().eval().to(kind).to(job.device)
-    spectrogram = rmvpe.MelSpectrogram(half, 128, 16000, 1024, 160, None, 30, 8000).to(job.device)
-    network = rmvpe.E2E(4, 1, (2, 2)).eval().to(kind).to(job.device)
-    voice = SynthesizerTrnMs768NSFsid(*SIZES[:5], 6, *SIZES[6:], 48000, is_half=half)
-    del voice.enc_q
-    voice = voice.eval().to(kind).to(job.device)
-    for model in (heard, network, voice):
-        job.count(model)
-    sound = (torch.randn(1, seconds * 16000) * 0.3).to(job.device)
-    speaker = torch.tensor([0], device=job.device)
-
-    def run():
-        with torch.no_grad():
-            with job.part("what is said"):
-                mask = torch.zeros_like(sound, dtype=torch.bool)
-                features = heard.extract_features(sound.to(kind), mask, 12)[0]
-                features = torch.nn.functional.interpolate(features.mT, scale_factor=2).mT
-            with job.part("pitch"):
-                mel = spectrogram(sound)
-                network(torch.nn.functional.pad(mel, (0, -mel.shape[-1] % 32)).to(kind))
-            with job.part("voice"):
-                frames = features.shape[1]
-                length = torch.tensor([frames], device=job.device)
-                pitch = torch.full((1, frames), 100, device=job.device)
-                hertz = torch.full((1, frames), 220.0, device=job.device)
-                return voice.infer(features, length, pitch, hertz, speaker)[0].cpu().numel() / 48000
-
-    return run

@@ -5,15 +5,21 @@ flow before that; it is written here, as no `onnx` is installed.
 """
 
 import asyncio
+import base64
+import io
 import json
-import os
 import tempfile
+import wave
 from pathlib import Path
 
 import numpy as np
 import piper_phonemize
 from onnx_session import attribute, field
 from patchlock_layers import Sound
+from src import tts_engine
+from src.config import get_settings
+from src.routes import synthesize_text
+from src.schemas import SynthesizeRequest
 from src.tts_engine import TTSEngine
 
 TEXT = "A voice of chance."
@@ -116,22 +122,25 @@ def voice(folder=None):
 
 
 def sentence(job):
-    """A sentence by the voice that was fetched, or else by one of chance, which is smaller than a real one."""
-    path, config = os.environ.get("MODEL_PATH", ""), os.environ.get("VOICE_CONFIG_PATH", "")
-    if Path(path).is_file() and Path(config).is_file():
-        engine, job.weights = TTSEngine(path, config, enable_enhancement=False), "the voice that was fetched"
-        job.bytes = Path(path).stat().st_size
-        engine.initialize()
+    """What the service answers, by the voice that was fetched, or else by one of chance, smaller than a real one."""
+    settings = get_settings()
+    if Path(settings.model_path).is_file() and Path(settings.voice_config_path).is_file():
+        path, config = settings.model_path, settings.voice_config_path
+        job.weights, job.seconds = "the voice that was fetched", (2.5, 12)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            engine = _engine(Path(folder), _weights())
-            job.bytes = (Path(folder) / "voice.onnx").stat().st_size
-            engine.initialize()
-    job.device = engine.model.session.get_providers()[0]
-    text = "Of all the voices in the house, the one that nobody recorded speaks first."
+        place = Path(tempfile.mkdtemp())
+        _engine(place, _weights())
+        path, config = place / "voice.onnx", place / "voice.onnx.json"
+        job.seconds = (0.5, 12)
+    job.bytes = Path(path).stat().st_size
+    tts_engine.initialize_engine(str(path), str(config), enable_enhancement=settings.enable_audio_enhancement)
+    job.device = tts_engine.get_engine().model.session.get_providers()[0]
+    wanted = SynthesizeRequest(text="Of all the voices in the house, the one that nobody recorded speaks first.")
 
     def run():
-        samples, rate = asyncio.run(engine.synthesize(text))[:2]
-        return len(samples) / rate
+        answer = asyncio.run(synthesize_text(wanted, settings))
+        with wave.open(io.BytesIO(base64.b64decode(answer.audio))) as file:
+            samples, rate = np.frombuffer(file.readframes(file.getnframes()), "<i2"), file.getframerate()
+        return samples / 32768, rate
 
     return run

@@ -1,7 +1,4 @@
-"""XTTS's own models with weights of chance, at the sizes of version 2; GPT has 2 layers, in the job all 30."""
-
-import importlib
-from pathlib import Path
+"""XTTS's own models with weights of chance, at the sizes of version 2; GPT has 2 layers."""
 
 import torch
 from patchlock_layers import Part
@@ -12,9 +9,9 @@ from TTS.tts.layers.xtts.hifigan_decoder import HifiDecoder
 TEXTS, SOUNDS, FIRST, LAST = 6681, 1026, 1024, 1025
 
 
-def _gpt(layers=2):
+def _gpt():
     model = GPT(
-        layers=layers,
+        layers=2,
         model_dim=1024,
         heads=16,
         start_text_token=261,
@@ -84,50 +81,3 @@ def sound():
         lambda model, latents, speaker: model(latents, g=speaker),
         [(1, 1, 8 * 1088)],
     )
-
-
-def sentence(job):
-    """A sentence as `Xtts.inference` makes it: the likeliest token after each other, their latents, the sound.
-
-    With the option int8, where the app has the helper, the weights are as it makes them.
-    """
-    model = torch.nn.ModuleDict({"gpt": _gpt(layers=30), "decoder": _decoder()}).eval()
-    if Path("scripts/int8_on_cpu.py").is_file():
-        model = importlib.import_module("scripts.int8_on_cpu").quantized(model, job.device)
-        model["gpt"].init_gpt_for_inference(kv_cache=True, use_deepspeed=False)
-    gpt, decoder = model["gpt"].to(job.device).eval(), model["decoder"].to(job.device)
-    job.count(model)
-    text = torch.randint(262, TEXTS, (1, 200), device=job.device)
-    voice = torch.randn(1, 32, 1024, device=job.device)
-    speaker = torch.randn(1, 512, 1, device=job.device)
-    text_length = torch.tensor([text.shape[-1]], device=job.device)
-    transformer = gpt.gpt.forward
-
-    def timed(*given, **named):
-        """Tell the pass over the whole text from those over one token."""
-        with job.part("prefill" if named["inputs_embeds"].shape[1] > 1 else "decoding"):
-            return transformer(*given, **named)
-
-    def run():
-        count = 32
-        with torch.inference_mode():
-            gpt.gpt.forward = timed
-            codes = gpt.generate(
-                cond_latents=voice,
-                text_inputs=text,
-                input_tokens=None,
-                do_sample=False,
-                num_beams=1,
-                min_new_tokens=count,
-                max_new_tokens=count,
-            )
-            gpt.gpt.forward = transformer
-            length = torch.tensor([codes.shape[-1] * gpt.code_stride_len], device=job.device)
-            with job.part("latents"):
-                latents = gpt(
-                    text, text_length, codes, length, cond_latents=voice, return_attentions=False, return_latent=True
-                )
-            with job.part("sound"):
-                return decoder(latents, g=speaker).cpu().numel() / 24000
-
-    return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import PurePosixPath
 
@@ -45,6 +46,12 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
     return [one.patch.op_name for one in authored.patches], authored.files[PurePosixPath(path)], made[path]
 
 
+def notebook(*cells: str) -> str:
+    """Write a notebook as Jupyter does."""
+    listed = [{"cell_type": "code", "metadata": {}, "source": cell.splitlines(keepends=True)} for cell in cells]
+    return json.dumps({"cells": listed, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+
+
 @pytest.mark.parametrize(
     ("path", "before", "after", "ops"),
     [
@@ -84,7 +91,7 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
             "pyproject.toml",
             '[project]\nname = "x"\nversion = "1"\ndependencies = ["a==1"]\n',
             '[project]\nname = "x"\nversion = "2"\ndependencies = ["a==2"]\n',
-            ["set-requirement", "unified-diff"],
+            ["set-requirement", "set-key"],
             id="pin-and-more-in-pyproject",
         ),
         pytest.param("notes.txt", "a==1\n", "a==2\n", ["unified-diff"], id="no-requirement-file"),
@@ -114,10 +121,66 @@ def only(path: str, before: str, after: str) -> tuple[list[str], Likeness, str]:
             "m.py",
             'x = "cuda"\n# a\n',
             'x = "cpu"\n\n\ndef f():\n    pass\n',
-            ["replace-expression", "unified-diff"],
+            ["insert-statement", "replace-expression", "unified-diff"],
             id="and-more",
         ),
-        pytest.param("m.py", "x = 1\n", "x = 1\nimport a\n", ["unified-diff"], id="a-new-statement"),
+        pytest.param("m.py", "x = 1\n", "x = 1\nimport a\n", ["insert-statement"], id="a-new-statement"),
+        pytest.param(
+            "m.py",
+            "def f(a):\n    x = a\n    return x\n",
+            "def f(a):\n    x = a\n    x = g(\n        x\n    )\n    return x\n",
+            ["insert-statement"],
+            id="a-new-statement-of-several-lines-in-a-function",
+        ),
+        pytest.param(
+            "m.py",
+            'def f(a):\n    """D."""\n    return a\n\n\nimport b\n',
+            'def f(a):\n    """D."""\n    if a is None:\n        return 0\n    return a\n',
+            ["guard-entry", "unified-diff"],
+            id="an-early-return-and-more",
+        ),
+        pytest.param(
+            "m.py",
+            "def f(a):\n    return a\n",
+            'def f(a):\n    if not a:\n        raise ValueError("no")\n    return a\n',
+            ["guard-entry"],
+            id="an-early-raise",
+        ),
+        pytest.param(
+            "conf.yaml",
+            "model:\n  device: cuda  # the card\n  old: 1\n  parts:\n    - a\n    - b\n",
+            "model:\n  device: cpu  # the card\n  parts:\n    - a\n",
+            ["delete-key", "set-key", "delete-key"],
+            id="keys-of-yaml",
+        ),
+        pytest.param(
+            "conf.json",
+            '{\n  "a": 1,\n  "b": [{"name": "x", "c": 1}]\n}\n',
+            '{\n  "a": 2,\n  "b": [{"name": "x", "c": 1, "d": "y"}]\n}\n',
+            ["set-key", "set-key"],
+            id="keys-of-json",
+        ),
+        pytest.param(
+            "conf.toml",
+            "[a]\nx = 1\ny = [1, 2]\n",
+            "# new\n[a]\nx = 1\ny = [1, 2, 3]\n",
+            ["set-key", "unified-diff"],
+            id="keys-of-toml-and-a-comment",
+        ),
+        pytest.param(
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    a==1\n[tool:x]\ny = 1\n",
+            "[options]\ninstall_requires =\n    a==2\n[tool:x]\ny = 2\n",
+            ["set-requirement", "unified-diff"],
+            id="pin-and-more-in-setup-cfg",
+        ),
+        pytest.param(
+            "n.ipynb",
+            notebook('device = "cuda"\nmodel = load(device)\n', "!pip install x\n"),
+            notebook('device = "cpu"\nmodel = load(device)\nmodel.eval()\n', "!pip install y\n"),
+            ["insert-statement", "replace-expression", "unified-diff"],
+            id="code-of-a-notebook-and-its-shell",
+        ),
         pytest.param("m.py", "x = 1\n# a\n", "x = 1\n# b\n", ["unified-diff"], id="a-comment"),
         pytest.param("m.py", "x = (\n", "x = [\n", ["unified-diff"], id="does-not-parse"),
         pytest.param("m.py", "a\nb\n", "a\nb", ["unified-diff"], id="the-last-newline"),
@@ -177,6 +240,35 @@ def test_edit_becomes_ops_that_mean_the_same(path: str, before: str, after: str,
     assert found == ops
     assert likeness is (Likeness.BYTES if ops == ["unified-diff"] else Likeness.MEANING)
     assert made != before
+
+
+def test_early_return_beside_another_edit_is_said_by_its_op() -> None:
+    before = "import q\n\n\ndef install(a):\n    run(a)\n"
+    found, likeness, made = only("m.py", before, "def install(a):\n    return None\n    run(a)\n")
+    assert (found, likeness) == (["disable-function", "unified-diff"], Likeness.MEANING)
+    assert made == "def install(a):\n    return None\n"
+
+
+def test_changed_argument_is_told_by_its_call_and_not_by_a_value_that_stands_anywhere() -> None:
+    before = "demo.queue(\n    max_size=5,\n).launch(share=True)\nx = [True]\n"
+    authored, made = author({"m.py": before}, {"m.py": before.replace("share=True", "share=False")})
+    (one,) = authored.patches
+    assert (one.patch.op_name, one.patch.op.call) == ("set-argument", "$object.launch($*arguments)")
+    assert one.ensures[0][0] == "argument"
+    assert made["m.py"] == before.replace("share=True", "share=False")
+
+
+@pytest.mark.parametrize(
+    ("after", "within"),
+    [
+        pytest.param('def a():\n    return f("cpu")\n\n\ndef b():\n    return 1\n', ("a",), id="in-one-function"),
+        pytest.param('def a():\n    return f("cpu")\n\n\ndef b():\n    return f("cpu")\n', (), id="in-all-of-them"),
+    ],
+)
+def test_pattern_says_the_one_function_that_was_edited(after: str, within: tuple[str, ...]) -> None:
+    before = after.replace("cpu", "cuda")
+    authored, _ = author({"m.py": before}, {"m.py": after})
+    assert [one.patch.op.within for one in authored.patches] == [within]
 
 
 def test_function_that_returns_at_once_is_disabled_where_there_is_such_an_op() -> None:

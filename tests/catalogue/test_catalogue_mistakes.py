@@ -160,7 +160,7 @@ IN_APP: list[Any] = [
     pytest.param('branch = "main"', 'branch = "--upload-pack=x"', ':10: upstream.branch: "--upload-pack=x" is not the name of a branch', id="branch"),
     pytest.param('requirements = ["requirements.txt"]', "requirements = []", ":6: app.requirements: it is empty", id="no-requirements"),
     pytest.param('branch = "main"', 'directory = "/x"', ':10: upstream.directory: "/x" must be a POSIX path inside the clone', id="directory"),
-    pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: branch, commit, directory, url'], id="no-upstream"),
+    pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: as-of, branch, commit, directory, url'], id="no-upstream"),
     pytest.param('command = ["python", "app.py"]\n\n', "command = []\n\n", ":15: launch.command: it is empty", id="launch"),
     pytest.param("[launch]", '[launch.listens]\nport = 65536\nsource = "s"\n[launch]', ":15: launch.listens.port: it must be the number of a port, 1 to 65535", id="port"),
     pytest.param("[launch]", "[launch.listens]\nport = 80\n[launch]", ':14: launch.listens.source: the key "source" is missing; write source = a text', id="port-without-source"),
@@ -254,4 +254,4 @@ def test_mistake_in_what_an_index_keeps(tmp_path: Path, keep: str, sentence: str
 def test_same_file_twice_in_an_index_is_a_mistake(tmp_path: Path) -> None:
     wheel = INDEX[INDEX.index("[[wheel]]") :]
     (found,) = _problems(tmp_path, "profiles/indexes/cpu.toml", f"{INDEX}\n{wheel}".encode(), lambda c: c.index("cpu"))
-    assert found.endswith('-win_amd64.whl" is there already; keep the one that the index has now')
+    assert found.endswith('-win_amd64.whl" is there already; write what it was before as [[wheel.earlier]]')

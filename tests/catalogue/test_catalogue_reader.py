@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from patchlock.catalogue import reader
 from patchlock.catalogue.reader import Catalogue
-from patchlock.model.app import EmbeddedUpstream, GitUpstream, RefusedPair
+from patchlock.model.app import EmbeddedUpstream, GitUpstream
 from patchlock.model.checks import (
     CommandCheck,
     ImportsCheck,
@@ -30,6 +30,7 @@ from patchlock.model.errors import CatalogueError, PatchlockError, UnknownAppErr
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Expect
 from patchlock.model.platforms import PLATFORMS
+from patchlock.model.refusals import RefusedPair
 from patchlock.patches.ops._text import ReplaceText
 from patchlock.patches.ops.requirements.ops import SetRequirement
 from patchlock.patches.postconditions._requirements import HasRequirement

@@ -106,7 +106,7 @@ name = "later"
 """
     )
     assert problems == [
-        '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 10de, 8086',
+        '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 106b, 10de, 8086',
         '11: fit[0].archs: "rdna4" is no arch such as "gfx1201" or "sm_89"',
         "8: fit[0].wsl: it is a text, and must be true or false",
         '16: fit[0].requires[0].name: there is no version "kernl"; did you mean "kernel"?',

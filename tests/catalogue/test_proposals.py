@@ -7,19 +7,38 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 import pytest
+from conftest import ROOT
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from patchlock.catalogue.proposals import (
+    _gpu_packages,
+    conda_packages,
+    findings,
+    importers,
     imports,
     launch,
+    launch_commands,
     module_repairs,
+    own_metadata,
     project_facts,
+    removed_interfaces,
     requirement_choice,
     requirement_repairs,
+    submodules,
     system_needs,
 )
+from patchlock.catalogue.proposals._line_patches import MissingModule
+from patchlock.catalogue.proposals.findings import Finding, Issue
+from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
+from patchlock.catalogue.reader import Catalogue
 from patchlock.model.errors import RequirementsError
+from patchlock.model.identities import CommitId
+from patchlock.model.text_files import SourceText, decode
+from patchlock.patches.import_graph import Trees
 
+PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
 STARTS = 'if __name__ == "__main__":\n    main()\n'
 SERVES = "import gradio\ngradio.Blocks().launch()\n"
 
@@ -109,28 +128,120 @@ def test_readme_is_quoted_where_nothing_bounds_python() -> None:
     )
 
 
+def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
+    """List the commands that a clone may be started with."""
+    files = tree(texts)
+    return list(launch_commands.candidates(files, Trees({p: d for p, d in files.items() if p.suffix == ".py"})))
+
+
 @pytest.mark.parametrize(
     ("texts", "command", "path"),
     [
         pytest.param({"webui.py": SERVES, "cli.py": STARTS}, "python webui.py", "", id="a-server-first"),
         pytest.param({"app/main.py": STARTS, "infer.py": STARTS}, "python infer.py", "", id="the-root-first"),
+        pytest.param({"a/__init__.py": "", "a/__main__.py": ""}, "python -m a", "", id="a-package"),
         pytest.param(
             {"src/a/__init__.py": "", "src/a/__main__.py": STARTS}, "python -m a", "src", id="a-package-below-src"
         ),
-        pytest.param({"a/__init__.py": "", "a/__main__.py": ""}, "python -m a", ".", id="a-package"),
         pytest.param(
-            {"pyproject.toml": '[project.scripts]\nx = "a.web:main"\n', "a/cli.py": STARTS},
+            {"src/a/b.py": SERVES, "pyproject.toml": '[project.scripts]\nx = "a.b:main"\n'},
+            "python -c from a.b import main; main()",
+            "src",
+            id="src-without-init",
+        ),
+        pytest.param(
+            {"tools/web.py": "import own\n" + SERVES, "own/a.py": "", "README.md": "`python tools/web.py`"},
+            "python tools/web.py",
+            ".",
+            id="own-modules-at-the-root",
+        ),
+        pytest.param(
+            {"pyproject.toml": '[project.scripts]\nx = "a.web:main"\n', "a/web.py": STARTS},
             "python -m a.web",
             "",
             id="a-script-of-the-project",
         ),
-        pytest.param({"train.py": STARTS, "tests/app.py": SERVES}, "python", "", id="neither-training-nor-tests"),
+        pytest.param(
+            {
+                "README.md": "```sh\nx song.wav --model big\n```",
+                "a/__main__.py": "from .cli import main\nmain()\n",
+                "a/cli.py": "",
+                "setup.py": "setup(entry_points={'console_scripts': ['x = a.cli:main']})",
+            },
+            "python -m a",
+            "",
+            id="a-script-that-the-readme-names",
+        ),
+        pytest.param(
+            {"README.md": "```\n$ python app.py --share\n```", "app.py": SERVES, "other.py": SERVES},
+            "python app.py",
+            "",
+            id="nothing-that-lets-others-in",
+        ),
+        pytest.param(
+            {"README.md": "Run `python ui.py --api --port 7000 --model path/to/model`.", "ui.py": SERVES},
+            "python ui.py --api --port 7000",
+            "",
+            id="flags-of-the-readme",
+        ),
+        pytest.param(
+            {
+                "README.md": "```\ncd server\nVAR=1 python3 main.py \\\n  --listen 0.0.0.0\n```",
+                "server/main.py": SERVES,
+                "web/main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="in-the-folder-that-the-page-goes-to",
+        ),
+        pytest.param(
+            {
+                "Dockerfile": 'FROM x\nCMD ["streamlit", "run", "ui/page.py"]\n',
+                "ui/page.py": "import streamlit\n",
+                "main.py": STARTS,
+            },
+            "streamlit run ui/page.py",
+            "",
+            id="a-container",
+        ),
+        pytest.param(
+            {"go.bat": "@echo off\r\nruntime\\python.exe -I tool.py zh_CN\r\npause\r\n", "tool.py": STARTS},
+            "python tool.py",
+            "",
+            id="a-batch-file",
+        ),
+        pytest.param(
+            {"README.md": "---\nsdk: gradio\napp_file: page.py\n---\n", "page.py": SERVES},
+            "python page.py",
+            "",
+            id="a-space",
+        ),
+        pytest.param(
+            {
+                "docker-compose.yml": 'services:\n  a:\n    command: ["uvicorn", "api.main:app", "--port", "80"]\n',
+                "api/main.py": "",
+            },
+            "uvicorn api.main:app --port 80",
+            "",
+            id="compose",
+        ),
     ],
 )
 def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, path: str) -> None:
-    found = launch.launching(tree(texts))
+    found = started(texts)[0]
 
     assert (" ".join(found.command), found.environment.get("PYTHONPATH", "")) == (command, path)
+
+
+def test_training_is_no_start() -> None:
+    assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
+
+
+def test_command_is_told_with_its_place() -> None:
+    found = launch.launching(started({"README.md": "# X\n\n    python web.py\n", "web.py": SERVES, "app.py": STARTS}))
+
+    assert found.why == "README.md:3 says so"
+    assert found.others == ("python app.py (its name is that of a program)",)
 
 
 def test_needs_of_the_machine_are_named_with_their_place() -> None:
@@ -154,11 +265,19 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
 # --- lines of requirement files ---------------------------------------------------------------------------------------
 
 
-def repaired(text: str, path: str = "requirements.txt", on_index: tuple[str, ...] = ()) -> Repairs:
+def repaired(
+    text: str, path: str = "requirements.txt", on_index: tuple[str, ...] = (), addresses: tuple[str, ...] = ()
+) -> Repairs:
     """Look at one requirement file."""
     files = tree({path: text})
     return requirement_repairs.repair(
-        files, [PurePosixPath(path)], lambda name: name in on_index, lambda path, line: f"{path}#{line}", ()
+        files,
+        [PurePosixPath(path)],
+        lambda name: name in on_index,
+        lambda path, line: f"{path}#{line}",
+        (),
+        PROFILES,
+        lambda _: addresses,
     )
 
 
@@ -189,6 +308,26 @@ def test_line_that_no_lock_can_be_made_from_gets_a_patch(line: str, wanted: str)
     assert all(patch.source == "requirements.txt#1" for patch in patches)
 
 
+@pytest.mark.parametrize(
+    ("addresses", "wanted", "told"),
+    [
+        pytest.param(
+            ("https://clips.org/clip/",), "no-clip", "is another project (https://clips.org/clip/)", id="other"
+        ),
+        pytest.param(("https://github.com/OpenAI/CLIP.git",), "clip-of-the-index", "", id="same"),
+        pytest.param(("https://github.com/openai/clip/issues",), "clip-of-the-index", "", id="below-it"),
+        pytest.param(("https://github.com/fork/clip",), "clip-of-the-index", "see that it is the same", id="fork"),
+        pytest.param((), "clip-of-the-index", "see that it is the same", id="unknown"),
+    ],
+)
+def test_repository_is_not_taken_from_the_index_unseen(addresses: tuple[str, ...], wanted: str, told: str) -> None:
+    found = repaired("clip @ git+https://github.com/openai/CLIP.git@main\n", on_index=("clip",), addresses=addresses)
+
+    assert [one.written.patch.id for one in found.sections] == [wanted]
+    assert bool(found.remarks) is bool(told)
+    assert all(told in remark for remark in found.remarks)
+
+
 def test_torch_pins_are_told_and_left() -> None:
     found = repaired("torch==2.7.0\ntorchaudio>=2\n")
 
@@ -206,7 +345,9 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
     files = tree({"a.py": "import xformers.ops\n", "b.py": "import torch\n"})
 
     (section,) = module_repairs.repair(
-        {"xformers": "it is for CUDA"}, imports.read(files), lambda path, line: f"{path}#{line}"
+        {"xformers": MissingModule(name="xformers", why="it is for CUDA", profiles=("cpu",))},
+        imports.read(files),
+        lambda path, line: f"{path}#{line}",
     )
 
     patch = section.written.patch
@@ -224,3 +365,159 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
 )
 def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> None:
     assert project_facts.title(tree({"README.md": readme}), "owned") == wanted
+
+
+# --- what only a card has a use for -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "without"),
+    [
+        pytest.param("tensorrt-cu12-libs", "tensorrt", "cpu rocm-linux directml-vega", id="tensorrt"),
+        pytest.param("nvidia-cudnn-cu12", "nvidia_cudnn_cu12", "cpu rocm-linux directml-vega", id="cudas-libraries"),
+        pytest.param("some-thing-cu128", "some_thing", "cpu rocm-linux directml-vega", id="a-build-by-its-name"),
+        pytest.param("cupy-cuda12x", "cupy", "cpu rocm-linux directml-vega", id="cupy"),
+        pytest.param("flash-attn", "flash_attn", "cpu directml-vega", id="flash-attention"),
+        pytest.param("bitsandbytes", "bitsandbytes", "cpu directml-vega", id="bitsandbytes"),
+        pytest.param("triton", "triton", "cpu directml-vega", id="triton"),
+        pytest.param("nvidia-ml-py", None, "", id="a-library-that-only-asks"),
+        pytest.param("encodec", None, "", id="none"),
+        pytest.param("focus-1", None, "", id="a-name-that-ends-otherwise"),
+    ],
+)
+def test_package_for_cards_is_known_by_what_it_is(name: str, module: str | None, without: str) -> None:
+    found = _gpu_packages.find(canonicalize_name(name))
+
+    assert (found.module if found else None) == module
+    if found:
+        assert " ".join(_gpu_packages.profiles_without(found.needs, PROFILES)) == without
+
+
+# --- interfaces that are gone -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "locked", "wanted"),
+    [
+        ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.11.0", [2]),
+        ("import torchaudio as ta\nx = ta.AudioMetaData\n", "torchaudio 2.9.1", [2]),
+        ("import torchaudio\ntorchaudio.load(p)\n", "torchaudio 2.11.0", []),
+        ("import torchaudio\ntorchaudio.load(p, backend='sox')\n", "torchaudio 2.8.0", []),
+        ("from torch._six import inf\n", "torch 2.1.0", [1]),
+        ("import torch\ntorch.stft(x, 4)\ntorch.stft(x, 4, return_complex=True)\n", "torch 2.1.0", [2]),
+        ("import numpy as np\na = np.float(1)\nb = np.float32(1)\n", "numpy 1.26.0", [2]),
+        ("import numpy as np\na = np.Inf\n", "numpy 1.26.0", []),
+        ("import numpy as np\na = np.Inf\n", "numpy 2.1.0", [2]),
+        ("import gradio as gr\ngr.inputs.Textbox()\n", "gradio 4.1.0", [2]),
+        ("from pydantic import BaseSettings\n", "pydantic 2.1.0", [1]),
+        (
+            "import librosa\nlibrosa.resample(y, 1, 2)\nlibrosa.resample(y, orig_sr=1, target_sr=2)\n",
+            "librosa 0.11",
+            [2],
+        ),
+        ("import pkg_resources\n", "setuptools 82.0.0", [1]),
+        ("import numpy as np\na = np.bool\n", "numpy 1.26.0", [2]),
+        ("import numpy as np\na = np.bool\n", "numpy 2.1.0", []),
+        ("import librosa\nlibrosa.filters.mel(22050)\n", "librosa 0.10.0", [2]),
+        ("from transformers import AdamW\n", "transformers 4.50.0", [1]),
+        ("from transformers import AdamW\n", "transformers 4.49.0", []),
+        ("from transformers.generation_utils import GenerationMixin\n", "transformers 4.40.0", [1]),
+        ("float = 1\nnumpy = x\nnumpy.float\n", "numpy 2.1.0", []),
+    ],
+)
+def test_interface_that_the_lock_lacks_is_found(code: str, locked: str, wanted: list[int]) -> None:
+    name, version = locked.split()
+    trees = Trees(tree({"app.py": code, "tests/test_app.py": code}))
+
+    found = removed_interfaces.find(trees, {canonicalize_name(name): Version(version)})
+
+    assert [place.line for issue in found for place in issue.found] == wanted
+    assert all(str(place.path) == "app.py" for issue in found for place in issue.found)
+
+
+def test_removed_interface_tells_where_both_releases_show_it() -> None:
+    for row in removed_interfaces._REMOVED:
+        assert Version(row.before) < Version(row.since), row
+        assert not row.is_gone_from(Version(row.before)), row
+        assert row.is_gone_from(Version(row.since)), row
+    sources = {row.source for row in removed_interfaces._REMOVED}
+    assert "transformers/__init__.py in the wheels of transformers 4.49.0 and 4.50.0 on PyPI" in sources
+
+
+def test_drop_says_who_imports_it_and_whether_as_the_program_starts() -> None:
+    files = tree({"app.py": "import yaml\n\ndef later():\n    import cv2\n", "train.py": "import cv2\n"})
+    found = importers.read(files, ("python", "app.py"), "")
+
+    assert found.told(canonicalize_name("pyyaml")) == "app.py:1 imports yaml as the program starts"
+    assert found.told(canonicalize_name("opencv-python")) == "app.py:4 and 1 more imports it, not as the program starts"
+    assert found.told(canonicalize_name("numpy")) == "no file imports it under a name that is known"
+    assert found.is_needed_at_start(canonicalize_name("pyyaml"))
+    assert not found.is_needed_at_start(canonicalize_name("opencv-python"))
+
+
+# --- conda, submodules, its own metadata ------------------------------------------------------------------------------
+
+
+def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
+    path = PurePosixPath("environment.yaml")
+    data = b"dependencies:\n  - python=3.8\n  - pytorch=1.11.0\n  - cudatoolkit=11.3\n  - numpy\n  - pip:\n    - numpy==1.19\n"
+    source = decode(path, data)
+    assert isinstance(source, SourceText)
+    found = imports.read(tree({"a.py": "import torch, numpy\n"}))
+
+    sections, issues = conda_packages.repair(source, found, lambda path, line: f"{path}#{line}")
+
+    assert [str(dataclasses.asdict(one.written.patch.op)["requirement"]) for one in sections] == ["torch>=1.11.0"]  # type: ignore[call-overload]
+    assert [str(one) for one in issues[0].found] == ["environment.yaml:3: pytorch=1.11.0"]
+
+
+def test_submodule_that_the_code_imports_is_told_with_its_commit() -> None:
+    commit = CommitId("1" * 40)
+    data = b'[submodule "x"]\n\tpath = third/Vocoder-GAN\n\turl = ../Vocoder.git\n[submodule "y"]\n\tpath = docs/x\n\turl = u\n'
+    listed = submodules.read(data, {PurePosixPath("third/Vocoder-GAN"): commit}, "https://e.org/a/b")
+    found = imports.read(tree({"a.py": "def f():\n    from third.vocoder_gan import model\n"}))
+
+    (issue,) = submodules.issues(listed, found, [])
+
+    assert (listed[0].url, issue.name, str(issue.found[0].path)) == ("https://e.org/a/Vocoder.git", "submodule", "a.py")
+    assert commit in issue.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("from importlib import metadata\nmetadata.version('My_App')\n", True),
+        ("import importlib.metadata\nimportlib.metadata.version(__package__)\n", True),
+        ("import importlib.metadata\nimportlib.metadata.version('torch')\n", False),
+        ("def version(name): ...\nversion('my-app')\n", False),
+    ],
+)
+def test_app_that_asks_for_its_own_version_gets_metadata(code: str, is_found: bool) -> None:
+    files = tree({"src/my_app/a.py": code, "pyproject.toml": '[project]\nname = "my-app"\nversion = "1.2"\n'})
+    trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
+
+    sections, _ = own_metadata.repair(trees, files, "src", lambda path, line: f"{path}#{line}")
+
+    assert [one.written.patch.paths for one in sections] == (
+        [("src/my_app-1.2.dist-info/METADATA",)] if is_found else []
+    )
+
+
+def test_issues_are_ranked_by_what_they_stop() -> None:
+    def issue(name: str, places: int) -> Issue:
+        found = tuple(Finding(path=PurePosixPath("a.py"), line=n, text="x") for n in range(places))
+        return Issue(name=name, title="", means="", found=found, remedy="")
+
+    listed = [
+        issue("sdist-only", 9),
+        issue("device-helper", 1),
+        issue("torch-load-weights-only", 2),
+        issue("editable", 1),
+    ]
+
+    assert [(one.name, findings.stops(one)) for one in findings.ranked(listed)] == [
+        ("editable", "stops the start"),
+        ("torch-load-weights-only", "stops the first use"),
+        ("device-helper", "stops the first use"),
+        ("sdist-only", "slower"),
+    ]

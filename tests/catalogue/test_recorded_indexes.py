@@ -86,7 +86,7 @@ def test_accelerator_libraries_are_pinned(name: str) -> None:
         str(requirement)
         for wheel in _of(_index(name), "torch")
         for requirement in wheel.requires
-        if requirement.name.startswith(("nvidia-", "triton", "pytorch-triton", "cuda-toolkit"))
+        if requirement.name.startswith(("nvidia-", "intel-", "onemkl-", "triton", "pytorch-triton", "cuda-toolkit"))
         and not any(one.operator in {"==", "<="} for one in requirement.specifier)
     }
     assert loose == set()
@@ -100,7 +100,7 @@ def test_torch_for_an_accelerator_asks_for_its_libraries_on_linux(name: str) -> 
         for wheel in _of(_index(name), "torch")
         if "win_amd64" not in wheel.filename
         and not str(wheel.version).startswith(bundled)
-        and not any(r.name.startswith(("nvidia-", "pytorch-triton-rocm", "triton-rocm")) for r in wheel.requires)
+        and not any(r.name.startswith(("nvidia-", "pytorch-triton-", "triton-rocm")) for r in wheel.requires)
     ]
     assert without == []
 

@@ -70,7 +70,7 @@ def test_int8_changes_every_linear_layer_and_hardly_the_result() -> None:
 
 def _machine(monkeypatch: pytest.MonkeyPatch, *, torch_knows: str, ctranslate2_knows: int) -> types.ModuleType:
     """Give the helper on a machine; `torch_knows` is the name of the card, "" for none."""
-    cuda = types.SimpleNamespace(is_available=lambda: bool(torch_knows), get_device_name=lambda: torch_knows)
+    cuda = types.SimpleNamespace(is_available=lambda: bool(torch_knows), get_device_name=lambda *_: torch_knows)
     version = types.SimpleNamespace(cuda="12.6", hip=None)
     ones = types.SimpleNamespace(sum=lambda: types.SimpleNamespace(item=lambda: 2))
     torch = types.SimpleNamespace(

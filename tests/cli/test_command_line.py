@@ -1,4 +1,4 @@
-"""The face: what --help says, what it does not read, and that the README tells the same."""
+"""The face: what --help says, and what it does not read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from conftest import ROOT, Patchlock
 
 from patchlock.cli import COMMANDS
-from patchlock.cli._commands import _Commands
+from patchlock.cli._commands import Commands
 from patchlock.cli._commands import patchlock as group
 
 
 def _all() -> list[tuple[str, ...]]:
     paths: list[tuple[str, ...]] = []
     for name in COMMANDS:
-        command = _Commands().get_command(click.Context(group), name)
+        command = Commands().get_command(click.Context(group), name)
         if isinstance(command, click.Group):
             paths += [(name, sub) for sub in command.commands]
         paths.append((name,))
@@ -38,7 +38,7 @@ def test_help_of_every_command_shows_an_example_that_begins_like_it(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_overview_says_the_same_as_the_command(name: str) -> None:
-    command = _Commands().get_command(click.Context(group), name)
+    command = Commands().get_command(click.Context(group), name)
     assert command is not None
     assert COMMANDS[name][1] == (command.help or "").split("\n")[0]
 
@@ -67,12 +67,17 @@ def test_locks_that_were_checked_need_no_catalogue_the_second_time() -> None:
 
 def test_help_reads_nothing_but_click() -> None:
     heavy = {name for name in _imported("--help") if name.startswith(("packaging", "patchlock."))}
-    light = ("cli", "cli._commands", "cli._output", "model", "model.addresses", "model.errors")
+    light = (
+        "cli",
+        "cli._commands",
+        "cli._log",
+        "cli._output",
+        "model",
+        "model.addresses",
+        "model.errors",
+        "model.visible_text",
+    )
     assert heavy == {f"patchlock.{name}" for name in light}
-
-
-def test_readme_shows_the_help_as_it_is(patchlock: Patchlock) -> None:
-    assert f"```\n{patchlock('--help').stdout}```" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_version(patchlock: Patchlock) -> None:
@@ -85,7 +90,7 @@ def test_version(patchlock: Patchlock) -> None:
 def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patchlock) -> None:
     code = (
         "import sys, patchlock.catalogue.reader as c; c.find = lambda *_: 1 / 0\n"
-        "from patchlock.cli import main; sys.exit(main(['list']))"
+        "from patchlock.cli import main; sys.exit(main(['matrix']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=patchlock.env(), check=False
@@ -93,7 +98,7 @@ def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patc
     assert done.returncode == 2
     found = re.fullmatch(
         r"error\[bug\]: patchlock met a mistake of its own: ZeroDivisionError: division by zero \((.+)\); "
-        r"please report it with that file\n",
+        r"please report it, with the file that `patchlock report` writes\n",
         done.stderr,
     )
     assert found is not None

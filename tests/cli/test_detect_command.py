@@ -25,7 +25,7 @@ def test_device_nodes_are_shown_with_who_may_open_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = tmp_path / "machine.json"
-    machine.write_text(json.dumps({"patchlock-host": 1, "host": HOST}), encoding="utf-8")
+    machine.write_text(json.dumps({"patchlock_host": 1, "host": HOST}), encoding="utf-8")
     monkeypatch.setenv("PATCHLOCK_HOST", str(machine))
     assert main(["detect"]) == 0
     rows = dict(line.strip().split(maxsplit=1) for line in capsys.readouterr().out.splitlines()[1:6] if line.strip())

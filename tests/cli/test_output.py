@@ -32,6 +32,14 @@ def test_long_value_stays_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+def test_value_without_room_stands_below_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    name = "https://models.example.org/of/a/voice"
+    assert _output.rows([(name, f"{LONG}\nsecond"), ("short", "7 MB")]) == (
+        f"  {name}\n    the kernel is 6.8.0-31-generic, and\n      must be 6.12 or later\n    second\n  short\n    7 MB"
+    )
+
+
 def test_command_stays_whole_and_an_empty_line_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch)
     assert _output.rows([("do", f"so:\n\n$ {LONG}")]) == f"  do  so:\n\n      $ {LONG}"

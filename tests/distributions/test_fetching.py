@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 from patchlock.core import download
 from patchlock.distributions import fetching, wheelhouse
-from patchlock.distributions.fetching import FetchRequest
+from patchlock.distributions.fetching import FetchRequest, Transferred
 from patchlock.environments import _download_sizes
 from patchlock.locks.exports.pylock import Located
 from patchlock.model.errors import HashMismatchError, NetworkError
@@ -22,6 +22,7 @@ from patchlock.model.identities import Sha256
 BIG = "big-1-py3-none-any.whl"
 SMALL = "small-1-py3-none-any.whl"
 DATA = {BIG: bytes(range(256)) * 4000, SMALL: b"small" * 100}
+ALL = sum(map(len, DATA.values()))
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +60,8 @@ def _in_wheelhouse(cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in cache.glob("wheels/*/*") if not path.name.endswith(".lock")}
 
 
-def _fetch(depot: Depot, cache: Path, *names: str) -> list[str]:
-    said: list[str] = []
+def _fetch(depot: Depot, cache: Path, *names: str) -> list[Transferred]:
+    said: list[Transferred] = []
     done = fetching.fetch(_wanted(depot, *names), cache, said.append, pulse=0.01)
     assert not done.refused
     assert sorted(path.name for path in done.paths.values()) == sorted(names)
@@ -70,19 +71,19 @@ def _fetch(depot: Depot, cache: Path, *names: str) -> list[str]:
 def test_files_come_the_biggest_first_and_are_told_together(depot: Depot, tmp_path: Path) -> None:
     said = _fetch(depot, tmp_path / "cache", SMALL, BIG)
     assert _in_wheelhouse(tmp_path / "cache") == DATA
-    assert said[-1] == "1.0 of 1.0 MB"
+    assert said[-1] == Transferred(done=ALL, total=ALL, names=())
     assert sorted(path for _, path, _ in depot.asked) == [f"/files/{BIG}", f"/files/{SMALL}"]
 
 
 def test_running_files_are_named_with_what_has_come(depot: Depot, tmp_path: Path) -> None:
     depot.stalls[BIG] = 600_000
-    said: list[str] = []
+    said: list[Transferred] = []
     run = threading.Thread(target=lambda: fetching.fetch(_wanted(depot, BIG, SMALL), tmp_path, said.append, pulse=0.01))
     run.start()
-    until(lambda: "0.6 of 1.0 MB (big)" in said)
+    until(lambda: any(one.names == ("big",) and 500_000 < one.done < one.total == ALL for one in said))
     depot.go.set()
     run.join()
-    assert said[-1].startswith("1.0 of 1.0 MB")
+    assert (said[-1].done, said[-1].total) == (ALL, ALL)
 
 
 @pytest.mark.parametrize(
@@ -174,16 +175,16 @@ def test_first_failure_stops_the_others_and_keeps_what_has_come(depot: Depot, tm
 
 def test_two_at_once_share_one_download(depot: Depot, tmp_path: Path) -> None:
     depot.stalls[BIG] = 600_000
-    told: tuple[list[str], list[str]] = ([], [])
+    told: tuple[list[Transferred], list[Transferred]] = ([], [])
     runs = [threading.Thread(target=fetching.fetch, args=(_wanted(depot, BIG), tmp_path, said.append)) for said in told]
     for run in runs:
         run.start()
-    until(lambda: all(any("0.6 of 1.0 MB" in line for line in said) for said in told))
+    until(lambda: all(any(500_000 < one.done < one.total for one in said) for said in told))
     depot.go.set()
     for run in runs:
         run.join()
     assert depot.asked_for(BIG) == [""]
-    assert [said[-1].partition(",")[0] for said in told] == ["1.0 of 1.0 MB"] * 2
+    assert [(said[-1].done, said[-1].total) for said in told] == [(len(DATA[BIG]), len(DATA[BIG]))] * 2
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from patchlock.model.errors import (
 from patchlock.model.identities import Sha256
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
-from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
+from patchlock.model.recorded_index import EarlierBytes, RecordedIndex, RecordedWheel, RecordingFilter
 
 ALPHA = "alpha-1.0+cu128-cp311-cp311-win_amd64.whl"
 NEWER = "alpha-1.1+cu128-cp311-cp311-win_amd64.whl"
@@ -165,8 +165,8 @@ def test_wheel_that_keep_leaves_out_now_is_told(index: Index) -> None:
 @pytest.mark.parametrize(
     ("link", "has_metadata", "why"),
     [
-        pytest.param(_link(sha256=None), True, "the index gives no sha256 for it; `--hash-by-download` fetches it whole", id="hash"),
-        pytest.param(_link(), False, "the index gives no METADATA for it; `--hash-by-download` fetches it whole", id="metadata"),
+        pytest.param(_link(sha256=None), True, "the index gives no sha256 for it; `--download` fetches it whole", id="hash"),
+        pytest.param(_link(), False, "the index gives no METADATA for it; `--download` fetches it whole", id="metadata"),
     ],
 )  # fmt: skip
 def test_wheel_of_which_too_little_is_said_is_left_out_unless_it_may_be_fetched(
@@ -179,8 +179,10 @@ def test_wheel_of_which_too_little_is_said_is_left_out_unless_it_may_be_fetched(
     refreshed = index_recorder.refresh(index.record())
     assert (refreshed.wheels, _found(refreshed)) == ((), [(Kind.REFUSED, ALPHA, why)])
     assert f"/whl/cu128/{QUOTED}" not in index.asked
-    fetched = index_recorder.refresh(index.record(), by_download=True)
-    assert fetched.wheels == (index.known(source=f"{index.url}/alpha/"),)
+    fetched = index_recorder.refresh(index.record(), by_download=True, today="2026-11-23")
+    page = f"{index.url}/alpha/"
+    computed = {"source": f"{page}, which gives no sha256; computed from the file on 2026-11-23", "seen": "2026-11-23"}
+    assert fetched.wheels == (index.known(**(computed if "sha256" in why else {"source": page})),)
 
 
 def test_known_wheel_keeps_its_hash_where_the_page_says_none(index: Index) -> None:
@@ -207,9 +209,12 @@ def test_known_name_with_another_hash_stops_everything(index: Index) -> None:
         f"{ALPHA} has other bytes now under the same name, and nothing was written (cu128: {index.url}/); find out why "
         "before anybody installs it; then `--accept-changed FILE` for each"
     )
-    assert caught.value.evidence == (f"{ALPHA}: sha256 {OLD} → {SHA256}",)
+    assert caught.value.evidence == (
+        f"{ALPHA}: sha256 {OLD} → {SHA256}; the index does not say that it was published again",
+    )
     refreshed = index_recorder.refresh(record, accept=[ALPHA])
-    assert refreshed.wheels[0] == index.known(source=f"{index.url}/alpha/")
+    before = EarlierBytes(sha256=OLD, source="somebody's lock")
+    assert refreshed.wheels[0] == index.known(source=f"{index.url}/alpha/", earlier=(before,))
     assert (Kind.HASH, ALPHA, f"sha256 {OLD} → {SHA256}") in _found(refreshed)
 
 
@@ -221,8 +226,77 @@ def test_another_hash_stops_everything_also_where_there_is_no_metadata(
     index.html(_link(attributes=attributes))
     with pytest.raises(RecordChangedError) as caught:
         index_recorder.refresh(index.record(index.known(sha256=OLD)), by_download=by_download)
-    assert caught.value.evidence == (f"{ALPHA}: sha256 {OLD} → {SHA256}",)
+    assert [one.partition(";")[0] for one in caught.value.evidence] == [f"{ALPHA}: sha256 {OLD} → {SHA256}"]
     assert index.asked == ["/whl/cu128/alpha/"]
+
+
+@pytest.mark.parametrize(
+    ("known", "uploaded", "said"),
+    [
+        pytest.param(
+            {"seen": "2026-04-14"},
+            "2026-05-11T00:00:00Z",
+            "the index says that it was published on 2026-05-11T00:00:00Z, and the record is of 2026-04-14",
+            id="published-again",
+        ),
+        pytest.param(
+            {"seen": "2026-05-11"},
+            "2026-04-14T00:00:00Z",
+            "the index does not say that it was published again",
+            id="older",
+        ),
+        pytest.param(
+            {"earlier": (EarlierBytes(sha256=SHA256, seen="2026-04-14", source="a lock"),)},
+            "2026-05-11T00:00:00Z",
+            "these bytes were there before on 2026-04-14, so that a mirror or a cache may be behind",
+            id="what-it-was-before",
+        ),
+    ],
+)
+def test_publishing_again_is_told_from_tampering(
+    index: Index, known: dict[str, object], uploaded: str, said: str
+) -> None:
+    index.html(_link(attributes=f'data-upload-time="{uploaded}"'))
+    with pytest.raises(RecordChangedError) as caught:
+        index_recorder.refresh(index.record(index.known(sha256=OLD, **known)))
+    assert caught.value.evidence == (f"{ALPHA}: sha256 {OLD} → {SHA256}; {said}",)
+
+
+def test_bytes_that_come_back_are_no_earlier_ones_any_more(index: Index) -> None:
+    index.html(_link())
+    index.file(f"{QUOTED}.metadata", _metadata(ALPHA, "beta==2"))
+    first = EarlierBytes(sha256=SHA256, seen="2026-04-14", source="a lock")
+    known = index.known(sha256=OLD, seen="2026-05-11", earlier=(first,))
+    refreshed = index_recorder.refresh(index.record(known), accept=[ALPHA])
+    second = EarlierBytes(sha256=OLD, seen="2026-05-11", source="somebody's lock")
+    assert refreshed.wheels == (index.known(source=f"{index.url}/alpha/", earlier=(second,)),)
+
+
+SOURCE = "alpha-1.1.tar.gz"
+
+
+def test_folder_without_pages_and_hashes_is_recorded_by_download(index: Index) -> None:
+    links = f'<a href="{QUOTED}">1</a><a href="{SOURCE}">2</a><a href="beta-1.0.tar.gz">3</a><a href="../">up</a>'
+    index.paths["/whl/cu128/"] = (200, "text/html", links.encode())
+    index.file(QUOTED, WHEEL)
+    index.file(SOURCE, b"source")
+    record = dataclasses.replace(index.record(), is_flat=True)
+    left_out = index_recorder.refresh(record)
+    assert (left_out.wheels, left_out.sdists) == ((), ())
+    assert [change[:2] for change in _found(left_out)] == [(Kind.REFUSED, ALPHA), (Kind.REFUSED, SOURCE)]
+    assert "beta" not in str(left_out)
+    fetched = index_recorder.refresh(record, by_download=True, today="2026-11-23")
+    source = f"{index.url}/, which gives no sha256; computed from the file on 2026-11-23"
+    assert fetched.wheels == (index.known(source=source, seen="2026-11-23"),)
+    (sdist,) = fetched.sdists
+    assert (sdist.name, sdist.sha256, sdist.source) == ("alpha", hashlib.sha256(b"source").hexdigest(), source)
+    assert [change[:2] for change in _found(fetched)] == [(Kind.ADDED, ALPHA), (Kind.ADDED, SOURCE)]
+
+
+def test_source_beside_a_wheel_is_not_recorded(index: Index) -> None:
+    index.html(_link(), f'<a href="../alpha-1.0+cu128.tar.gz#sha256={OLD}">source</a>')
+    index.file(f"{QUOTED}.metadata", _metadata(ALPHA, "beta==2"))
+    assert index_recorder.refresh(index.record()).sdists == ()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from patchlock.distributions.policy.declared import Declared, excused, unused
 from patchlock.distributions.policy.fitting import broken_pairs, gone, only_sdists, without_wheels, yanked
 from patchlock.model.gpu_archs import ordered, runs
 from patchlock.model.lock_rules import PolicyException
+from patchlock.model.lockfile import LockedPackage
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.policy import BrokenPair, Facts, IndexFile, MetadataHead, RecordedWheelFacts, Rules
@@ -406,3 +407,26 @@ def test_exception_covers_its_violation_or_is_one(exception: PolicyException, ru
 
 def test_unused_exception_of_a_profile_is_not_judged_by_one_app() -> None:
     assert excused([], [_exception("pair", "x")], judged={"patches/other/app.toml"}) == []
+
+
+@pytest.mark.parametrize(
+    ("locked", "is_refused"),
+    [
+        pytest.param(package("rocm", "0.1"), True, id="pypi-holds-the-name"),
+        pytest.param(package("amd-torch-device-gfx1151", "0.0.1.dev0"), True, id="of-one-chip"),
+        pytest.param(
+            package("rocm", "7.2.1", url="https://repo.radeon.com/rocm-7.2.1.tar.gz"), False, id="of-the-vendor"
+        ),
+        pytest.param(package("rocm-bootstrap", "0.3.0"), False, id="which-amd-has-on-pypi"),
+    ],
+)
+def test_name_that_pypi_only_holds_is_never_taken_from_there(locked: LockedPackage, is_refused: bool) -> None:
+    found = [
+        one
+        for one in policy.violations(
+            (locked,), Facts(), RULES, platform=PLATFORMS["linux-x86_64"], python=Version("3.12")
+        )
+        if one.rule == "placeholder"
+    ]
+    assert bool(found) is is_refused
+    assert all("record the vendor's" in one.remedy for one in found)

@@ -19,7 +19,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS
-from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
+from patchlock.model.recorded_index import EarlierBytes, RecordedIndex, RecordedWheel, RecordingFilter
 
 A, B, C = (Sha256(letter * 64) for letter in "abc")
 URL = "https://index.test/cu128"
@@ -152,6 +152,36 @@ def test_wheel_with_other_bytes_than_in_the_lock_before_is_named(
     assert [(one.now, one.known) for one in found] == ([(B, (f"sha256 {A} in the lock before",))] if is_told else [])
 
 
+def _again(now: Sha256, *before: Sha256) -> RecordedIndex:
+    earlier = tuple(EarlierBytes(sha256=one, seen="2026-04-14", source="a lock") for one in before)
+    return _index(_wheel(sha256=now, seen="2026-05-11", earlier=earlier))
+
+
+def test_file_that_was_published_again_is_no_stranger() -> None:
+    assert recorded_index.contradictions([_locked(A)], [_again(B, A)]) == ()
+    assert recorded_index.replaced([_locked(A)], [_locked(B)], [_again(B, A)]) == ()
+    (strange,) = recorded_index.replaced([_locked(A)], [_locked(C)], [_again(B, A)])
+    assert strange.now == C
+    (strange,) = recorded_index.contradictions([_locked(C)], [_again(B, A)])
+    assert strange.known == (
+        f"sha256 {A} in the record cu128, seen on 2026-04-14",
+        f"sha256 {B} in the record cu128, seen on 2026-05-11",
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "known"),
+    [
+        pytest.param(B, "the record cu128 knows them: its publisher has published the file again (seen on 2026-05-11)", id="newer"),
+        pytest.param(A, "the record cu128 knows them as what the file was before it was published again (seen on 2026-04-14)", id="older"),
+        pytest.param(C, "neither the lock nor the record cu128 knows them", id="unknown"),
+    ],
+)  # fmt: skip
+def test_what_other_bytes_are_is_told(found: Sha256, known: str) -> None:
+    assert recorded_index.told_of_bytes(WIN, found, [_again(B, A)])[0] == known
+    assert recorded_index.told_of_bytes("torch-2.6.0-cp311-cp311-win_amd64.whl", found, [_again(B, A)]) == ("", "")
+
+
 def test_strange_wheel_is_named_by_its_file_name_however_it_is_spelled() -> None:
     (strange,) = recorded_index.replaced([_locked(A)], [_locked(B)])
     assert strange.is_named(["other-1-py3-none-any.whl", WIN.replace("torch", "Torch")])
@@ -171,7 +201,15 @@ def test_record_is_read_back_as_it_was_written() -> None:
     wheels = (
         _wheel("torch-2.7.0+cu128-cp311-cp311-manylinux_2_28_x86_64.whl", url="https://other.test/x.whl"),
         _wheel(requires=(Requirement('a>=1; sys_platform == "win32"'),), uploaded="2025-01-01T00:00:00Z"),
-        _wheel("torch-2.10.0+cu128-cp311-cp311-win_amd64.whl", requires=()),
+        _wheel(
+            "torch-2.10.0+cu128-cp311-cp311-win_amd64.whl",
+            requires=(),
+            seen="2026-05-11",
+            earlier=(
+                EarlierBytes(sha256=A, seen="2026-04-14", source="a lock"),
+                EarlierBytes(sha256=C, source="another"),
+            ),
+        ),
     )
     text = recorded_index.render(_index(), reversed(wheels), "# Why.\n# And more.")
     assert _read(text) == _index(*wheels)

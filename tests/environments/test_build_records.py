@@ -63,7 +63,7 @@ def _pin(name: str, sha256: str) -> LockedPackage:
         pytest.param([("setuptools", "f")], RECORD.tools, False, id="other bytes of what it used"),
         pytest.param([], RECORD.tools, False, id="no longer pinned"),
         pytest.param([("setuptools", "b")], {"cc": "cc (Debian) 14.2.0"}, False, id="another compiler"),
-        pytest.param([("setuptools", "b")], {"cc": ""}, False, id="no compiler"),
+        pytest.param([("setuptools", "b")], {"cc": ""}, True, id="no compiler, which could make no other"),
     ],
 )
 def test_build_is_used_again_only_if_it_would_use_the_same(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections import Counter
 from pathlib import Path
 
+import host_snapshots
 import host_trees
 import pytest
 from host_trees import CARD, KFD, PCI, look, write
@@ -14,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from patchlock.core.bounded_files import FileReader
+from patchlock.hardware import doctor, preflight, selection
 from patchlock.model import host_vocabulary, hosts
 from patchlock.model.hosts import Failure, Recording
 
@@ -188,3 +191,13 @@ def test_names_of_files_that_are_no_text_are_passed_over(tmp_path: Path) -> None
     assert host.devices == ()
     assert host.nodes == ()
     assert json.dumps(hosts.to_json(Recording(host=host)), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "580." + "9" * 5000, "N/A", "."])
+def test_version_that_no_driver_has_is_an_answer(version: str) -> None:
+    told = host_snapshots.recording("rtx3060-driver-550")
+    host = dataclasses.replace(told.host, release=version, versions={"nvidia-driver": version, "cuda-driver": version})
+    changed = dataclasses.replace(told, host=host, packages={"torch": version, "torchvision": version})
+    assert selection.rank(host_snapshots.outlines(), host, host_snapshots.cards())
+    doctor.diagnose(changed, host_snapshots.cards(), host_snapshots.troubles(), host_snapshots.rules().families)
+    assert preflight.parsed("9" * 5000) is None

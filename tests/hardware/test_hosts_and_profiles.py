@@ -35,7 +35,7 @@ from patchlock.model.hosts import Device, Host, Node
 @pytest.mark.parametrize(
     ("host", "profile", "why"),
     [
-        pytest.param(linux(), "cpu", "no accelerator was seen", id="no card"),
+        pytest.param(linux(), "cpu", "no GPU found", id="no card"),
         pytest.param(
             linux(XT, RAPHAEL, nodes=(KFD,)),
             "rocm-linux",
@@ -194,8 +194,8 @@ def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:
     assert found.chosen.profile.name == "cuda-linux"
     assert found.notes == (
         (
-            "cuda-linux is taken, though as far as can be seen this machine is none of its kind: it is for NVIDIA's sm_50, "
-            "sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90; no card of NVIDIA's was seen"
+            "cuda-linux was named, but this machine does not look like one of its kind: needs an NVIDIA GPU (sm_50, "
+            "sm_52, sm_60, sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90); none found"
         ),
     )
 
@@ -217,8 +217,8 @@ def test_rejected_profile_has_every_reason() -> None:
     found = judge(OUTLINES["cuda13-thor-aarch64"], linux(RTX_4090, nodes=(NVIDIA,)), CARDS)
     assert isinstance(found, Rejected)
     assert found.reasons == (
-        "it is for linux-aarch64; this is linux-x86_64",
-        "it is for NVIDIA's sm_110; this machine has GeForce RTX 4090 (sm_89)",
+        "needs linux-aarch64; this machine is linux-x86_64",
+        "needs an NVIDIA GPU (sm_110); found GeForce RTX 4090 (sm_89)",
     )
 
 

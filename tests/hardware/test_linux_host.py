@@ -10,7 +10,7 @@ import pytest
 from host_trees import CARD, PROCESSOR, device, look, write
 
 from patchlock.hardware import probes
-from patchlock.hardware._macos.host import probe
+from patchlock.hardware._macos.host import graphics, probe
 from patchlock.model import host_vocabulary
 from patchlock.model.hosts import Device, Failure, Host, Node
 
@@ -309,6 +309,15 @@ def test_memory_that_is_available_is_what_the_container_has_left(tmp_path: Path)
     tree = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
     host = look(write(tmp_path, {**host_trees.SYSTEM, **tree}))
     assert (host.memory, host.available) == (4_000_000_000, 3_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("chip", "machine", "named"),
+    [("Apple M4 Max", "arm64", ["Apple M4 Max"]), ("", "arm64", []), ("Intel(R) Core(TM) i9-9880H CPU", "x86_64", [])],
+    ids=["apple", "says-nothing", "intel"],
+)
+def test_graphics_of_a_mac_are_those_of_its_chip(chip: str, machine: str, named: list[str]) -> None:
+    assert graphics(chip, machine) == tuple(Device(vendor="106b", name=name) for name in named)
 
 
 def test_mac_has_its_memory_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ FACTS = Facts(
     git=GIT,
     python=Interpreter(path="/usr/bin/python3.11"),
     folders=(Folder(path="/home/ada/ai", variable="PATCHLOCK_HOME"),),
-    is_source_of_another=False,
+    source_of_another="",
     has_long_paths=True,
     longest_path=0,
     seen={},
@@ -126,10 +126,10 @@ def test_git_that_is_new_enough(version: str) -> None:
 
 
 def test_clone_of_another_user_needs_a_git_that_is_told_so() -> None:
-    (found,) = _judge(git=DetectedResource(where="/usr/bin/git", version="2.34.1"), is_source_of_another=True)
+    (found,) = _judge(git=DetectedResource(where="/usr/bin/git", version="2.34.1"), source_of_another="/a b/source")
     assert found.stops
-    assert "`git config --global --add safe.directory '*'`" in found.remedy
-    assert _judge(git=DetectedResource(where="/usr/bin/git", version="2.38.0"), is_source_of_another=True) == ()
+    assert "`git config --global --add safe.directory '/a b/source'`" in found.remedy
+    assert _judge(git=DetectedResource(where="/usr/bin/git", version="2.38.0"), source_of_another="/a b/source") == ()
 
 
 # --- python -----------------------------------------------------------------------------------------------------------
@@ -284,14 +284,14 @@ def test_folder_of_the_cloud_is_known_by_its_parents() -> None:
             {},
             {},
             preflight.NOTHING,
-            "FFmpeg is not here: it reads songs; install it: sudo apt-get install ffmpeg",
+            "FFmpeg is not installed: it reads songs; install it: sudo apt-get install ffmpeg",
             id="missing",
         ),
         pytest.param(
             {},
             {"packages": {"dnf": ("ffmpeg",)}},
             preflight.NOTHING,
-            "FFmpeg is not here: it reads songs; see https://ffmpeg.org/download.html",
+            "FFmpeg is not installed: it reads songs; see https://ffmpeg.org/download.html",
             id="missing-with-no-command-for-this-system",
         ),
         pytest.param(
@@ -313,7 +313,7 @@ def test_folder_of_the_cloud_is_known_by_its_parents() -> None:
             {},
             {},
             DetectedResource(where="/f", trouble="error while loading shared libraries"),
-            "FFmpeg is here, and error while loading shared libraries (/f): it reads songs; "
+            "FFmpeg is there, but error while loading shared libraries (/f): it reads songs; "
             "install it: sudo apt-get install ffmpeg",
             id="broken",
         ),
@@ -321,7 +321,7 @@ def test_folder_of_the_cloud_is_known_by_its_parents() -> None:
             {},
             {"kind": "file"},
             DetectedResource(where="/dev/kfd", trouble="you may not open it", group="render"),
-            "FFmpeg is here, and you may not open it (/dev/kfd): it reads songs; "
+            "FFmpeg is there, but you may not open it (/dev/kfd): it reads songs; "
             "run `sudo usermod -aG render ada`, then log in again",
             id="device-of-a-group",
         ),

@@ -54,10 +54,10 @@ def test_answer_of_detect_stands_for_the_machine(tmp_path: Path) -> None:
         pytest.param("", "PATCHLOCK_HOST names a file that is no JSON", id="empty"),
         pytest.param("nvidia-smi: command not found", "PATCHLOCK_HOST names a file that is no JSON", id="no JSON"),
         pytest.param("[" * 100_000, "PATCHLOCK_HOST names a file that is no JSON", id="nested too deep"),
-        pytest.param("[]", 'this is no recorded machine: its "patchlock-host" must be 1', id="a list"),
-        pytest.param('{"host": {}}', 'this is no recorded machine: its "patchlock-host" must be 1', id="no format"),
+        pytest.param("[]", 'this is no recorded machine: its "patchlock_host" must be 1', id="a list"),
+        pytest.param('{"host": {}}', 'this is no recorded machine: its "patchlock_host" must be 1', id="no format"),
         pytest.param(
-            '{"patchlock-host": 1, "host": {"os": "linux", "machine": 5, "libk": ""}}',
+            '{"patchlock_host": 1, "host": {"os": "linux", "machine": 5, "libk": ""}}',
             "this recorded machine has 2 mistakes",
             id="wrong keys",
         ),
@@ -151,5 +151,5 @@ def test_override_that_pretends_nothing_is_refused(variable: str, value: str, se
 
 
 def test_every_override_is_documented() -> None:
-    formats = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    formats = (Path(__file__).parents[2] / "docs" / "formats" / "machines.md").read_text(encoding="utf-8")
     assert [name for name in host_overrides.OVERRIDES if f"| `{name}` |" not in formats] == []

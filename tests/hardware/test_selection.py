@@ -54,14 +54,14 @@ def test_fitting_profile_is_accepted() -> None:
         profile=CUDA,
         platform=PLATFORMS["linux-x86_64"],
         specificity=10,
-        why="it is for every machine of its platforms",
+        why="it runs on every machine of its platforms",
     )
 
 
 @pytest.mark.parametrize(
     ("profile", "host", "reasons"),
     [
-        pytest.param(CUDA, MAC, ("it is for linux-x86_64, windows-amd64; this is macos-arm64",), id="platform"),
+        pytest.param(CUDA, MAC, ("needs linux-x86_64 or windows-amd64; this machine is macos-arm64",), id="platform"),
         pytest.param(CPU, ALPINE, ("the wheels need glibc; this system has musl",), id="musl"),
         pytest.param(CPU, RISCV, ("no lock can be made for linux on riscv64",), id="machine"),
         pytest.param(
@@ -125,8 +125,8 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             None,
             NoProfileFitsError,
             "no profile fits this machine; which there are: `patchlock list`\n"
-            "  cuda: it is for windows-amd64; this is linux-x86_64\n"
-            "  needy: it is for AMD's gfx1201; no card of AMD's was seen",
+            "  cuda: needs windows-amd64; this machine is linux-x86_64\n"
+            "  needy: needs an AMD GPU (gfx1201); none found",
             id="none-but-one-on-request",
         ),
         pytest.param(
@@ -142,7 +142,7 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             MAC,
             "cuda",
             NoProfileFitsError,
-            'the profile "cuda" does not fit this machine: it is for linux-x86_64, windows-amd64; this is macos-arm64',
+            'the profile "cuda" does not fit this machine: needs linux-x86_64 or windows-amd64; this machine is macos-arm64',
             id="named-one-does-not-fit",
         ),
         pytest.param(
@@ -150,7 +150,7 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             Host(os="linux", machine="aarch64", libc="musl"),
             "cuda",
             NoProfileFitsError,
-            'the profile "cuda" does not fit this machine: it is for linux-x86_64, windows-amd64; this is linux-aarch64; '
+            'the profile "cuda" does not fit this machine: needs linux-x86_64 or windows-amd64; this machine is linux-aarch64; '
             "the wheels need glibc; this system has musl",
             id="named-one-does-not-fit-for-two-reasons",
         ),

@@ -18,7 +18,7 @@ import tree_sitter_powershell
 from conftest import ROOT
 
 from patchlock.catalogue.reader import Catalogue
-from patchlock.cli._commands import _Commands
+from patchlock.cli._commands import Commands
 from patchlock.cli._commands import patchlock as group
 from patchlock.hardware import doctor
 from patchlock.model import host_vocabulary, hosts
@@ -59,6 +59,9 @@ CARDS = (
     _card("164e", "gfx1036", "rdna2-integrated", is_integrated=True),
     _card("1638", "gfx90c", "vega-integrated", is_integrated=True),
     _card("1586", "gfx1151", "rdna3.5", is_integrated=True),
+    _card("1c8d", "sm_61", "pascal", vendor="10de"),
+    _card("1b06", "sm_61", "pascal", vendor="10de"),
+    _card("2702", "sm_89", "ada", vendor="10de"),
     _card("2b00", "sm_110", "thor", vendor="10de", is_integrated=True),
 )
 """As the table of devices has them; here only what the cases name."""
@@ -67,7 +70,7 @@ CARDS = (
 def _recording(case: dict[str, Any]) -> hosts.Recording:
     keys = ("host", "packages", "says", "title", "source")
     return hosts.from_json(
-        {"patchlock-host": hosts.FORMAT, **{key: case[key] for key in keys if key in case}}, case["title"]
+        {"patchlock_host": hosts.FORMAT, **{key: case[key] for key in keys if key in case}}, case["title"]
     )
 
 
@@ -268,7 +271,7 @@ def test_what_a_remedy_needs_is_what_its_commands_use(name: str) -> None:
 )
 def test_commands_of_ours_are_ones_that_there_are(command: str) -> None:
     _, name, *arguments = _pasted(command).split()
-    found = _Commands().get_command(click.Context(group), name)
+    found = Commands().get_command(click.Context(group), name)
     assert found is not None
     context = found.make_context(name, arguments)
     assert context.params.get("profile") in {None, *CATALOGUE.profile_names()}

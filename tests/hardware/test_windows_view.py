@@ -48,7 +48,7 @@ def _seen(name: str = "rx-9070-xt-and-raphael") -> Seen:
 
 def test_machine_with_a_card_and_a_processors_graphics() -> None:
     assert to_json(Recording(host=host(_seen()))) == {
-        "patchlock-host": 1,
+        "patchlock_host": 1,
         "host": {
             "os": "windows",
             "machine": "amd64",

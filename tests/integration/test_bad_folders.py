@@ -58,7 +58,7 @@ def test_every_path_is_odd(tmp_path: Path, server: Server) -> None:
     run("update", "mini", "--source", f"{places.folder}/public")
     assert run("run", "mini") == TWO
     run("verify", "mini")
-    run("prune", "mini")
+    run("cache", "clean", "mini", "--yes")
     run("uninstall", "mini")
     assert places.objections(KEEPS) == []
     assert places.leftovers(temporary=True) == []
@@ -184,7 +184,7 @@ def test_source_that_was_deleted(places: Places, server: Server) -> None:
     assert _refused(places, server, "run", "mini") == (
         f"error[not-installed]: the source of mini is gone ({places.source}); {INSTALL}"
     )
-    _must(places, server, "prune", "mini")
+    _must(places, server, "cache", "clean", "mini", "--yes")
     _must(places, server, "install", "mini")
     assert _must(places, server, "run", "mini") == TWO
 
@@ -224,7 +224,7 @@ def test_damaged_receipt(places: Places, server: Server, damage: str) -> None:
     # What cannot be read may be of a newer patchlock: it is not removed unasked.
     others = [path.name for path in (places.installed / "environments").iterdir() if path.name != now]
     assert len(others) == 1
-    _must(places, server, "prune", "mini")
+    _must(places, server, "cache", "clean", "mini", "--yes")
     assert [path.name for path in (places.installed / "environments").iterdir()] == [now]
     assert places.objections(KEEPS) == []
 

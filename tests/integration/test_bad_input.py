@@ -36,7 +36,7 @@ def _nothing_installed(folder: Path) -> bool:
         (
             ("install", "mini", "--profil", "x"),
             2,
-            "error[usage]: no such option '--profil'. Did you mean '--profile'?; see `patchlock install --help`",
+            "error[usage]: no such option '--profil'. (Did you mean one of: '--log-file', '--profile'?); see `patchlock install --help`",
         ),
         (("install",), 2, "error[usage]: missing argument 'APP'; see `patchlock install --help`"),
         (
@@ -201,7 +201,7 @@ def test_an_edited_lock_is_installed_where_its_owner_says_so_and_everybody_is_to
         assert seen.returncode == 0, seen.stderr
         assert f"note    the lock that it was installed from {EDITED}\n" in seen.stdout
     assert f"note    the lock {EDITED}\n" in patchlock("install", "mini").stdout
-    assert ", from an edited lock, in use" in patchlock("list").stdout
+    assert ", from an edited lock, in use" in patchlock("status").stdout
     assert json.loads(patchlock("install", "mini", "--json").stdout)["data"]["receipt"]["edited_lock"] is True
     assert "error[lock-format]" in patchlock("install", "mini", "--reinstall").stderr
     next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/beta.py")).unlink()

@@ -14,13 +14,15 @@ import alpha
 import app
 
 def hum(job):
-    job.device, job.weights = app.DEVICE, "the app's own"
-    return lambda: {length}
+    job.device, job.weights, job.seconds = app.DEVICE, "the app's own", (1, 2)
+    return lambda: ([(n % 90 - 45) / 50 * (n // 500 % 2) for n in range(int({length} * 1000))], 1000)
 """
 TABLE = """
-[bench]
+[[check]]
+id = "hums"
+kind = "sound"
 what = "a hum"
-module = "bench.py"
+module = "sounds.py"
 job = "hum"
 runs = 2
 timeout = 60
@@ -31,7 +33,7 @@ timeout = 60
 def installed(locked: World, patchlock: Patchlock) -> Path:
     """Install the app with a job, and give the folder of the installation."""
     locked.app.write_text(locked.app.read_text() + TABLE)
-    (locked.app.parent / "bench.py").write_text(JOB.format(length="1.5"))
+    (locked.app.parent / "sounds.py").write_text(JOB.format(length="1.5"))
     assert patchlock("install", "mini").returncode == 0
     return Path(json.loads(patchlock("install", "mini", "--json").stdout)["data"]["folder"])
 
@@ -58,11 +60,11 @@ def test_job_is_measured_kept_compared_and_drawn(installed: Path, patchlock: Pat
 
 
 def test_job_that_fails_says_where_and_keeps_nothing(locked: World, installed: Path, patchlock: Patchlock) -> None:
-    (locked.app.parent / "bench.py").write_text(JOB.format(length="1 / 0"))
+    (locked.app.parent / "sounds.py").write_text(JOB.format(length="1 / 0"))
     done = patchlock("bench", "mini")
     assert done.returncode == 1
-    assert "error[command-failed]: the job of `bench` raises" in done.stderr
-    assert "mini on tiny: a hum" in done.stderr
+    assert "error[command-failed]: a hum: raises" in done.stderr
+    assert "(mini on tiny)" in done.stderr
     assert "ZeroDivisionError" in done.stderr
     assert not (installed / "bench.json").exists()
 
@@ -79,7 +81,10 @@ def test_app_without_a_job_says_what_to_write(locked: World, installed: Path, pa
     locked.app.write_text(locked.app.read_text().replace(TABLE, ""))
     done = patchlock("bench", "mini")
     assert done.returncode == 2
-    assert "mini declares no job to measure (patches/mini/app.toml); write a [bench] table there" in done.stderr
+    assert (
+        "mini declares no job to measure (patches/mini/app.toml); write a [[check]] of the kind `sound` there"
+        in done.stderr
+    )
 
 
 def test_nothing_is_measured_where_nothing_is_installed(locked: World, patchlock: Patchlock) -> None:
@@ -99,16 +104,30 @@ def test_picture_has_to_be_svg(installed: Path, patchlock: Patchlock) -> None:
     ("change", "says"),
     [
         pytest.param(("runs = 2", "runs = 0"), "it must be a number above 0", id="runs"),
-        pytest.param(('job = "hum"', 'job = "hmu"'), '"bench.py" has no function "hmu"', id="job"),
-        pytest.param(('"bench.py"', '"bank.py"'), '"bank.py" cannot be read from the app\'s folder', id="file"),
-        pytest.param(("runs = 2", "rums = 2"), 'bench.rums: the key "rums" is unknown', id="key"),
+        pytest.param(('job = "hum"', 'job = "hmu"'), '"sounds.py" has no function "hmu"', id="job"),
+        pytest.param(('"sounds.py"', '"bank.py"'), '"bank.py" cannot be read from the app\'s folder', id="file"),
+        pytest.param(("runs = 2", "rums = 2"), 'check[2].rums: the key "rums" is unknown', id="key"),
     ],
 )
 def test_mistakes_of_the_table_are_named(
     locked: World, patchlock: Patchlock, change: tuple[str, str], says: str
 ) -> None:
     locked.app.write_text(locked.app.read_text() + TABLE.replace(*change))
-    (locked.app.parent / "bench.py").write_text(JOB.format(length="1.5"))
+    (locked.app.parent / "sounds.py").write_text(JOB.format(length="1.5"))
     done = patchlock("plan", "mini")
     assert done.returncode != 0
     assert says in done.stderr
+
+
+def test_sound_is_made_judged_and_kept_to_be_heard(locked: World, installed: Path, patchlock: Patchlock) -> None:
+    heard = installed / "sounds" / "hums.wav"
+    assert heard.is_file()
+    heard.unlink()
+    done = patchlock("verify", "mini")
+    assert done.returncode == 0, done.stderr
+    assert f"hums: a hum: 1.5 s of sound on cpu (weights: the app's own); {heard}" in done.stdout
+    assert heard.is_file()
+    (locked.app.parent / "sounds.py").write_text(JOB.format(length="0.25"))
+    done = patchlock("verify", "mini")
+    assert done.returncode == 1
+    assert "hums: a hum: it lasts 0.25 s, where 1 to 2 s are plausible" in done.stdout + done.stderr

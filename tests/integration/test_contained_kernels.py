@@ -261,8 +261,43 @@ def test_the_devices_are_listed_with_why_there_is_none(python: Path, tmp_path: P
     assert (found["devices"], found["why"]) == ([], "Found no NVIDIA driver on your system.")
 
 
+@pytest.mark.parametrize(
+    ("back_end", "device", "why"),
+    [
+        ("xpu", {"name": "Pretended GPU", "memory": 8 << 30}, "torch.xpu.is_available() is False"),
+        ("mps", {"name": "Apple's GPU"}, "torch.backends.mps.is_available() is False"),
+    ],
+)
+def test_devices_that_are_not_of_cuda_s_kind(
+    python: Path, tmp_path: Path, back_end: str, device: dict[str, object], why: str
+) -> None:
+    asks = task("devices", device=BACK_ENDS[back_end].device)
+    with _task_runner.open_runner(where(python, tmp_path, f"built={back_end}"), "torch") as workshop:
+        found = workshop.run(asks).found
+        (computed,) = proof._row(workshop, [task("mm-f32", device=f"{back_end}:0")], BACK_ENDS[back_end])
+    assert found is not None
+    assert (found["devices"], found["built"]) == ([device], [BACK_ENDS[back_end].built_for])
+    assert kernel_results.classify_exit(computed, f"{back_end}:0").verdict is Verdict.WORKS
+    faults = f"built={back_end},no-card=,stft=says-it-falls-back"
+    with _task_runner.open_runner(where(python, tmp_path, faults), "torch") as workshop:
+        found = workshop.run(asks).found
+        (fell_back,) = proof._row(workshop, [task("stft", device=f"{back_end}:0")], BACK_ENDS[back_end])
+    assert found is not None
+    assert (found["devices"], found["why"]) == ([], why)
+    assert kernel_results.classify_exit(fell_back, f"{back_end}:0").verdict is Verdict.FALLS_BACK
+
+
 @pytest.mark.parametrize("about", ["", "devices=abort"], ids=["ends", "crashes"])
-@pytest.mark.parametrize(("faults", "built"), [("built=cuda", ["cuda"]), ("built=hip", ["hip"]), ("built=", [])])
+@pytest.mark.parametrize(
+    ("faults", "built"),
+    [
+        ("built=cuda", ["cuda"]),
+        ("built=hip", ["hip"]),
+        ("built=xpu", ["xpu"]),
+        ("built=mps", ["mps"]),
+        ("built=", []),
+    ],
+)
 def test_what_torch_is_built_for_is_told(
     python: Path, tmp_path: Path, faults: str, built: list[str], about: str
 ) -> None:

@@ -49,8 +49,8 @@ def _without(patch: str, folder: Path) -> Path:
 def test_it_cannot_be_locked_without(patch: str, clause: str, patchlock: Patchlock, tmp_path: Path) -> None:
     catalogue = _without(patch, tmp_path / "catalogue")
     done = patchlock("lock", "demo", "--catalogue", str(catalogue), "--json")
-    pairs = {pair["pair"].split()[-1]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
-    pair = pairs["macos-arm64"]  # onnxruntime-gpu has wheels for other systems, which then compute nothing
+    pairs = {pair["pair"]: pair for pair in json.loads(done.stdout)["data"]["pairs"]}
+    pair = pairs["demo × cpu × macos-arm64"]  # onnxruntime-gpu has wheels for other systems, which then compute nothing
     assert (pair["state"], pair["code"]) == ("failed", "unsatisfiable")
     assert clause in pair["detail"]
 

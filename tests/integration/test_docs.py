@@ -14,7 +14,12 @@ PACKAGE = ROOT / "installer" / "patchlock"
 ROOMS = tuple(sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
 FOLDERS = ("tests", "docs", "installer", "profiles", "patches", "lockfiles", "benchmarks", r"\.ci", r"\.github", *ROOMS)
 DOCS = ROOT / "docs"
-PAGES = (ROOT / "CONTRIBUTING.md", *sorted(path for path in DOCS.rglob("*.md") if path.name != "errors.md"))
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(path for path in DOCS.rglob("*.md") if path.name != "errors.md"),
+)
 
 _PATH = re.compile(rf"(?<![\w./~>-])(?:{'|'.join(FOLDERS)})/[\w./*-]*(?:<[^<>`\n]+>[\w./*-]*)*")
 _NAME = re.compile(r"`((?:patchlock|" + "|".join(ROOMS) + r")(?:\.\w+)+)(?:\(\))?`")
@@ -94,6 +99,16 @@ def test_the_table_of_rooms_is_the_one_that_is_held() -> None:
 
 def test_the_architecture_can_be_read_in_one_sitting() -> None:
     assert (DOCS / "architecture.md").stat().st_size <= 12 * 1024
+
+
+def test_the_front_page_is_a_screen_and_a_half_and_counts_right() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 72
+    apps = [path.parent for path in (ROOT / "patches").glob("*/app.toml")]
+    locks = [path for path in (ROOT / "lockfiles").glob("*/*.txt") if not path.name.endswith(".build.txt")]
+    profiles = list((ROOT / "profiles").glob("*.toml"))
+    count = f"{len(apps) - 1} apps and a demo are patched and locked for {len(profiles)} kinds of machine, with {len(locks)}"
+    assert f"{count} lockfiles" in " ".join(text.split())
 
 
 def test_every_decision_is_in_the_index_once() -> None:

@@ -46,6 +46,7 @@ def _envelope(said: Said) -> dict[str, object]:
 def test_mistake_on_the_command_line_is_an_error_of_the_envelope(path: Words, face: Face) -> None:
     told = _envelope(face(*path, "--json", "--no-such-option"))
     error = told["error"]
+    assert told["command"] == " ".join(path)
     assert isinstance(error, dict)
     # What follows the app that `run` starts is the app's.
     assert (told["data"], error["code"]) == (None, "unknown-app" if path == ("run",) else "usage")
@@ -124,7 +125,7 @@ def doctor(stage: Stage) -> Words:
 
 
 def new_app(stage: Stage) -> Words:
-    clone = upstream(stage.folder / "clone", {"requirements.txt": "alpha==9.0\n", "app.py": ""})
+    clone = upstream(stage.folder / "clone", {"requirements.txt": "alpha==9.0,!=8\n", "app.py": ""})
     return ("new-app", URL, "--source", str(clone), "--into", "mine", "--catalogue", str(ROOT), "--explain", "0")
 
 

@@ -167,7 +167,7 @@ def test_a_patch_and_a_constraint_that_contradict_each_other_are_named_with_thei
     first, *others = found["sets"]  # type: ignore[misc]
     assert sets(found)[0] == ["alpha==1.0 -> alpha==2.0"]
     assert 'id = "alpha-that-exists"' in first["toml"]  # the patch itself is changed: a second one would fight it
-    assert [one["by-hand"] for one in others if not one["toml"]] == [
+    assert [one["by_hand"] for one in others if not one["toml"]] == [
         [f'remove or widen the [[constraint]] "gamma>=3" (profiles/tiny.toml:{constraint})']
     ]
 
@@ -180,7 +180,7 @@ def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Pa
     page.write_text(page.read_text().replace("2025-06-01", "2026-06-01"))
     found = explained(patchlock)
     assert [one["by"] for one in found["conflicts"][0]["members"]] == ["upstream", "cut-off"]  # type: ignore[index]
-    by_hand = [one["by-hand"] for one in found["sets"]]  # type: ignore[attr-defined]
+    by_hand = [one["by_hand"] for one in found["sets"]]  # type: ignore[attr-defined]
     assert [LATER] in by_hand
 
 
@@ -192,7 +192,7 @@ def test_index_without_upload_times_is_locked_without_a_bound(
     index(root, [wheel(world.wheels, "young", "1.0")])
     page = root / "young" / "index.html"
     page.write_text(page.read_text().replace("data-upload-time", "data-other"))
-    assert [LATER] in [one["by-hand"] for one in explained(patchlock, "--as-of", "now")["sets"]]  # type: ignore[attr-defined]
+    assert [LATER] in [one["by_hand"] for one in explained(patchlock, "--as-of", "now")["sets"]]  # type: ignore[attr-defined]
     done = patchlock("lock", "mini", "--as-of", "none", "--json")
     assert json.loads(done.stdout)["data"]["pairs"][0]["state"] == "written", done.stdout
     assert patchlock("lock", "mini", "--check").returncode == 0

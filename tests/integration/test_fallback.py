@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Said
+from conftest import ROOT, Patchlock, Said
 from miniature import World, lock_here
 
 from patchlock.cli import _fallback, _options, _verify
 from patchlock.environments import generations
+from patchlock.model.errors import PatchlockError
 from patchlock.verify.checks import CheckResult
 
 Face = Callable[..., Said]
@@ -26,16 +34,30 @@ timeout = 10
 memory-gb = 1
 """
 FAULTS = {
-    "it crashes": "import ctypes; ctypes.string_at(0)",
-    "it is aborted": "os.abort()",
-    "it hangs": "import time; time.sleep(60)",
-    "its runtime is missing": "import ctypes; ctypes.CDLL('libamdhip64.so.6')",
-    "its driver is too old": "raise RuntimeError('CUDA driver version is insufficient for CUDA runtime version')",
-    "its numbers are wrong": "assert abs(1.5 - 1.0) < 1e-3, 'matmul: error 0.5'",
-    "it takes all memory": "x = bytearray(8 << 30)",
-    "it says nothing": "os._exit(0)",
-    "its illegal instruction": "import signal; os.kill(os.getpid(), signal.SIGILL)",
-}
+    "it crashes": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
+    "it is aborted": ("os.abort()", "SIGABRT"),
+    "its instruction is unknown": ("import signal; os.kill(os.getpid(), signal.SIGILL)", "SIGILL"),
+    "its memory is gone": ("import signal; os.kill(os.getpid(), signal.SIGBUS)", "SIGBUS"),
+    "the system kills it": ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    "it hangs": ("import time; time.sleep(60)", "10 seconds"),
+    "it hangs with children": ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", "10 seconds"),
+    "its runtime is missing": ("import ctypes; ctypes.CDLL('libamdhip64.so.6')", "libamdhip64.so.6"),
+    "its library is another": ("raise ImportError('libcudnn.so.9: undefined symbol: cudnnGetVersion')", "undefined symbol"),
+    "its driver is too old": ("raise RuntimeError('CUDA driver version is insufficient for CUDA runtime version')", "driver version is insufficient"),
+    "its driver does not start": ("raise RuntimeError('CUDA failure 500: named symbol not found')", "CUDA failure 500"),
+    "it is not seen": ("raise AssertionError('Torch not compiled with CUDA enabled')", "not compiled with CUDA"),
+    "it has no code": ("raise RuntimeError('HIP error: no kernel image is available for execution on the device')", "no kernel image"),
+    "it is lost": ("raise RuntimeError('device removed: 0x887A0005')", "0x887A0005"),
+    "it may not be opened": ("raise PermissionError(13, 'Permission denied', '/dev/kfd')", "/dev/kfd"),
+    "its own memory is full": ("raise MemoryError('CUDA out of memory. Tried to allocate 2.00 GiB')", "CUDA out of memory"),
+    "it takes all memory": ("x = bytearray(8 << 30)", "more than 1.0 GB of memory"),
+    "its numbers are wrong": ("assert abs(1.5 - 1.0) < 1e-3, 'matmul: error 0.5'", "matmul: error 0.5"),
+    "its numbers are none": ("import math; assert not math.isnan(float('nan')), 'stft: not a number'", "stft: not a number"),
+    "it says nothing": ("os._exit(0)", "computed"),
+    "it computes elsewhere": ("print('on cpu'); os._exit(0)", "computed"),
+    "it only ends": ("os._exit(3)", "3"),
+}  # fmt: skip
+"""What a failing device does → what is told of it."""
 
 
 @pytest.fixture
@@ -44,7 +66,7 @@ def two(locked: World, face: Face) -> World:
     text = locked.profile.read_text()
     locked.profile.with_name("small.toml").write_text(text.replace("A machine", "The processor"))
     locked.app.write_text(locked.app.read_text() + CHECK)
-    break_device(locked, FAULTS["it crashes"])
+    break_device(locked, FAULTS["it crashes"][0])
     return locked
 
 
@@ -59,24 +81,29 @@ def relock(face: Face) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("code", FAULTS.values(), ids=list(FAULTS))
-def test_the_next_profile_is_installed_and_used(two: World, face: Face, tmp_path: Path, code: str) -> None:
+@pytest.mark.parametrize(("code", "told"), FAULTS.values(), ids=list(FAULTS))
+def test_the_next_profile_is_installed_and_used(two: World, face: Face, tmp_path: Path, code: str, told: str) -> None:
     break_device(two, code)
     relock(face)
     done = face("install", "mini", "--fallback")
     assert done.returncode == 0, done.stderr
-    assert "tiny does not work here: 1 of " in done.stderr
-    assert "device (computes): " in done.stderr
+    said = done.stderr[done.stderr.index("tiny does not work here: 1 of ") :]
+    assert told in said[said.index("device (computes): ") :].partition("\n")[0]
     assert "mini is installed on small" in done.stdout
     assert "stands in  for tiny, which does not work on this machine" in done.stdout
     assert not (tmp_path / "installed" / "mini@tiny").exists()
     assert json.loads(face("run", "mini", "--json").stdout)["data"]["command"] == ["python", "app.py"]
+
+
+def test_what_stands_in_is_up_to_date(two: World, face: Face) -> None:
+    relock(face)
+    assert face("install", "mini", "--fallback").returncode == 0
     again = face("install", "mini")
     assert again.stdout.startswith("mini is installed on small and up to date"), again.stderr
 
 
 def test_it_is_offered_with_its_command_and_nothing_is_done(two: World, face: Face, tmp_path: Path) -> None:
-    break_device(two, FAULTS["it crashes"], 'back-end = "rocm"\n')
+    break_device(two, FAULTS["it crashes"][0], 'back-end = "rocm"\n')
     relock(face)
     done = face("install", "mini")
     assert done.returncode == 1
@@ -92,7 +119,7 @@ def test_it_is_offered_where_no_device_is_seen(two: World, face: Face) -> None:
     relock(face)
     done = face("install", "mini")
     assert done.returncode == 1
-    assert "not verified: nothing was computed on rocm, as no device was seen" in done.stderr
+    assert "not verified: nothing was computed on rocm, as no device was found" in done.stderr
     assert "`patchlock install mini --profile tiny --fallback` installs it on small" in done.stderr
     done = face("install", "mini", "--profile", "tiny", "--fallback", "--json")
     said = json.loads(done.stdout)
@@ -120,6 +147,66 @@ def test_an_installation_that_worked_once_stays_and_is_not_used(two: World, face
     assert face("install", "mini", "--profile", "tiny", "--no-device").returncode == 0
     done = face("run", "mini", "--json")
     assert "mini is installed on small and on tiny" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+def test_killed_meanwhile_nothing_is_lost(two: World, face: Face, patchlock: Patchlock, tmp_path: Path) -> None:
+    flag, home = tmp_path / "broken", tmp_path / "installed"
+    broken = f"assert not os.path.exists({str(flag)!r}), 'the driver is another'"
+    break_device(two, broken, 'back-end = "rocm"\n')
+    relock(face)
+    assert face("install", "mini", "--no-device").returncode == 0
+    worked = (home / "mini@tiny" / "current").read_text()
+    flag.touch()
+    again = ("install", "mini", "--no-device", "--fallback")
+    started = time.monotonic()
+    assert patchlock(*again).returncode == 0
+    took = time.monotonic() - started
+    for part in (0.3, 0.5, 0.7, 0.9):
+        shutil.rmtree(home / "mini@small")
+        assert patchlock("install", "mini", "--profile", "tiny", "--no-device").returncode == 1  # it is asked for again
+        running = subprocess.Popen(
+            [*patchlock.command, *again],
+            env=patchlock.env(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(took * part)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        for pointer in home.glob("*/current"):
+            assert (pointer.parent / "environments" / pointer.read_text().strip() / "receipt.toml").is_file()
+        assert (home / "mini@tiny" / "current").read_text() == worked
+        done = patchlock(*again)
+        assert done.returncode == 0, f"{part}: {done.stderr}"
+        assert (home / "mini@small" / "current").is_file()
+        assert patchlock("run", "mini").stdout == "computed on cpu\n"
+        assert patchlock("verify", "mini").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "tried"),
+    [
+        ("rx9070xt-windows-zluda", [["cpu"], ["zluda-rdna4", "directml-onnx", "cpu"], ["zluda-rdna4", "cpu"], ["zluda-rdna4", "cpu"], ["cpu"]]),
+        ("rx9070xt-linux-torch", [["rocm-linux", "cpu"]] * 4 + [["cpu"]]),
+        ("thor-jetpack-7.1-amphion", [["cuda13-thor-aarch64"]] + [["cuda13-thor-aarch64", "cpu"]] * 3 + [["cpu"]]),
+        ("alpine-edge", [[]] * 5),
+    ],
+)  # fmt: skip
+def test_each_app_ends_at_the_processor_or_is_refused(
+    machine: str, tried: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{machine}.json"))
+    apps = ("xtts-webui", "advanced-rvc-inference", "diffrhythm2", "amphion", "tts-service")
+    for app, expected in zip(apps, tried, strict=True):
+        failed: dict[str, str] = {}
+        with contextlib.suppress(PatchlockError):
+            while len(failed) <= len(expected):
+                failed[_options.request(ROOT, app, None, failed=failed).profile.name] = "it fails"
+        assert (app, list(failed)) == (app, expected)
 
 
 def test_where_no_other_works_all_reasons_are_told(two: World, face: Face, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
     said = face("rollback", "mini")
     assert (said.returncode, "mini has no earlier generation" in said.stderr) == (1, True)
     assert face("verify", "mini").returncode == 0
-    rows = face("list").stdout.partition("Installed\n")[2].splitlines()[:2]
+    rows = face("status").stdout.splitlines()[1:3]
     assert [row.endswith(", in use") for row in rows] == [False, True]
     assert face("install", "mini").returncode == 0
     assert _start(launcher).stdout == "computed on cpu again\n"
@@ -95,12 +95,12 @@ def test_two_profiles_live_side_by_side(locked: World, face: Face, patchlock: Pa
     other.write_text(locked.profile.read_text().replace("specificity = 0", 'specificity = 1\n[environment]\nX = "1"'))
     home = tmp_path / "installed"
     assert face("install", "mini", "--profile", "tiny").returncode == 0
-    assert face("prune", "mini").stdout == "there is only the generation in use: nothing to remove\n"  # not `other`
+    assert face("cache", "clean", "mini", "--yes").stdout == "there is nothing to remove\n"  # not `other`
     assert face("lock", "mini", "--profile", "other", "--platform", _platform()).returncode == 0
     said = face("install", "mini")  # the one that fits best
     assert "run       patchlock run mini --profile other" in said.stdout
-    for command in ("verify", "run", "rollback", "prune", "uninstall", "update"):
-        said = face(command, "mini")
+    for command in ("verify", "run", "rollback", "cache clean", "uninstall", "update"):
+        said = face(*command.split(), "mini")
         assert said.returncode == 2
         assert said.stderr == ("error[usage]: mini is installed on other and on tiny; name one: --profile other\n"), (
             command
@@ -109,7 +109,7 @@ def test_two_profiles_live_side_by_side(locked: World, face: Face, patchlock: Pa
     assert patchlock("run", "mini", "--profile", "tiny").stdout == "computed on cpu\n"
     assert face("install", "mini", "--profile", "tiny", "--reinstall").returncode == 0
     assert face("rollback", "mini", "--profile", "tiny").returncode == 0
-    assert face("prune", "mini", "--profile", "tiny").returncode == 0
+    assert face("cache", "clean", "mini", "--profile", "tiny", "--yes").returncode == 0
     assert face("uninstall", "mini", "--profile", "tiny").stdout == "mini is removed from tiny\n"
     assert _times(home / "mini@other") == before
     assert face("verify", "mini").returncode == 0  # there is one again
@@ -126,7 +126,7 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     said = face("uninstall", "mini").stdout
     assert f"kept, because it is yours (1, 0.2 MB): {outputs.parent}\n  outputs/song.wav  0.2 MB\n" in said
     assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
-    assert face("uninstall", "mini", "--purge").returncode == 0
+    assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert list((tmp_path / "installed").iterdir()) == []
 
 
@@ -138,7 +138,7 @@ def _du(*folders: Path) -> int:
     return int(done.stdout.splitlines()[-1].split()[0])
 
 
-def test_prune_frees_what_it_promises(
+def test_cleaning_frees_what_it_promises(
     locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_LINK_MODE", "hardlink")
@@ -150,17 +150,17 @@ def test_prune_frees_what_it_promises(
         kept = wheelhouse.place(tmp_path / "cache", sha256, "delta-1.0-py3-none-any.whl")
         kept.parent.mkdir(parents=True)
         kept.write_bytes(b"x" * 50_000)
-    planned = json.loads(face("prune", "mini", "--dry-run", "--json").stdout)["data"]
+    planned = json.loads(face("cache", "clean", "mini", "--dry-run", "--json").stdout)["data"]
     assert [one["file"] for one in planned["downloads"]] == ["delta-1.0-py3-none-any.whl"]
     (generation,) = planned["removed"]
     assert generation["shared_bytes"] > 0
-    text = face("prune", "mini", "--dry-run").stdout
+    text = face("cache", "clean", "mini", "--dry-run").stdout
     assert "MB: delta-1.0-py3-none-any.whl, which no generation needs\n" in text
     assert "not freed " in text
     everything = [tmp_path / name for name in ("installed", "uv", "cache")]
     environments = tmp_path / "installed" / "mini@tiny" / "environments"
     before = _du(environments, tmp_path / "uv", tmp_path / "cache" / "wheels")
-    assert face("prune", "mini").returncode == 0
+    assert face("cache", "clean", "mini", "--yes").returncode == 0
     freed = before - _du(environments, tmp_path / "uv", tmp_path / "cache" / "wheels")
     assert freed == generation["bytes"] + planned["downloads"][0]["bytes"]
     assert wheelhouse.find(tmp_path / "cache", digest) is not None

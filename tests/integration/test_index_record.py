@@ -105,7 +105,7 @@ def test_check_writes_nothing(index: LoopbackIndex, record: Path, patchlock: Pat
             {
                 "kind": "refused",
                 "filename": FILE,
-                "detail": "the index gives no sha256 for it; `--hash-by-download` fetches it whole",
+                "detail": "the index gives no sha256 for it; `--download` fetches it whole",
             },
             {"kind": "added", "filename": NEWER, "detail": "2025-01-01T00:00:00Z"},
         ],
@@ -133,7 +133,9 @@ def test_changed_hash_is_loud_and_leaves_the_record(index: LoopbackIndex, record
     )
     assert f"{FILE}: sha256 {OTHER} → {SHA256}" in done.stderr
     accepted = patchlock("index", "record", "vendor", "--accept-changed", FILE)
-    assert (accepted.returncode, record.read_text()) == (0, _written(index, (FILE, SHA256)))
+    earlier = f'\n[[wheel.earlier]]\nsha256 = "{OTHER}"\nsource = "{index.url}/alpha/"\n'
+    assert (accepted.returncode, record.read_text()) == (0, _written(index, (FILE, SHA256)) + earlier)
+    assert patchlock("index", "record", "vendor", "--check").returncode == 0
 
 
 def test_failure_leaves_the_record_and_nothing_beside_it(

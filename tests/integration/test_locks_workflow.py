@@ -19,7 +19,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_pinned_by_commit(workflow: Path) -> None:
-    used = re.findall(r"uses: (.*)", workflow.read_text(encoding="utf-8"))
+    used = re.findall(r"uses: (?!\./ )(.*)", workflow.read_text(encoding="utf-8"))
     assert used
     assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[0-9.]+", one)] == []
 
@@ -39,6 +39,7 @@ def test_linter_of_workflows_is_content() -> None:
         "--quiet",
         "--no-progress",
         str(WORKFLOWS[0].parent),
+        str(ROOT / "action.yml"),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -51,12 +52,13 @@ def test_linter_sees_what_github_would_refuse(tmp_path: Path) -> None:
 
 
 def _steps(workflow: Path) -> list[str]:
-    jobs = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))["jobs"]
+    read = YAML(typ="safe").load(workflow.read_text(encoding="utf-8"))
+    jobs = read["jobs"] if "jobs" in read else {"action": read["runs"]}
     steps = [step for job in jobs.values() for step in job["steps"] if "run" in step]
     return [step["run"] for step in steps if step.get("shell", "bash") == "bash"]
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+@pytest.mark.parametrize("workflow", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.name)
 def test_shell_of_a_workflow_passes_shellcheck(workflow: Path, tmp_path: Path) -> None:
     program = _program("shellcheck")
     for number, step in enumerate(_steps(workflow)):
@@ -83,7 +85,7 @@ def test_pairs_of_a_run(kind: str, tmp_path: Path) -> None:
     shell = next(step["run"] for step in steps if step.get("id") == "list")
     rows = [("cpu", "linux-x86_64"), ("cpu", "windows-amd64"), ("rocm-linux", "linux-x86_64")]
     include = [{"app": "a", "profile": profile, "platform": platform, "lock": "l"} for profile, platform in rows]
-    (tmp_path / "install.sh").write_text(f"#!/bin/sh\necho \"$@\" >asked\necho '{json.dumps({'include': include})}'\n")
+    (tmp_path / "install.sh").write_text(f"#!/bin/sh\necho \"$@\" >>asked\necho '{json.dumps({'include': include})}'\n")
     (tmp_path / "install.sh").chmod(0o755)
     for words in (
         ["init", "-q"],
@@ -98,23 +100,40 @@ def test_pairs_of_a_run(kind: str, tmp_path: Path) -> None:
     )
     out = dict(line.split("=", 1) for line in (tmp_path / "out").read_text().splitlines())
     asked = "matrix --changed-since HEAD" if kind == "changed" else "matrix"
-    assert (tmp_path / "asked").read_text() == f"{asked}\n"
-    assert json.loads(out["matrix"]) == {"include": include}
+    assert (tmp_path / "asked").read_text() == f"{asked}\n{asked} --groups 64\n"
+    assert json.loads(out["matrix"]) == json.loads(out["groups"]) == {"include": include}
     tried = [include[0] | {"runner": "ubuntu-24.04"}] if kind == "upgraded" else []
     assert json.loads(out["tried"]) == {"include": tried}
     assert bool(re.fullmatch(r"\d{4}-\d\d-\d\dT00:00:00Z", out["as-of"])) == (kind == "upgraded")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the workflow runs on Linux")
-def test_artifact_of_a_job_has_the_file_that_pins_the_builds_too(tmp_path: Path) -> None:
-    jobs = YAML(typ="safe").load((ROOT / ".github" / "workflows" / "locks.yml").read_text(encoding="utf-8"))["jobs"]
-    steps = jobs["lock"]["steps"]
-    naming = next(step for step in steps if step.get("id") == "name")
-    env = {**os.environ, "LOCK": "lockfiles/mini/tiny.linux-x86_64.txt", "GITHUB_OUTPUT": str(tmp_path / "out")}
-    subprocess.run(["bash", "-euc", naming["run"]], env=env, check=True)
-    assert dict(line.split("=") for line in (tmp_path / "out").read_text().splitlines()) == {
-        "name": "lock-lockfiles--mini--tiny.linux-x86_64.txt",
-        "build": "lockfiles/mini/tiny.linux-x86_64.build.txt",
-    }
-    upload = next(step for step in steps if "upload-artifact" in step.get("uses", ""))
-    assert upload["with"]["path"].splitlines() == ["${{ matrix.lock }}", "${{ steps.name.outputs.build }}"]
+def test_job_makes_each_of_its_pairs_and_fails_for_the_one_that_failed(tmp_path: Path) -> None:
+    if shutil.which("jq") is None:
+        pytest.skip("no jq")
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "make-locks", tmp_path / ".ci")
+    (tmp_path / "lockfiles").mkdir()
+    (tmp_path / "install.sh").write_text(
+        '#!/bin/sh\necho "$@" >>asked\n[ "$4" != bad ] && echo lock >"lockfiles/$4.txt" && echo pins >lockfiles/one.build.txt\n'
+    )
+    (tmp_path / "install.sh").chmod(0o755)
+    pairs = [
+        {"app": "mini", "profile": name, "platform": "linux-x86_64", "lock": f"lockfiles/{name}.txt"}
+        for name in ("one", "bad", "two")
+    ]
+    env = {**os.environ, "PAIRS": json.dumps(pairs), "AS_OF": "2026-01-01T00:00:00Z"}
+    command = ["bash", str(tmp_path / ".ci" / "make-locks"), "made"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "::error::mini × bad × linux-x86_64 could not be locked" in done.stdout
+    assert (
+        "lock mini --profile two --platform linux-x86_64 --as-of 2026-01-01T00:00:00Z"
+        in (tmp_path / "asked").read_text()
+    )
+    made = sorted(path.relative_to(tmp_path / "made").as_posix() for path in (tmp_path / "made").glob("*/*.txt"))
+    assert made == [
+        "lock-lockfiles--one.txt/one.build.txt",
+        "lock-lockfiles--one.txt/one.txt",
+        "lock-lockfiles--two.txt/two.txt",
+    ]

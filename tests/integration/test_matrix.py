@@ -9,10 +9,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from conftest import ROOT, Said
 
+from patchlock.cli import _matrix
 from patchlock.model import lockfile
 
 pytestmark = pytest.mark.slow
@@ -117,3 +119,32 @@ def test_pair_without_a_lock_is_named(catalogue: Path, named: Pairs) -> None:
 def test_changed_lock_is_made_again(catalogue: Path, named: Pairs, suffix: str) -> None:
     with _with_one_more_line(catalogue / "lockfiles" / "diffrhythm2" / f"cpu.linux-x86_64{suffix}"):
         assert named() == ["lockfiles/diffrhythm2/cpu.linux-x86_64.txt"]
+
+
+def _groups(rows: int, most: int) -> list[int]:
+    names = [{"app": f"app{row // 5}", "profile": "tiny", "platform": f"p{row % 5}", "lock": ""} for row in range(rows)]
+    groups = _matrix._in_groups(names, most)
+    found = [pair for group in groups for pair in cast("list[dict[str, str]]", group["pairs"])]
+    assert found == names
+    assert len({group["group"] for group in groups}) == len(groups)
+    return [len(cast("list[object]", group["pairs"])) for group in groups]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 6, 7, 11, 12, 13, 19, 100, 384, 385, 499, 500, 501])
+@pytest.mark.parametrize("most", [1, 2, 4, 64, 256])
+def test_every_group_is_worth_a_job(rows: int, most: int) -> None:
+    sizes = _groups(rows, most)
+    assert len(sizes) <= most
+    assert min(sizes, default=6) >= min(6, rows)
+    assert max(sizes, default=0) - min(sizes, default=0) <= 1
+
+
+def test_five_hundred_pairs_use_all_jobs_that_are_worth_it() -> None:
+    assert (len(_groups(500, 64)), len(_groups(500, 256))) == (64, 83)
+
+
+def test_groups_are_neighbours_of_the_catalogue(face: Callable[..., Said]) -> None:
+    pairs = json.loads(face("matrix", "--catalogue", str(ROOT)).stdout)["include"]
+    groups = json.loads(face("matrix", "--catalogue", str(ROOT), "--groups", "4").stdout)["include"]
+    assert len(groups) <= 4
+    assert [pair for group in groups for pair in group["pairs"]] == pairs

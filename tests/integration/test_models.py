@@ -189,13 +189,13 @@ def test_purge_removes_the_store_unless_another_installation_uses_it(
     assert patchlock("models", "mini", "--fetch").returncode == 0
     other = tmp_path / "installed" / "mini@other"
     shutil.copytree(tmp_path / "installed" / "mini@tiny", other, symlinks=True)
-    done = patchlock("uninstall", "mini", "--profile", "tiny", "--purge")
+    done = patchlock("uninstall", "mini", "--profile", "tiny", "--purge", "--yes")
     assert done.returncode == 0, done.stderr
     pointer = listed(tmp_path)["weights.bin"]
     assert pointer.read_bytes() == BIG[:-1]
     assert list((tmp_path / "installed" / "models").rglob("voice.bin"))
     other.rename(tmp_path / "installed" / "mini@tiny")
-    done = patchlock("uninstall", "mini", "--purge")
+    done = patchlock("uninstall", "mini", "--purge", "--yes")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "installed" / "models").exists()
     assert not (cache(tmp_path) / "models--maker--listens").exists()
@@ -208,7 +208,7 @@ def test_purge_keeps_what_another_program_has_put_into_the_shared_cache(
     code = "import huggingface_hub as h; h.hf_hub_download('maker/listens', 'deep/down/weights.bin')"
     subprocess.run([sys.executable, "-c", code], check=True, env=patchlock.env(), capture_output=True)
     assert patchlock("models", "mini", "--fetch").returncode == 0
-    assert patchlock("uninstall", "mini", "--purge").returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert listed(tmp_path)["weights.bin"].read_bytes() == BIG[:-1]
     assert not (cache(tmp_path) / "models--maker--speaks").exists()
 

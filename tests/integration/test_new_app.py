@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import miniature
 import pytest
 from conftest import ROOT, Said
@@ -23,6 +24,7 @@ from patchlock.cli import main
 Face = Callable[..., Said]
 URL = "https://github.com/somebody/Mini.Voice"
 IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false")
+STARTS = 'if __name__ == "__main__":\n    pass\n'
 FILES = {
     "README.md": "# Mini Voice\n\nPython 3.10; `apt install espeak-ng`\n",
     "LICENSE": "MIT License\n\nPermission is hereby granted, free of charge, to any person obtaining a copy\n",
@@ -152,6 +154,7 @@ def test_issues_are_named_with_their_places(mini: Mini) -> None:
         "local-version": ["requirements.txt:6"],
         "only-cuda": ["requirements.txt:5"],
         "standard-library": ["requirements.txt:4"],
+        "missing-at-the-start": ["voice/model.py:1"],
     }
     assert mini.data["problems"] == []
 
@@ -162,6 +165,13 @@ def test_lock_is_made_of_what_is_left(mini: Mini) -> None:
     locked = [line.split("==")[0] for line in lock.splitlines() if "==" in line and not line.startswith("#")]
     assert locked == ["av", "clock", "faster-whisper", "gradio", "onnxruntime", "pydantic", "speaker"]
     assert "pydantic==2.10 " in lock
+
+
+def test_proposal_names_the_schema_that_it_fits(mini: Mini) -> None:
+    mark, _, place = mini.text.partition("\n")[0].partition(" ")
+    schema = json.loads((mini.catalogue / "patches/mini-voice" / place).read_text())
+    assert mark == "#:schema"
+    jsonschema.validate(tomllib.loads(mini.text), schema, jsonschema.Draft7Validator)
 
 
 def test_facts_are_read_from_the_clone(mini: Mini) -> None:
@@ -176,7 +186,7 @@ def test_facts_are_read_from_the_clone(mini: Mini) -> None:
     assert values["upstream"] == {"url": URL, "branch": "trunk", "commit": git(mini.clone, "rev-parse", "HEAD")}
     assert values["launch"]["command"] == ["python", "app.py"]
     assert values["need"][0]["name"] == "espeak-ng"
-    assert values["check"][0]["present"] == ["gradio", "voice.model"]
+    assert values["check"][0]["present"] == ["gradio"]
 
 
 @pytest.mark.parametrize(
@@ -232,12 +242,12 @@ def test_project_files_stand_for_a_requirement_file(face: Face, index: str, tmp_
 
 def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str, tmp_path: Path) -> None:
     assert index
-    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock==9.0\nspeaker\n", "app.py": ""})
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"))
 
     assert told.returncode == 1
-    assert "clock==9.0 cannot be installed" in told.stdout
+    assert "clock<1 cannot be installed" in told.stdout
     assert (
         "`--solve` writes edit set 1 into the proposal; after each step it looks again, and takes files of later days "
         "if need be: several times as long as this\n"
@@ -247,8 +257,120 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
 
     assert solved.returncode == 0, solved.stdout
     values = tomllib.loads((tmp_path / "other/patches/mini-voice/app.toml").read_text())
-    assert [(one["id"], one["specifier"]) for one in values["patch"]] == [("clock-that-resolves", "==1.0")]
+    assert [(one["id"], one["specifier"]) for one in values["patch"]] == [("clock-that-resolves", ">=1.0")]
     assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
+
+
+def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    data = proposed(
+        face, upstream(tmp_path / "clone", {"requirements.txt": "clock==0.9\n", "app.py": ""}), tmp_path / "x"
+    )
+
+    (issue,) = data["diseases"]
+    assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
+    (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
+
+
+def test_module_that_only_an_extra_brings_is_required(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    pyproject = (
+        '[project]\nname = "mini"\ndependencies = ["clock"]\n\n'
+        '[project.optional-dependencies]\nweb = ["gradio"]\nall = ["gradio", "speaker"]\n'
+    )
+    files: dict[str, str | bytes] = {"pyproject.toml": pyproject, "app.py": "import clock\nimport gradio\n" + STARTS}
+
+    face("new-app", URL, "--source", str(upstream(tmp_path / "clone", files)), "--into", str(tmp_path / "x"), "--solve")
+
+    values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
+    assert values["app"]["extras"] == ["web"]
+    assert "gradio==4.0 " in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_module_that_nothing_requires_is_taken_from_where_it_is_named(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "clock\n",
+        "requirements-web.txt": "gradio>=4\n",
+        "app.py": "import gradio\nimport speaker\nimport nowhere_at_all\n" + STARTS,
+    }
+    told = face(
+        "new-app", URL, "--source", str(upstream(tmp_path / "c", files)), "--into", str(tmp_path / "x"), "--solve"
+    )
+
+    patches = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
+    assert [one["requirement"] for one in patches] == ["gradio>=4", "speaker"]
+    assert "requirements-web.txt:1 asks for it" in patches[0]["why"]
+    assert (
+        "look at: app.py:2 imports speaker at the start and nothing requires it; the index has a speaker" in told.stdout
+    )
+    assert "app.py:3: imports nowhere_at_all" in told.stdout
+
+
+def test_requirement_files_of_the_readme_are_taken_together(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "README.md": "```\npip install -r extra-req.txt --no-deps\npip install -r requirements.txt\n"
+        "pip install -r requirements-dev.txt\n```\n",
+        "requirements-dev.txt": "pytest\n",
+        "requirements.txt": "clock\n",
+        "extra-req.txt": "speaker\n",
+        "app.py": STARTS,
+    }
+
+    proposed(face, upstream(tmp_path / "clone", files), tmp_path / "x")
+
+    values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
+    assert values["app"]["requirements"] == ["extra-req.txt", "requirements.txt"]
+
+
+def test_nothing_of_the_app_is_executed(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    mark = tmp_path / "executed"
+    shell, python = f"touch {mark}\n", f"open({str(mark)!r}, 'w').close()\n"
+    files: dict[str, str | bytes] = {
+        "README.md": f'```\n$(touch {mark})\npython app.py `touch {mark}`\npython -c "{python.strip()}"\n```\n',
+        "requirements.txt": "clock\n",
+        "setup.py": f"{python}from setuptools import setup\nsetup(name='mini', entry_points={{'console_scripts': ['a=app:main']}})\n",
+        "app.py": python + "import clock\nimport own.deep\nimport nowhere_at_all\n" + STARTS,
+        "own/__init__.py": python,
+        "own/deep.py": python,
+        "sitecustomize.py": python,
+        "conftest.py": python,
+        "run.sh": shell + "python app.py\n",
+        "start.bat": shell,
+        "Dockerfile": f"FROM x\nRUN touch {mark}\nCMD python app.py\n",
+        ".gitmodules": f'[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% {mark}\n',
+    }
+
+    told = face(
+        "new-app", URL, "--source", str(upstream(tmp_path / "c", files)), "--into", str(tmp_path / "x"), "--solve"
+    )
+
+    assert "python app.py" in told.stdout, told.stderr
+    assert not mark.exists()
+
+
+def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "clock\nspeaker<0.1 ; sys_platform == 'win32'\n",
+        "app.py": "import clock\n" + STARTS,
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--explain", "0", "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    assert others["cuda-linux", "linux-x86_64"]["packages"] == 1
+    assert others["rocm-linux", "linux-x86_64"]["packages"] == 1
+    assert others["cpu", "windows-amd64"]["why"].startswith("no set of packages satisfies")
+    refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
+    assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
 
 
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:

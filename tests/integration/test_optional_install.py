@@ -50,15 +50,21 @@ def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_pa
 
     assert "optional  loud: it says it louder (--with loud)" in face("plan", "mini").stdout
     said = face("install", "mini", "--profile", "tiny", "--with", "lout")
-    assert (said.returncode, 'no optional patch "lout" on tiny; did you mean "loud"?' in said.stderr) == (2, True)
+    assert (said.returncode, 'nothing called "lout" to choose on tiny; did you mean "loud"?' in said.stderr) == (
+        2,
+        True,
+    )
     said = face("install", "mini", "--profile", "tiny", "--with", "loud")
     assert (said.returncode, "  chosen    loud\n" in said.stdout) == (0, True), said.stderr
     assert b"COMPUTED" in app.read_bytes()
     with_it = receipt()
     assert with_it["chosen"] == ["loud"]
     assert "nothing to do" in face("install", "mini", "--profile", "tiny", "--with", "loud").stdout
-    assert ", with loud, in use" in face("list").stdout
-    assert "optional  loud: it says it louder (--without loud)\n            on tiny\n" in face("list", "mini").stdout
+    assert ", with loud, in use" in face("status").stdout
+    assert (
+        "Options\n  loud  it says it louder\n        on every profile; add it with --with loud\n"
+        in face("info", "mini").stdout
+    )
     said = face("update", "mini")
     assert (said.returncode, b"COMPUTED" in app.read_bytes()) == (0, True), said.stderr
     said = face("install", "mini", "--profile", "tiny", "--without", "loud")

@@ -1,13 +1,16 @@
-"""The wheel carries the catalogue, so that patchlock works outside a checkout."""
+"""The wheel carries the catalogue, so that patchlock works outside a checkout; and what a release says of it."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
+import make_pages
 import pytest
 import uv
 from conftest import ROOT
@@ -31,7 +34,17 @@ def test_wheel_has_every_file_of_the_catalogue_byte_for_byte(built: Path) -> Non
                 assert archive.read(name) == path.read_bytes()
                 names.discard(name)
     assert not [name for name in names if name.startswith("patchlock/_catalogue/")]
-    assert "patchlock/verify/_children/onnx_session.py" in names
+    assert {"patchlock/verify/_children/onnx_session.py", "patchlock/py.typed"} <= names
+
+
+def test_readme_of_the_wheel_leads_to_what_is_in_the_repository(built: Path) -> None:
+    with zipfile.ZipFile(built) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        text = archive.read(name).decode("utf-8")
+    assert re.findall(r"\]\((?!https:|#)[^)]*\)", text) == []
+    ours = re.findall(r"\]\(https://github\.com/patchlock/patchlock/(?:blob|raw)/main/([^)#]*)\)", text)
+    assert {"docs/images/demo.svg", "docs/install.md", "SECURITY.md"} <= set(ours)
+    assert [path for path in ours if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.online
@@ -46,6 +59,30 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     done = run(uv.find_uv_bin(), "pip", "install", "-q", "--no-deps", "--offline", "--python", python, str(built))
     assert done.returncode == 0, done.stderr
-    done = run(str(Path(python).parent / "patchlock"), "plan", "demo", "--profile", "cpu")
+    done = run(str(Path(python).parent / "patchlock"), "plan", "demo", "--profile", "cpu", "--diff")
     assert done.returncode == 0, done.stderr
     assert "-onnxruntime-gpu==1.16.3" in done.stdout
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="releases are made on Linux")
+def test_a_release_has_the_changelogs_section_of_its_version_as_notes() -> None:
+    notes = lambda version: subprocess.run(  # noqa: E731
+        [str(ROOT / ".ci" / "release-notes"), version], capture_output=True, text=True, check=False
+    )
+    done = notes(PROJECT["version"])
+    assert (done.returncode, done.stderr) == (0, "")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    _, _, section = changelog.partition(f"\n## {PROJECT['version']} - ")
+    assert done.stdout.strip() == section.partition("\n## ")[0].partition("\n")[2].strip()
+    done = notes("9.9.9")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "pyproject.toml has another version than 9.9.9: tag the commit that has it\n"
+
+
+def test_one_address_is_named_everywhere() -> None:
+    site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    assert PROJECT["urls"]["Source"] == make_pages.REPOSITORY == site["repo_url"]
+    assert PROJECT["urls"]["Documentation"] == make_pages.SITE == site["site_url"]

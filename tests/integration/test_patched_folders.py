@@ -28,15 +28,29 @@ text = "computed"
 """
 
 
-def test_folder_of_other_things_is_refused_and_left_as_it_is(patchlock: Patchlock, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("app", "known_by"),
+    [
+        ("diffrhythm2", "inference.py"),
+        ("amphion", "modules/monotonic_align/setup.py"),
+        ("advanced-rvc-inference", "arvc/app/gui.py"),
+        ("xtts-webui", "app.py and scripts/funcs.py"),
+        ("tts-service", "apps/tts-service/src/routes.py and apps/tts-service/src/tts_engine.py"),
+        ("rvc-python", "rvc_python/configs/config.py"),
+    ],
+)
+def test_folder_of_other_things_is_refused_and_left_as_it_is(
+    patchlock: Patchlock, tmp_path: Path, app: str, known_by: str
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "requirements.txt").write_text("torch==2.7\n")
     (other / "notes.txt").write_text("mine\n")
-    words = ("diffrhythm2", "--profile", "cpu", "--catalogue", str(ROOT), "--source", str(other))
+    words = (app, "--profile", "cpu", "--catalogue", str(ROOT), "--source", str(other))
     done = patchlock("patch", "apply", *words)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "this folder is not diffrhythm2: it has none of the files that the patches change by name, as" in done.stderr
+    told = f"this folder is not {app}: it has none of the files by which it is known, as {known_by} ({other})"
+    assert told in done.stderr
     assert "nothing was changed; name the app's own folder" in done.stderr
     assert sorted(path.name for path in other.iterdir()) == ["notes.txt", "requirements.txt"]
 

@@ -53,8 +53,8 @@ def test_everything_that_is_missing_is_told_at_once_and_nothing_is_touched(
         "error[not-ready]: this machine is not ready for mini on tiny; nothing was touched; "
         "mend what follows and run the same command again, or with --ignore-needs if you know better"
     )
-    assert lines[0].startswith("  songwriter is not here: it reads songs; ")
-    assert lines[1].startswith("  songreader is not here: it reads songs; ")
+    assert lines[0].startswith("  songwriter is not installed: it reads songs; ")
+    assert lines[1].startswith("  songreader is not installed: it reads songs; ")
     assert not (tmp_path / "installed/mini@tiny").exists()
 
 
@@ -77,8 +77,8 @@ def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
     done = face("install", "mini", "--profile", "tiny")
     assert done.returncode == 0, done.stderr
     assert [line[11:].strip() for line in done.stdout.splitlines()][-3:] == [
-        "songreader is not here: it reads songs; install it: sudo apt-get install songreader-package",
-        "songwriter is not here: it reads songs; install it: sudo apt-get install songwriter-package",
+        "songreader is not installed: it reads songs; install it: sudo apt-get install songreader-package",
+        "songwriter is not installed: it reads songs; install it: sudo apt-get install songwriter-package",
         "all at once: sudo apt-get install songreader-package songwriter-package",
     ]
 
@@ -89,7 +89,7 @@ def test_person_who_knows_better_goes_on_and_is_told(locked: World, face: Callab
     done = face("install", "mini", "--profile", "tiny", "--ignore-needs", "--json")
     assert done.returncode == 0, done.stderr
     (note,) = json.loads(done.stdout)["data"]["notes"]
-    assert note.startswith("songreader is not here: it reads songs; ")
+    assert note.startswith("songreader is not installed: it reads songs; ")
 
 
 def test_git_is_no_need_that_can_be_ignored(
@@ -109,8 +109,8 @@ def test_plan_shows_what_is_missing(locked: World, face: Callable[..., Said]) ->
     done = face("plan", "mini", "--profile", "tiny")
     assert done.returncode == 1
     assert [line.split(";")[0] for line in done.stderr.splitlines()] == [
-        "missing: songreader is not here: it reads songs",
-        "note: songwriter is not here: it reads songs",
+        "missing: songreader is not installed: it reads songs",
+        "note: songwriter is not installed: it reads songs",
     ]
     data = json.loads(face("plan", "mini", "--profile", "tiny", "--json").stdout)
     assert not data["ok"]

@@ -71,7 +71,7 @@ def test_an_app_that_nothing_can_compute_with_on_a_gpu_is_never_verified(locked:
     assert done.returncode == 1
     assert "seen      kernels: nothing was computed on cuda; `patchlock verify` does that" in done.stdout
     assert (
-        "error[verify]: mini is installed; not verified: nothing was computed on cuda, as no device was seen ("
+        "error[verify]: mini is installed; not verified: nothing was computed on cuda, as no device was found ("
         in done.stderr
     )
     assert "installed and verified" not in done.stdout + done.stderr
@@ -216,10 +216,10 @@ def test_prune_frees_what_is_not_in_use(installed: Path, locked: World, patchloc
     _new_upstream(locked, patchlock, tmp_path)
     assert patchlock("install", "mini").returncode == 0
     assert len(list((installed / "environments").iterdir())) == 2
-    planned = patchlock("prune", "mini", "--dry-run").stdout
+    planned = patchlock("cache", "clean", "mini", "--dry-run").stdout
     assert planned.startswith("would free ")
     assert len(list((installed / "environments").iterdir())) == 2
-    assert patchlock("prune", "mini").stdout == planned.replace("would free", "freed")
+    assert patchlock("cache", "clean", "mini", "--yes").stdout == planned.replace("would free", "freed")
     assert [path.name for path in (installed / "environments").iterdir()] == [
         (installed / "current").read_text().strip()
     ]
@@ -262,13 +262,16 @@ def test_uninstall_keeps_what_is_the_users(installed: Path, patchlock: Patchlock
     assert (installed / "source" / "outputs" / "song.wav").read_bytes() == b"music"
     assert not (installed / "environments").exists()
     assert patchlock("run", "mini").returncode == 1
-    assert patchlock("uninstall", "mini", "--purge").returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert not installed.exists()
 
 
 def test_uninstall_removes_everything_that_is_ours(installed: Path, patchlock: Patchlock) -> None:
     patchlock("run", "mini")
-    assert patchlock("uninstall", "mini").stdout == "mini is removed from tiny\n"
+    removed, room = patchlock("uninstall", "mini").stdout.splitlines()
+    assert removed == "mini is removed from tiny"
+    assert room.startswith("nothing is installed now; ")
+    assert room.endswith("patchlock self remove")
     assert not installed.exists()
     assert patchlock("uninstall", "mini").returncode == 1
 

@@ -44,16 +44,16 @@ def test_purge_in_one_home_leaves_what_another_one_needs(
     depot: Depot, homes: dict[str, dict[str, str]], patchlock: Patchlock, tmp_path: Path
 ) -> None:
     assert _kept(tmp_path) == ALL
-    assert patchlock("prune", "mini", env=homes["one"]).returncode == 0
+    assert patchlock("cache", "clean", "mini", "--yes", env=homes["one"]).returncode == 0
     done = patchlock("uninstall", "mini", env=homes["one"])
     assert "kept for the next install" not in done.stdout
     assert patchlock("install", "mini", env=homes["one"]).returncode == 0
-    assert patchlock("uninstall", "mini", "--purge", env=homes["one"]).returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes", env=homes["one"]).returncode == 0
     assert _kept(tmp_path) == ALL
     offline = homes["two"] | {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cold")}
     done = patchlock("install", "mini", "--reinstall", env=offline)
     assert done.returncode == 0, done.stderr
-    assert patchlock("uninstall", "mini", "--purge", env=homes["two"]).returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes", env=homes["two"]).returncode == 0
     assert _kept(tmp_path) == set()
 
 
@@ -61,5 +61,5 @@ def test_home_that_is_gone_needs_nothing(
     homes: dict[str, dict[str, str]], patchlock: Patchlock, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path / "two")
-    assert patchlock("uninstall", "mini", "--purge", env=homes["one"]).returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes", env=homes["one"]).returncode == 0
     assert _kept(tmp_path) == set()

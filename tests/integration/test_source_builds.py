@@ -78,12 +78,12 @@ def test_sdist_is_installed_as_a_wheel_and_not_built_twice(world: World, patchlo
     [log] = (tmp_path / "cache" / "builds").glob("*/log.txt")
     before = log.stat().st_mtime_ns
     assert patchlock("install", "mini", "--reinstall").returncode == 0
-    assert patchlock("prune", "mini").returncode == 0
+    assert patchlock("cache", "clean", "mini", "--yes").returncode == 0
     assert log.stat().st_mtime_ns == before
     assert " of downloads and builds in " in patchlock("uninstall", "mini").stdout
     assert patchlock("install", "mini").returncode == 0
     assert log.stat().st_mtime_ns == before
-    assert patchlock("uninstall", "mini", "--purge").returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert not list((tmp_path / "cache" / "builds").iterdir())
 
 

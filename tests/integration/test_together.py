@@ -51,9 +51,9 @@ def _at_once(
         ("newer", "install mini", "uninstall mini", 0),
         ("newer", "install mini", "uninstall mini", 0.3),
         ("newer", "install mini", "run mini", 0.5),
-        ("two", "prune mini", "run mini", 0),
-        ("two", "rollback mini", "prune mini", 0.02),
-        ("two", "install mini --reinstall", "prune mini", 0.2),
+        ("two", "cache clean mini --yes", "run mini", 0),
+        ("two", "rollback mini", "cache clean mini --yes", 0.02),
+        ("two", "install mini --reinstall", "cache clean mini --yes", 0.2),
     ],
     ids=lambda words: str(words).partition(" ")[0],
 )
@@ -126,8 +126,8 @@ def _start(places: Places) -> subprocess.Popen[str]:
 def test_app_goes_on_while_its_generation_is_replaced(running: Places) -> None:
     child = _start(running)
     assert running.run("install", "mini").returncode == 0
-    pruned = running.run("prune", "mini")
-    assert (pruned.returncode, pruned.stdout) == (0, "there is only the generation in use: nothing to remove\n")
+    pruned = running.run("cache", "clean", "mini", "--yes")
+    assert (pruned.returncode, pruned.stdout) == (0, "there is nothing to remove\n")
     assert "stays: mini still runs in it\n" in pruned.stderr
     refused = running.run("uninstall", "mini")
     assert says(refused)
@@ -137,6 +137,6 @@ def test_app_goes_on_while_its_generation_is_replaced(running: Places) -> None:
     out, _ = child.communicate()
     assert child.returncode == 0
     assert out.endswith("1.0\n")
-    assert json.loads(running.run("prune", "mini", "--json").stdout)["data"]["removed"]
+    assert json.loads(running.run("cache", "clean", "mini", "--yes", "--json").stdout)["data"]["removed"]
     assert running.run("uninstall", "mini").returncode == 0
     assert [name for name in USERS if not (running.source / name).exists()] == []

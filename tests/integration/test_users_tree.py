@@ -100,7 +100,7 @@ def test_uninstall_keeps_commits(installed: Path, patchlock: Patchlock, kind: st
     assert done.returncode == 0
     assert "my work" in done.stdout
     assert (source / ".git").is_dir()
-    assert patchlock("uninstall", "mini", "--purge").returncode == 0
+    assert patchlock("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert not installed.exists()
 
 

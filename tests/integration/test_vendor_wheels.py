@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from conftest import Patchlock
-from miniature import PYTHON, World, index, wheel
+from loopback import LoopbackIndex
+from miniature import PYTHON, World, index, this_platform, wheel
 from sdists import ask
 from test_lock import locks, sha256_of
 
@@ -153,6 +155,61 @@ def test_wheel_that_contradicts_the_record_is_refused_until_it_is_accepted(world
     assert len(relock.require_known_bytes(request, lock, [BETA])) == 1
     relock.write(request, lock)
     assert relock.require_known_bytes(request, lock) == ()
+
+
+VENDOR = """\
+[index]
+url = "{url}"
+flat = true
+
+[index.keep]
+distributions = ["beta"]
+pythons = ["{python}"]
+platforms = ["{platform}"]
+"""
+
+
+def test_vendor_without_hashes_is_recorded_into_a_catalogue_of_ones_own(
+    world: World, patchlock: Patchlock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    vendor = LoopbackIndex()
+    platform = this_platform().name
+    try:
+        (wheel_of_beta,) = world.wheels.glob("beta-1.5-*.whl")
+        vendor.paths["/whl/cu128/"] = (200, "text/html", f'<a href="{BETA}">{BETA}</a>'.encode())
+        vendor.file(BETA, wheel_of_beta.read_bytes())
+        (world.catalogue / "profiles" / "indexes").mkdir()
+        record = VENDOR.format(url=vendor.url, python=PYTHON, platform=platform)
+        (world.catalogue / "profiles" / "indexes" / "vendor.toml").write_text(record)
+        world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
+        own = tmp_path / "own"
+        online = {"UV_OFFLINE": "0"}
+        assert patchlock("index", "record", "vendor", "--into", str(own), env=online).stdout.startswith("refused")
+        done = patchlock("index", "record", "vendor", "--download", "--into", str(own), env=online)
+        assert done.returncode == 0, done.stderr
+        assert (world.catalogue / "profiles" / "indexes" / "vendor.toml").read_text() == record
+        digest = sha256_of(wheel_of_beta)
+        text = (own / "profiles" / "indexes" / "vendor.toml").read_text()
+        assert f'sha256 = "{digest}"' in text
+        assert "which gives no sha256; computed from the file on 20" in text
+
+        catalogue = ("--catalogue", str(own), "--local-addresses")
+        done = patchlock("lock", "mini", "--platform", platform, *catalogue)
+        assert done.returncode == 0, done.stderr
+        lock = (own / "lockfiles" / "mini" / f"tiny.{platform}.txt").read_text()
+        assert f"beta @ {vendor.url}/{BETA} --hash=sha256:{digest}" in lock
+
+        shutil.rmtree(Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://")) / "beta")
+        vendor.file(BETA, b"published again, or something else")
+        env = {**online, "UV_CACHE_DIR": str(tmp_path / "cold"), "PATCHLOCK_CACHE_DIR": str(tmp_path / "cold-too")}
+        done = patchlock("install", "mini", *catalogue, env=env)
+        assert done.returncode == 1
+        assert "error[hash-mismatch]" in done.stderr
+        assert "neither the lock nor the record vendor knows them" in done.stderr
+    finally:
+        vendor.close()
 
 
 def test_file_that_upstream_does_not_allow_is_refused(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_damage_is_named(whole: Path, face: Face, harm: Callable[[Path], None], 
     assert [(f["distribution"], f["path"]) for f in data["findings"]] == [("beta", "beta.py")]
     assert (envelope["ok"], error["code"]) == (False, "verify")
     assert re.fullmatch(r"[12] of \d checks of mini did not pass: files(, imports)?", error["what"])
-    assert error["remedy"] == "to mend exactly that, run `patchlock install mini --profile tiny --repair`"
+    assert error["remedy"] == "to repair exactly that, run `patchlock install mini --profile tiny --repair`"
     assert error["evidence"][0].startswith("files (seen): beta: beta.py: expected ")
     assert data["findings"][0]["cause"].startswith(cause)
     if depth == "deep":
@@ -129,7 +129,7 @@ def test_install_with_nothing_new_names_damage_that_a_glance_shows(whole: Path, 
         assert done.stderr.startswith(
             "error[verify]: mini is installed on tiny, and there is nothing new; but it is not as it was installed ("
         )
-        assert "install mini --profile tiny --repair` mends exactly that\n" in done.stderr
+        assert "install mini --profile tiny --repair` repairs exactly that\n" in done.stderr
         assert "  files: beta: beta.py: expected 20 bytes, found nothing" in done.stderr
     assert json.loads(face("install", "mini", "--json").stdout)["error"]["code"] == "verify"
 
@@ -140,13 +140,13 @@ def test_repair_mends_exactly_what_is_wrong(packages: Path, face: Face, tmp_path
     before = (packages / "beta.py").read_bytes()
     done = face("install", "mini", "--repair")
     assert done.returncode == 0, done.stderr
-    assert "  mended  beta: beta.py: expected 20 bytes, found 45 bytes; probably a person" in done.stdout
+    assert "  repaired  beta: beta.py: expected 20 bytes, found 45 bytes; probably a person" in done.stdout
     now = next((tmp_path / "installed").glob("mini@tiny/environments/*-2/lib/python*/site-packages"))
     assert (now / "beta.py").read_text() == '__version__ = "1.5"\n'
     assert (now / "alpha.py").stat().st_ino == inode, "what was whole comes from uv's cache"
     assert (packages / "beta.py").read_bytes() == before, "nothing is written to the generation that was in use"
     assert face("verify", "mini", "--deep").returncode == 0
-    assert face("install", "mini", "--repair").stdout == "mini is as it was installed: nothing to mend\n"
+    assert face("install", "mini", "--repair").stdout == "mini is as it was installed: nothing to repair\n"
 
 
 @pytest.mark.parametrize(

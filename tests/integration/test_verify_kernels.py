@@ -218,7 +218,7 @@ def test_an_install_without_a_card_fails_unless_that_is_meant(patchlock: Patchlo
     assert (done.returncode, answer["ok"], answer["data"]["changed"]) == (1, False, True)
     assert (
         answer["error"]["what"]
-        == "mini is installed; not verified: nothing was computed on cuda, as no device was seen"
+        == "mini is installed; not verified: nothing was computed on cuda, as no device was found"
     )
     assert patchlock("run", "mini", env=variables).returncode == 0  # it is installed all the same
 

@@ -54,7 +54,7 @@ def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked:
     patch = line_of(locked.app, "[[patch]]")
     found = told(patchlock, "gamma", "--alternatives")["alternatives"]
     assert isinstance(found, dict)
-    assert (found["fits"], found["would-resolve"]) == ("3.0", False)
+    assert (found["fits"], found["would_resolve"]) == ("3.0", False)
     members = [(one["requirement"], one["name"], one["line"]) for one in found["conflict"]["members"]]
     assert members == [("alpha==1.0", "alpha-that-exists", patch)]
     assert any("alpha" in line for line in found["conflict"]["uv"])

@@ -48,6 +48,7 @@ INSTALL = r"""
 class Progress:
     def stage(self, name): return contextlib.nullcontext()
     def say(self, text): print(time.strftime("%X"), text, flush=True)
+    def transfer(self, done, total): pass
     note = say
 
 lock, _ = read_lock(request)

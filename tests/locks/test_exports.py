@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -258,7 +259,7 @@ def test_dockerfile_ends_as_another_user_in_the_folder_of_the_app() -> None:
     assert final[0] == ("FROM", "--platform=linux/amd64 python:3.11-slim")
     assert ("ENV", 'MODEL_PATH="models/voice.onnx"') in final
     assert [one for one in final if one[0] in {"USER", "WORKDIR", "ENTRYPOINT"}] == [
-        ("USER", "app"),
+        ("USER", "1000"),
         ("WORKDIR", "/app/apps/tts-service"),
         ("ENTRYPOINT", json.dumps(list(CATALOGUE.app("tts-service").launch.command))),
     ]
@@ -344,3 +345,52 @@ def test_shell_of_a_dockerfile_passes_shellcheck(app: str, tmp_path: Path) -> No
     (tmp_path / "steps.sh").write_text("#!/bin/sh\n" + "\n".join(runs) + "\n", encoding="utf-8", newline="\n")
     done = subprocess.run([program, str(tmp_path / "steps.sh")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("app", ["demo", "tts-service", "xtts-webui"])
+@pytest.mark.parametrize("from_bundle", [False, True], ids=["checkout", "bundle"])
+def test_linter_of_dockerfiles_is_content(app: str, from_bundle: bool, tmp_path: Path) -> None:
+    program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if program is None:
+        pytest.skip("no hadolint: PyPI has none for this machine")
+    bundle = dockerfile.ImageBundle(file="an app.bundle", sha256=A) if from_bundle else None
+    arguments = (CATALOGUE.app(app), CATALOGUE.profile("cpu"), LINUX, LOCK)
+    text = dockerfile.document(*arguments, file="lockfiles/x/cpu.txt", sha256=A, packages=["ffmpeg"], bundle=bundle)
+    (tmp_path / "Dockerfile").write_text(text)
+    command = [program, "--config", str(ROOT / ".hadolint.yaml"), "--no-color", str(tmp_path / "Dockerfile")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_packages_of_needs_are_in_the_image_that_runs() -> None:
+    arguments = (CATALOGUE.app("demo"), CATALOGUE.profile("cpu"), LINUX, LOCK)
+    text = dockerfile.document(*arguments, file="l", sha256=A, packages=["espeak-ng", "ffmpeg"])
+    last = text[text.rindex("\nFROM ") :]
+    assert "--no-install-recommends espeak-ng ffmpeg" in last
+
+
+def test_no_step_of_a_build_from_a_bundle_asks_a_network() -> None:
+    bundle = dockerfile.ImageBundle(file="mini.bundle", sha256=A)
+    arguments = (CATALOGUE.app("demo"), CATALOGUE.profile("cpu"), LINUX, LOCK)
+    steps = _instructions(dockerfile.document(*arguments, file="l", sha256=B, bundle=bundle))
+    runs = [rest for word, rest in steps if word == "RUN" and not rest.startswith("useradd")]
+    assert runs
+    assert all(rest.startswith("--network=none ") for rest in runs)
+    assert f'echo "{A}  /bundle/mini.bundle" | sha256sum --check --status' in runs[0]
+    assert f'echo "{B}  /bundle/lock.txt" | sha256sum --check --status' in runs[0]
+    assert "--offline --no-index --find-links /wheels" in runs[-1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "keys"),
+    [("cpu", {}), ("cuda-linux", {"deploy"}), ("rocm-linux", {"devices", "group_add", "security_opt", "ipc"})],
+)
+def test_compose_gives_the_devices_of_the_back_end(profile: str, keys: set[str]) -> None:
+    from ruamel.yaml import YAML
+
+    app = CATALOGUE.app("xtts-webui")
+    text = dockerfile.compose(app, CATALOGUE.profile(profile), LINUX, LOCK)
+    service = YAML(typ="safe").load(text)["services"]["xtts-webui"]
+    assert set(service) == {"image", "build", "init", "ports", *keys}
+    assert service["ports"] == ["127.0.0.1:8010:8010"]
+    assert service["build"]["platforms"] == ["linux/amd64"]

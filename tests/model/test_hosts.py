@@ -38,7 +38,7 @@ def test_answer_of_detect_is_a_recording() -> None:
 
 def test_what_is_empty_is_not_written() -> None:
     written = to_json(Recording(host=Host(os="linux", machine="x86_64")))
-    assert written == {"patchlock-host": 1, "host": {"os": "linux", "machine": "x86_64"}}
+    assert written == {"patchlock_host": 1, "host": {"os": "linux", "machine": "x86_64"}}
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_what_is_empty_is_not_written() -> None:
     [
         pytest.param([], (), id="no table"),
         pytest.param({"host": {}}, (), id="no format"),
-        pytest.param({"patchlock-host": 2, "host": {}}, (), id="newer format"),
-        pytest.param({"patchlock-host": 1}, ("host is missing",), id="no host"),
+        pytest.param({"patchlock_host": 2, "host": {}}, (), id="newer format"),
+        pytest.param({"patchlock_host": 1}, ("host is missing",), id="no host"),
         pytest.param(
-            {"patchlock-host": 1, "host": {"os": "linux", "machin": "x", "memory": "4 GB"}},
+            {"patchlock_host": 1, "host": {"os": "linux", "machin": "x", "memory": "4 GB"}},
             (
                 'host.machin is not known; did you mean "machine"?',
                 "host.memory must be a whole number",
@@ -58,12 +58,12 @@ def test_what_is_empty_is_not_written() -> None:
             id="every mistake",
         ),
         pytest.param(
-            {"patchlock-host": 1, "host": {"os": "linux", "machine": "x", "devices": [{"device": "7550"}, 3]}},
+            {"patchlock_host": 1, "host": {"os": "linux", "machine": "x", "devices": [{"device": "7550"}, 3]}},
             ("host.devices[0].vendor is missing", "host.devices[1] must be a table"),
             id="inside a list",
         ),
         pytest.param(
-            {"patchlock-host": 1, "host": {"os": "linux", "machine": "x", "is_wsl": 1, "groups": [1]}},
+            {"patchlock_host": 1, "host": {"os": "linux", "machine": "x", "is_wsl": 1, "groups": [1]}},
             ("host.is_wsl must be true or false", "host.groups must be a list of texts"),
             id="kinds of values",
         ),

@@ -12,10 +12,13 @@ import sys
 from pathlib import Path, PureWindowsPath
 
 import pytest
+import tree_sitter
+import tree_sitter_powershell
+from conftest import ROOT
 
 from patchlock.cli import _launcher
 from patchlock.model import launchers
-from patchlock.model.launchers import Starter, Target
+from patchlock.model.launchers import Itself, Starter, Target
 
 WINE = Path(os.environ.get("PATCHLOCK_WINE", ""))
 START = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))"
@@ -237,8 +240,8 @@ def test_batch_file_hands_on_words_and_the_exit_code(tmp_path: Path) -> None:
     [
         ("linux", "/home/x", {"run", "patchlock-mini-tiny.desktop"}),
         ("linux", "/home/x\ny", {"run"}),
-        ("macos", "/home/x", {"run"}),
-        ("windows", "C:\\x", {"run.bat", "run.ps1"}),
+        ("macos", "/home/x", {"run", "run.command"}),
+        ("windows", "C:\\x", {"run.bat", "run.ps1", "start-menu.ps1"}),
     ],
     ids=["Linux", "a name no menu can have", "macOS", "Windows"],
 )
@@ -246,3 +249,131 @@ def test_files_that_fit_the_system_are_made_and_known(os_name: str, folder: str,
     starter = WINDOWS
     assert launchers.files(starter, TARGET, os=os_name, folder=folder).keys() == made
     assert made <= set(launchers.names("mini", "tiny"))
+
+
+# --- patchlock's own launcher, and install.cmd -------------------------------------------------------------------------
+
+
+def test_install_cmd_is_as_it_is_written_here() -> None:
+    assert (ROOT / "install.cmd").read_bytes().replace(b"\r\n", b"\n") == launchers.bootstrap().replace(b"\r\n", b"\n")
+
+
+def test_a_home_that_is_set_later_wins_over_the_one_the_launcher_knows(tmp_path: Path) -> None:
+    starter = dataclasses.replace(_starter(tmp_path / "x"), variables={}, defaults={"PATCHLOCK_HOME": "/it's known"})
+    script = tmp_path / "patchlock"
+    script.write_bytes(launchers.shell(starter, Itself()))
+    for told, seen in (("", "/it's known"), ("/later", "/later")):
+        env = {"PATCHLOCK_HOME": told} if told else {}
+        done = subprocess.run(["sh", str(script), "a b"], capture_output=True, text=True, check=False, env=env)
+        assert json.loads(done.stdout) == [["-m", "patch lock", "a b"], [seen, None, None]]
+    lines = launchers.batch(dataclasses.replace(WINDOWS, defaults={"PATCHLOCK_HOME": r"D:\100%"}), Itself()).decode()
+    assert '\r\nif not defined PATCHLOCK_HOME set "PATCHLOCK_HOME=D:\\100%%"\r\n' in lines
+
+
+PREPARED = Starter(
+    program="",
+    arguments=("-P", "-m", "patchlock"),
+    variables={"PYTHONPATH": r"C:\checkout\installer"},
+    anchor=r"C:\checkout\install.ps1",
+    prepares=True,
+)
+
+
+def test_no_word_of_the_user_goes_through_powershell() -> None:
+    for script in (launchers.batch(PREPARED, Itself()).decode(), launchers.bootstrap().decode()):
+        (prepares,) = [line for line in script.split("\r\n") if "powershell" in line]
+        (starts,) = [line for line in script.split("\r\n") if "%*" in line]
+        assert prepares.endswith("""-File "%%PATCHLOCK_AT%%" ^<nul') do set "PATCHLOCK_TOOL=%%t\"""")
+        assert starts.startswith('"%PATCHLOCK_PYTHON%" -P -m ')
+        assert script.index("setlocal") < script.index("set ")
+    text = launchers.powershell(PREPARED, TARGET).decode("utf-8-sig")
+    assert text.index("$tool = ") < text.index("$args")
+
+
+def test_patchlocks_own_batch_file_survives_umlauts_and_percent_signs() -> None:
+    at = r"C:\Zoë 100% of it\install.ps1"
+    starter = dataclasses.replace(PREPARED, anchor=at, variables={}, defaults={"PATCHLOCK_HOME": r"D:\Zoë & 5%"})
+    lines = launchers.batch(starter, Itself()).decode().split("\r\n")
+    first, last = lines.index("chcp 65001 >nul"), lines.index("chcp %PATCHLOCK_CODE_PAGE% >nul")
+    assert lines[first + 1 : last] == [
+        r'set "PATCHLOCK_AT=C:\Zoë 100%% of it\install.ps1"',
+        r'if not defined PATCHLOCK_HOME set "PATCHLOCK_HOME=D:\Zoë & 5%%"',
+    ]
+    assert all(line.isascii() for line in lines[:first] + lines[last:])
+
+
+def test_start_menu_script_makes_a_name_that_windows_takes() -> None:
+    text = launchers.start_menu(dataclasses.replace(TARGET, title="It's a/b? c: long")).decode("utf-8-sig")
+    assert "'It''s a b  c (tiny).lnk'" in text
+    assert "$shortcut.TargetPath = Join-Path $PSScriptRoot 'run.bat'\r\n" in text
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        launchers.powershell(PREPARED, TARGET),
+        launchers.powershell(WINDOWS, TARGET),
+        launchers.start_menu(TARGET),
+    ],
+    ids=["prepared", "installed", "Start menu"],
+)
+def test_powershell_files_are_well_formed(script: bytes) -> None:
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_powershell.language()))
+    root = parser.parse(script.removeprefix(b"\xef\xbb\xbf")).root_node
+    assert not root.has_error
+
+
+DRIVER = """\
+@echo off
+set "PATCHLOCK_HOME={home}"
+set "PATCHLOCK_CACHE_DIR={cache}"
+set P
+call "{script}" run "a b" -- -x:y --json "it's"
+set P
+"""
+
+
+@pytest.mark.wine
+@pytest.mark.parametrize("name", ["install.cmd", "patchlock.cmd"])
+@pytest.mark.parametrize("home", ["", r"C:\later on"], ids=["as known", "set later"])
+def test_cmd_starts_the_prepared_python_and_leaks_nothing(tmp_path: Path, name: str, home: str) -> None:
+    """Wine's cmd expands what a variable holds once more, and has one code page: no `%` and only ASCII here."""
+    checkout, cache = tmp_path / "my & (checkout) #1", tmp_path / "the cache"
+    package = checkout / "installer" / "patchlock"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    told = ("PATCHLOCK_HOME", "PATCHLOCK_BOOTSTRAP", "PATCHLOCK_MODULE", "PATCHLOCK_PREPARE")
+    (package / "__main__.py").write_text(
+        f"import json, os, sys\nprint(json.dumps([sys.argv[1:], [os.environ.get(name) for name in {told}]]))\nsys.exit(7)\n"
+    )
+    (checkout / "install.ps1").touch()
+    (tmp_path / "powershell.bat").write_text("@if exist %5 echo tool-0\r\n")
+    here, script = str(PureWindowsPath(f"Z:{checkout}")), checkout / name
+    starter = dataclasses.replace(
+        PREPARED,
+        variables={"PATCHLOCK_BOOTSTRAP": rf"{here}\install.ps1", "PYTHONPATH": rf"{here}\installer"},
+        defaults={"PATCHLOCK_HOME": r"C:\it's known"},
+        anchor=rf"{here}\install.ps1",
+    )
+    script.write_bytes(launchers.bootstrap() if name == "install.cmd" else launchers.batch(starter, Itself()))
+    driver = tmp_path / "driver.bat"
+    there = {"home": home, "cache": PureWindowsPath(f"Z:{cache}"), "script": PureWindowsPath(f"Z:{script}")}
+    driver.write_text(DRIVER.format(**there), newline="\r\n")
+    venv = [str(WINE / "enter"), "python", "-m", "venv", "--without-pip", str(PureWindowsPath(f"Z:{cache}/tool-0"))]
+    subprocess.run(venv, check=True, capture_output=True, timeout=120)
+    run = [str(WINE / "enter"), "cmd", "/c", str(PureWindowsPath(f"Z:{driver}"))]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    lines = done.stdout.strip().splitlines()
+    *before, seen = lines[: len(lines) // 2 + 1]
+    own = home or (None if name == "install.cmd" else r"C:\it's known")
+    words = ["run", "a b", "--", "-x:y", "--json", "it's"]
+    assert json.loads(seen) == [
+        [*(["install"] if name == "install.cmd" else []), *words],
+        [own, rf"{here}\install.ps1", None, None],
+    ]
+    assert lines[len(before) + 1 :] == before
+    # Wine's `call` makes every exit code 1.
+    run = [str(WINE / "enter"), "python", "-c", START, str(there["script"])]
+    env = os.environ | {"PATCHLOCK_CACHE_DIR": str(there["cache"])}
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, check=False, timeout=120, env=env)
+    assert done.returncode == 7

@@ -140,3 +140,55 @@ def test_recipe_is_for_its_versions() -> None:
     assert recipes.recipe_for(name, Version("1.5b1"), (old, new)) is new
     assert recipes.recipe_for(name, Version("2"), (old, new)) is new
     assert recipes.recipe_for(name, Version("2"), (old,)) is None
+
+
+ARCHIVE = """
+[[recipe]]
+name = "torch"
+versions = "==2.0"
+why = "x"
+source = "tests"
+
+[recipe.archive]
+option = "torch-from-source"
+url = "https://example.org/torch-v2.0.tar.gz"
+sha256 = "{digest}"
+hours = 5
+processors = 12
+memory-gb = 26
+disk-gb = 60
+gives = "torch built here"
+"""
+
+
+def test_source_builds_of_one_name_cost_together() -> None:
+    both = ARCHIVE.format(digest="0" * 64)
+    both += both.replace('"torch"', '"torchaudio"').replace("hours = 5", "hours = 1").replace("= 60", "= 5")
+    both = both.replace("torch built here", "torchaudio too", 2).replace("torchaudio too", "torch built here", 1)
+    report = Report(file="app.toml", text=both)
+    found = catalogue_recipes.recipes(Table(tomllib.loads(both), report), None, lambda _: ())
+    assert not report.problems
+    [build] = recipes.source_builds(found)
+    assert [one.name for one in build.recipes] == ["torch", "torchaudio"]
+    assert build.told() == (
+        "torch built here; torchaudio too; it takes about 6 hours where 12 processors build, 26 GB of memory and 65 GB of disk"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("torch-from-source", "torch", '"torch" must be lower-case words joined by "-" that end in "-from-source"'),
+        ("https://", "http://", "must be the https address of a .tar.gz, .tar.xz or .zip file"),
+        ("0" * 64, "0" * 63, "it is not 64 lower-case hexadecimal digits"),
+        ("hours = 5\n", "", 'the key "hours" is missing'),
+    ],
+    ids=["option", "address", "digest", "hours"],
+)
+def test_mistakes_of_an_archive_are_named(old: str, new: str, what: str) -> None:
+    text = ARCHIVE.format(digest="0" * 64)
+    assert old in text
+    text = text.replace(old, new)
+    report = Report(file="app.toml", text=text)
+    catalogue_recipes.recipes(Table(tomllib.loads(text), report), None, lambda _: ())
+    assert [what in problem.what for problem in report.problems] == [True]

@@ -199,6 +199,12 @@ CHANGES = [
         'x = torch.FloatTensor(y.to("privateuseone:0")).to("privateuseone:0")\n',
         id="tensor-types-moved",
     ),
+    pytest.param(
+        DML,
+        "x = y.cuda().type(torch.cuda.HalfTensor).sum()\n",
+        'x = y.to("privateuseone:0").type(torch.HalfTensor).to("privateuseone:0").sum()\n',
+        id="type-moved",
+    ),
     pytest.param(CPU, "x = x.type(torch.cuda.LongTensor)\n", "x = x.type(torch.LongTensor)\n", id="type"),
     pytest.param(
         CPU,
@@ -296,6 +302,12 @@ CHANGES = [
         'def f(dtype=torch.half, *, compute_type="float16"): pass\n',
         'def f(dtype=torch.float32, *, compute_type="float32"): pass\n',
         id="single-precision-defaults",
+    ),
+    pytest.param(
+        SINGLE,
+        'p.add_argument("--compute-type", default="float16", choices=["float16", "int8"])\n',
+        'p.add_argument("--compute-type", default="float32", choices=["float16", "int8"])\n',
+        id="single-precision-of-an-option",
     ),
     pytest.param(
         ONNX,

@@ -117,7 +117,10 @@ REFUSED = [
         id="f-string",
     ),
     pytest.param(
-        DML, "x.type(torch.cuda.FloatTensor)\n", "`privateuseone:0` has no tensor type of this name", id="type"
+        DML,
+        "torch.set_default_tensor_type(torch.cuda.FloatTensor)\n",
+        "`privateuseone:0` has no tensor type of this name",
+        id="type",
     ),
 ]
 

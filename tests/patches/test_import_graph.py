@@ -88,7 +88,25 @@ def test_what_runs_at_import_counts(text: str) -> None:
 def test_program_is_found(command: tuple[str, ...], python_path: str, path: str) -> None:
     paths = ("package/__init__.py", "package/__main__.py", "package/tool.py", "src/deep.py")
     files = {PurePosixPath(one): b"" for one in paths}
-    assert import_graph.reached(files, command, python_path).files == (PurePosixPath(path),)
+    assert import_graph.reached(files, command, python_path).files[-1] == PurePosixPath(path)
+
+
+def test_package_of_a_module_is_imported_before_it() -> None:
+    files = {"package/__init__.py": "import first\n", "package/tool.py": "import second\n", "package/other.py": ""}
+
+    assert modules(files, "python", "-m", "package.tool") == [
+        "first package/__init__.py:1",
+        "second package/tool.py:1",
+    ]
+
+
+def test_command_that_is_code_is_followed() -> None:
+    files = {"package/tool.py": "import late\ndef main():\n    import later\n"}
+
+    assert modules(files, "python", "-c", "from package.tool import main; main()") == [
+        "late package/tool.py:1",
+        "later package/tool.py:3",
+    ]
 
 
 def test_program_that_is_none_of_the_apps_files() -> None:

@@ -17,12 +17,12 @@ from packaging.specifiers import SpecifierSet
 from patchlock.catalogue import _apps_and_profiles
 from patchlock.catalogue.pairs import require_possible
 from patchlock.catalogue.table_reader import Report, Table
-from patchlock.model.app import RefusedPair
 from patchlock.model.digests import generation_id, inputs_digest, sha256
 from patchlock.model.errors import RefusedError
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import FileChange, Outcome, OutcomeKind, Patched
 from patchlock.model.platforms import PLATFORMS
+from patchlock.model.refusals import RefusedPair
 from patchlock.patches.outcomes import commit_message, counted, diff, patched_by, patched_digests
 
 MINI = _apps_and_profiles.app(Table(tomllib.loads(APP), Report(file="patches/mini/app.toml", text="")), "mini")

@@ -47,6 +47,10 @@ class Progress:
 
     note = say
 
+    def transfer(self, done: int, total: int) -> None:
+        """Say how far it is."""
+        self.say(f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+
 
 def main(app: str, profile: str, python: str, commit: str, cache: str) -> None:
     """Make the environment, fill it, build what the tree needs, run the checks."""

@@ -150,8 +150,8 @@ def _serve(state: Path) -> None:
 
     from patchlock.cli import COMMANDS
 
-    for name in ("install", "run", "verify", "update", "prune", "models"):
-        importlib.import_module(COMMANDS[name][0])
+    for name in ("install", "run", "verify", "update", "cache", "models"):
+        importlib.import_module(f"patchlock.cli.{COMMANDS[name][0]}")
     for name in (
         "patchlock.operations.install",
         "patchlock.operations.lifecycle",

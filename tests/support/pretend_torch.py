@@ -173,6 +173,7 @@ class version:  # noqa: N801
     """What it was built for."""
 
     cuda, hip = ("12.8" if _built == "cuda" else None), ("6.3" if _built == "hip" else None)
+    xpu = "20250101" if _built == "xpu" else None
 
 
 class _Cuda:
@@ -236,7 +237,10 @@ class profiler:  # noqa: N801
     profile = _Profile
 
 
-cuda = _Cuda()
+cuda = xpu = mps = _Cuda()
+backends = type("backends", (), {"mps": type("mps", (), {})})
+backends.mps.is_built = lambda: _built == "mps"
+backends.mps.is_available = lambda: _built == "mps" and cuda.is_available()
 
 
 def manual_seed(_seed):

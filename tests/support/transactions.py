@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import envelopes
 import miniature
 from faults import Done, Fault, Server
 from hub import LoopbackHub, commit_of
@@ -89,14 +90,14 @@ TRANSACTIONS = (
     Transaction("update", "installed", ("update", "mini", "--source", "{folder}/public"), ONE, NEW),
     Transaction("reinstall", "installed", ("install", "mini", "--reinstall"), ONE, ONE),
     Transaction("rollback", "two", ("rollback", "mini"), TWO, ONE),
-    Transaction("prune", "two", ("prune", "mini"), TWO, TWO),
+    Transaction("prune", "two", ("cache", "clean", "mini", "--yes"), TWO, TWO),
     Transaction("uninstall", "two", ("uninstall", "mini"), TWO, None),
-    Transaction("purge", "two", ("uninstall", "mini", "--purge"), TWO, None, keeps=False),
+    Transaction("purge", "two", ("uninstall", "mini", "--purge", "--yes"), TWO, None, keeps=False),
     Transaction("recover", "cut", ("run", "mini"), ONE, ONE),
     Transaction("verify", "cut", ("verify", "mini"), ONE, ONE),
     Transaction("models", "modelled", ("models", "mini", "--fetch"), ONE, ONE),
     Transaction("unlink", "fetched", ("uninstall", "mini"), ONE, None),
-    Transaction("empty", "fetched", ("uninstall", "mini", "--purge"), ONE, None, keeps=False),
+    Transaction("empty", "fetched", ("uninstall", "mini", "--purge", "--yes"), ONE, None, keeps=False),
     Transaction("fallback", "failing", ("install", "mini", "--fallback"), ONE, ONE),
     Transaction("build", "built", ("install", "mini"), None, ONE, keeps=False),
 )
@@ -188,6 +189,7 @@ class Places:
             if "error[busy]" not in done.stderr:  # an orphan of a killed command works on for a moment
                 break
             time.sleep(0.1)
+        envelopes.check_output(filled, done.stdout)
         return done
 
     def put(self, state: str) -> None:

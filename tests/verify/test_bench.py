@@ -7,6 +7,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import wave
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +20,13 @@ from patchlock.verify import bench, bench_picture
 from patchlock.verify.bench import BenchResult
 from patchlock.verify.bench_picture import Row
 
-CHILD = Path(bench.__file__).parent / "_children" / "bench.py"
+CHILD = Path(bench.__file__).parent / "_children" / "sound.py"
 
 
 @pytest.fixture(scope="module")
 def child() -> ModuleType:
     """Import the program that runs in an app's environment."""
-    description = importlib.util.spec_from_file_location("bench_child", CHILD)
+    description = importlib.util.spec_from_file_location("sound_child", CHILD)
     assert description is not None
     assert description.loader is not None
     module = importlib.util.module_from_spec(description)
@@ -122,12 +123,13 @@ import os
 
 def job(given):
     given.weights, runs = "none", []
+    given.seconds = (0.1, 1.0)
     print("noise")
     def run():
         runs.append(os.getcwd())
         with given.part("all"):
             pass
-        return 0.5 * len(runs)
+        return [0.1 * n % 0.9 * (n // 200 % 2) for n in range(200 * len(runs))], 1000
     return run
 """
 
@@ -135,11 +137,15 @@ def job(given):
 def test_program_leaves_the_first_run_out_and_tells_the_rest(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(JOB)
-    command = [sys.executable, "-I", str(CHILD), str(script), "job", "cuda", "3"]
+    file = tmp_path / "heard.wav"
+    command = [sys.executable, "-I", str(CHILD), str(script), "job", "cuda", "3", "full", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     told = json.loads(done.stdout.splitlines()[-1])
     assert len(told["seconds"]) == len(told["processor"]) == len(told["parts"]["all"]) == 3
-    assert told["length"] == 2.0  # the fourth run: one does not count
+    assert told["length"] == 0.8  # the fourth run: one does not count
+    assert told["wrong"] == []
+    with wave.open(str(file)) as heard:
+        assert (heard.getframerate(), heard.getnframes()) == (1000, 800)
     assert (told["device"], told["weights"]) == ("cpu", "none")
     assert (told["device_memory"], told["device_use"]) == (None, None)
 

@@ -8,7 +8,6 @@ from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TypeVar
 
 from packaging.version import Version
 
@@ -21,11 +20,9 @@ from patchlock.model.app import (
     Launch,
     Listens,
     MissingOption,
-    RefusedPair,
     SharedSet,
     Upstream,
 )
-from patchlock.model.bench import Bench
 from patchlock.model.checks import (
     CHECKS,
     Check,
@@ -35,6 +32,7 @@ from patchlock.model.checks import (
     PythonCheck,
     ServesCheck,
     SmokeImport,
+    SoundCheck,
 )
 from patchlock.model.errors import nearest
 from patchlock.model.identities import CommitId
@@ -42,11 +40,10 @@ from patchlock.model.lock_rules import LockRules
 from patchlock.model.patch import Ensure, Patch
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.profile import Profile
+from patchlock.model.refusals import RefusedPair
 from patchlock.patches.ops import OPS
 from patchlock.patches.postconditions import ENSURES
 from patchlock.patches.targets import unfit_paths
-
-T = TypeVar("T")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
@@ -87,6 +84,7 @@ def app(
         name=_name(table, name),
         upstream=_upstream(upstream, name),
         branch=upstream.parse("branch", _branch, "main", "main"),
+        as_of=upstream.parse("as-of", _cut_off, "", ""),
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         rules=sum((one.rules for one in shared), LockRules()) + _rule_tables.rules(root, profiles),
         recipes=_recipes.recipes(root, profiles, patches),
@@ -101,7 +99,6 @@ def app(
         memory=_needs.memory(root, profiles),
         missing_options=_missing_options(root, (*theirs, *declared)),
         models=_models.models(root, profiles),
-        bench=_bench(root, profiles),
     )
     upstream.finish()
     table.finish()
@@ -144,6 +141,10 @@ def _date(text: str) -> str:
     return text
 
 
+def _cut_off(text: str) -> str:
+    return _date(text) if text else ""
+
+
 def _commit(text: str) -> CommitId:
     if not _COMMIT.fullmatch(text):
         raise ValueError(f'"{text}" must be a commit id of 40 hexadecimal digits')
@@ -178,8 +179,8 @@ def patches(root: Table, profiles: tuple[str, ...] | None = None, before: tuple[
 
 
 def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
-    op_name = table.text("op")
-    op = _named(table, "op", op_name, OPS)
+    op = table.variant("op", OPS)
+    op_name = table.text("op", "")
     listed = table.tables("ensure")
     ensures = [ensure for t in listed if (ensure := _ensure(t)) is not None]
     if not listed:
@@ -205,21 +206,11 @@ def _patch(table: Table, profiles: tuple[str, ...] | None) -> _Declared:
 
 
 def _ensure(table: Table) -> Ensure | SmokeImport | None:
-    name = table.text("check")
     known = ChainMap[str, type[Ensure | SmokeImport]](EXECUTED, ENSURES)  # type: ignore[arg-type]
-    ensure = _named(table, "check", name, known)
-    if ensure is not None or name in known:
+    ensure = table.variant("check", known)
+    if table.text("check", "") in known:
         table.finish()
     return ensure
-
-
-def _named(table: Table, key: str, name: str, kinds: Mapping[str, type[T]]) -> T | None:
-    if not name:
-        return None
-    if name not in kinds:
-        table.problem(key, f'there is no {key} "{name}"', nearest(name, kinds))
-        return None
-    return table.record(kinds[name])
 
 
 def _check_options(declared: tuple[_Declared, ...]) -> None:
@@ -311,14 +302,16 @@ def minor_version(text: str) -> Version:
 
 def _checks(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Check, ...]:
     found: list[Check] = []
+
+    def layers(table: Table) -> Check:
+        return table.read(LayersCheck, {"profiles": profiles}, code="")
+
+    def sound(table: Table) -> Check:
+        return table.read(SoundCheck, {"profiles": profiles}, code="")
+
     for table in root.tables("check"):
-        kind = table.text("kind")
-        check: Check | None
-        if CHECKS.get(kind) is LayersCheck:
-            check = table.read(LayersCheck, {"profiles": profiles}, code="")
-        else:
-            check = _named(table, "kind", kind, CHECKS)
-        if kind in CHECKS:
+        check = table.variant("kind", CHECKS, {"layers": layers, "sound": sound})
+        if table.text("kind", "") in CHECKS:
             table.finish()
         if check is not None:
             if check.id in {other.id for other in found}:
@@ -329,10 +322,12 @@ def _checks(root: Table, profiles: tuple[str, ...] | None = None) -> tuple[Check
 
 
 def _check_filled(table: Table, check: Check) -> None:
-    if isinstance(check, OwnCheck | LayersCheck) and check.timeout <= 0:
+    if isinstance(check, OwnCheck | LayersCheck | SoundCheck) and check.timeout <= 0:
         table.problem("timeout", "it must be a number of seconds above 0")
-    if isinstance(check, OwnCheck | LayersCheck) and check.memory_gb < 0:
+    if isinstance(check, OwnCheck | LayersCheck | SoundCheck) and check.memory_gb < 0:
         table.problem("memory-gb", "it must be a number of gigabytes above 0")
+    if isinstance(check, SoundCheck) and check.runs <= 0:
+        table.problem("runs", "it must be a number above 0")
     if not check.id:
         table.problem("id", "it is empty")
     if isinstance(check, LayersCheck) and not check.parts:
@@ -346,20 +341,6 @@ def _check_filled(table: Table, check: Check) -> None:
             table.problem("code", f"it is no Python: {error}")
         if not check.prints:
             table.problem("prints", "it is empty, so that the check proves little")
-
-
-def _bench(root: Table, profiles: tuple[str, ...] | None) -> Bench | None:
-    if not root.has("bench"):
-        return None
-    table = root.table("bench")
-    read = table.read(Bench, {"profiles": profiles}, code="")
-    for key, number in (("runs", read.runs), ("timeout", read.timeout)):
-        if number <= 0:
-            table.problem(key, "it must be a number above 0")
-    if read.memory_gb < 0:
-        table.problem("memory-gb", "it must be a number of gigabytes above 0")
-    table.finish()
-    return read
 
 
 _LAST_PORT = 65535

@@ -24,6 +24,7 @@ def index(root: Table, name: str) -> RecordedIndex:
     """Read a recorded index."""
     table = root.table("index")
     url = table.text("url")
+    is_flat = table.boolean("flat", False)
     origin = table.origin()
     keep = _filter(table.table("keep")) if table.has("keep") else None
     whole = _filter(table.table("whole")) if table.has("whole") else None
@@ -47,11 +48,20 @@ def index(root: Table, name: str) -> RecordedIndex:
             )
         )
         if filename in seen:
-            row.problem("filename", f'"{filename}" is there already', "keep the one that the index has now")
+            row.problem("filename", f'"{filename}" is there already', "write what it was before as [[wheel.earlier]]")
         seen.add(filename)
         row.finish()
     sdists = tuple(_sdist(row, url) for row in root.tables("sdist"))
-    return RecordedIndex(name=name, url=url, wheels=tuple(wheels), origin=origin, keep=keep, whole=whole, sdists=sdists)
+    return RecordedIndex(
+        name=name,
+        url=url,
+        wheels=tuple(wheels),
+        origin=origin,
+        keep=keep,
+        whole=whole,
+        sdists=sdists,
+        is_flat=is_flat,
+    )
 
 
 def _sdist(row: Table, url: str) -> RecordedSdist:

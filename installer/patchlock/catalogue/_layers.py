@@ -1,4 +1,4 @@
-"""Give checks that compute an app's own layers, and its job, the code of their files; reads these and runs nothing."""
+"""Give checks that compute an app's own layers, or let it make a sound, the code of their files; runs nothing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
-from patchlock.model.bench import Bench
-from patchlock.model.checks import Check, LayersCheck
+from patchlock.model.checks import Check, LayersCheck, SoundCheck
 from patchlock.model.errors import CatalogueError, Problem, nearest
 
 
@@ -21,13 +20,14 @@ def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
         file: the app's file, for mistakes.
 
     Raises:
-        CatalogueError: a file cannot be read, is no Python, or does not make a part; carries all of these mistakes.
+        CatalogueError: a file cannot be read, is no Python, or does not make what is asked; carries all of that.
     """
     problems: list[Problem] = []
     bound: list[Check] = []
     for check in checks:
-        if isinstance(check, LayersCheck):
-            code, wrong = _read(folder, check.module, [part.name for part in check.parts])
+        if isinstance(check, LayersCheck | SoundCheck):
+            made = [part.name for part in check.parts] if isinstance(check, LayersCheck) else [check.job]
+            code, wrong = _read(folder, check.module, made)
             problems += [
                 Problem(file=file, line=0, key=f"check.{check.id}", what=what, remedy=do) for what, do in wrong
             ]
@@ -37,16 +37,6 @@ def bind(checks: Iterable[Check], folder: Path, file: str) -> tuple[Check, ...]:
     if problems:
         raise CatalogueError(problems)
     return tuple(bound)
-
-
-def bind_job(bench: Bench | None, folder: Path, file: str) -> Bench | None:
-    """Read the file that makes the job of an app; arguments and failures as `bind`."""
-    if bench is None:
-        return None
-    code, wrong = _read(folder, bench.module, [bench.job])
-    if wrong:
-        raise CatalogueError([Problem(file=file, line=0, key="bench", what=what, remedy=do) for what, do in wrong])
-    return dataclasses.replace(bench, code=code)
 
 
 def _read(folder: Path, module: str, wanted: Iterable[str]) -> tuple[str, list[tuple[str, str]]]:

@@ -79,7 +79,7 @@ def _library(table: Table, sdk: Sdk | None) -> OverlayLibrary:
     needs = tuple(table.each("needs", _path))
     if (in_sdk or needs) and sdk is None:
         table.problem("", "the overlay has no [overlay.sdk]")
-    name = table.parse("name", _name, "", member.rpartition("/")[2] or "x") if member else in_sdk
+    name = table.parse("name", _name, "", member.rpartition("/")[2] or "x") if table.has("member") else in_sdk
     preload = table.boolean("preload", True)
     if in_sdk and not preload:
         table.problem("preload", "a file of the sdk that is not loaded has no place here")

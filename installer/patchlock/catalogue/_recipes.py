@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from patchlock.catalogue.table_reader import Table
-from patchlock.model.recipes import InTree, Recipe
+from patchlock.model.recipes import InTree, Recipe, SourceArchive
 
 if TYPE_CHECKING:
     from patchlock.model.patch import Patch
@@ -27,7 +27,9 @@ def recipes(
     """
     found: list[Recipe] = []
     for table in root.tables("recipe"):
-        recipe = table.read(Recipe, {"profiles": profiles}, patches=patches(table))
+        recipe = table.read(
+            Recipe, {"profiles": profiles}, patches=patches(table), archive=table.optional("archive", SourceArchive)
+        )
         _check_build(table, recipe)
         earlier = {other.name for other in found}
         for name in recipe.after:

@@ -15,7 +15,8 @@ _OPENABLE = re.compile(
     r"|\bPyPI: \S+ \S|\bon PyPI\b|\bPyPI, \d"  # what of a distribution, or when its pages were read
     r"|\bits METADATA: \S*\d|\bMETADATA of \S+ \S|\bREADME of \S+ \S*\d|\bits libraries\b"  # what it says of itself
 )
-_VARIABLE = re.compile(r"^(?:\w+|\"\w+\")\s*=")
+_VARIABLE = re.compile(r"^(?!PATCHLOCK_)(?:\w+|\"\w+\")\s*=")
+"""Our own are read by the catalogue's patches, and documented nowhere else."""
 _ENVIRONMENT = re.compile(r"^\[(?:\w+\.)?environment\]")
 
 

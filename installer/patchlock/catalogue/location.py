@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from patchlock import __version__
+from patchlock.model.errors import UsageError
 
 
 def catalogue_root(folder: Path | None) -> Path:
@@ -14,6 +15,17 @@ def catalogue_root(folder: Path | None) -> Path:
     package = Path(__file__).parent.parent
     bundled = package / "_catalogue"
     return bundled if bundled.is_dir() else package.parent.parent
+
+
+def checked_root(folder: Path | None) -> Path:
+    """Name the catalogue's folder, as `catalogue_root` does.
+
+    Raises:
+        UsageError: the named folder holds no catalogue.
+    """
+    if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
+        raise UsageError("that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/")
+    return catalogue_root(folder)
 
 
 def patches_digest(root: Path, app: str, profile: str) -> str:

@@ -1,4 +1,4 @@
-"""Patches that a person chooses by name: what there is, what is chosen, and what a failed kernel recommends; pure."""
+"""What a person chooses by name, patches and builds from source: what there is, is chosen, is recommended; pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from patchlock.model.app import App
 from patchlock.model.errors import CatalogueError, Problem, UsageError, nearest
 from patchlock.model.patch import Outcome, Patch
+from patchlock.model.recipes import FROM_SOURCE, source_builds
 from patchlock.patches.outcomes import APPLIED
 
 
@@ -34,7 +35,14 @@ class Choice:
 
 
 def of_profile(app: App, profile: str) -> tuple[Option, ...]:
-    """List what an app lets a person choose on a profile, in the order of its file."""
+    """List what an app lets a person choose on a profile: patches in the order of its file, then builds from source."""
+    wanted = [recipe for recipe in app.recipes if not recipe.profiles or profile in recipe.profiles]
+    built = (Option(name=one.option, gives=one.told(), helps=(), patches=()) for one in source_builds(wanted))
+    return (*of_patches(app, profile), *built)
+
+
+def of_patches(app: App, profile: str) -> tuple[Option, ...]:
+    """List what of it are patches, which a clone can have, too."""
     return _grouped(patch for patch in app.patches if not patch.profiles or profile in patch.profiles)
 
 
@@ -84,17 +92,26 @@ def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -
             )
     for name in (*choice.added, *choice.left_out):
         if name not in known and not (name in choice.left_out and name in kept):
-            raise UsageError(
-                f'{app.name} has no optional patch "{name}" on {profile}',
-                remedy=nearest(name, known) if known else "it has none to choose",
-            )
+            raise _unknown(app, profile, name, known)
     chosen = (set(kept) | set(choice.added)) - set(choice.left_out)
     for name in sorted(chosen - set(known)):
         raise UsageError(
-            f'the optional patch "{name}", which this installation has, is not in the catalogue any more',
+            f'"{name}", which this installation has by choice, is not in the catalogue any more',
             remedy=f"go on without it: --without {name}",
         )
     return tuple(sorted(chosen))
+
+
+def _unknown(app: App, profile: str, name: str, known: Collection[str]) -> UsageError:
+    """Say that there is no such choice on a profile, and on which there is one."""
+    what = f'{app.name} has nothing called "{name}" to choose on {profile}'
+    if name.endswith(FROM_SOURCE):
+        what = f"{app.name} has no recipe that builds {name.removesuffix(FROM_SOURCE)} from its source on {profile}"
+    profiles = {at for one in app.recipes if one.option == name for at in one.profiles}
+    profiles |= {at for one in app.patches if one.optional == name for at in one.profiles}
+    if profiles:
+        return UsageError(what, remedy=f"leave it out; it is there on {', '.join(sorted(profiles))}")
+    return UsageError(what, remedy=nearest(name, known) or "leave it out")
 
 
 def recommend(failed: Collection[str], app: App, profile: str = "", chosen: Collection[str] = ()) -> tuple[Option, ...]:
@@ -106,7 +123,7 @@ def recommend(failed: Collection[str], app: App, profile: str = "", chosen: Coll
         profile: on which it is installed; "" for any.
         chosen: what the installation has.
     """
-    options = of_profile(app, profile) if profile else _grouped(app.patches)
+    options = of_patches(app, profile) if profile else _grouped(app.patches)
     return tuple(option for option in options if option.name not in chosen and set(option.helps) & set(failed))
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from patchlock.catalogue.pairs import refusal_reason
-from patchlock.model.app import App
-from patchlock.model.fits import Platform
-from patchlock.model.profile import Profile
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.app_summaries import AppSummary
+    from patchlock.model.app import App
+    from patchlock.model.fits import Platform, ProfileSummary
+    from patchlock.model.profile import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ class PairState:
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """One reason for which a pair, or some platforms of it, cannot be."""
+    """One reason for which a pair, or some platforms of it, is not supported."""
 
     app: str
     profile: str
@@ -40,25 +43,29 @@ class Reason:
 
 
 def pair_states(
-    apps: Iterable[App], profiles: Iterable[Profile], is_locked: Callable[[App, Profile, Platform], bool]
+    apps: Iterable[App | AppSummary],
+    profiles: Iterable[Profile | ProfileSummary],
+    is_locked: Callable[[str, str, str], bool],
 ) -> tuple[PairState, ...]:
     """Say of every app on every platform of every profile how it stands, in order.
 
     Args:
         apps: all apps.
         profiles: all profiles.
-        is_locked: whether there is a lock.
+        is_locked: whether there is a lock of an app, a profile and a platform, by name.
     """
     profiles = tuple(profiles)
     return tuple(
-        _pair_state(app, profile, platform, is_locked(app, profile, platform))
+        _pair_state(app, profile, platform, is_locked(app.name, profile.name, platform.name))
         for app in apps
         for profile in profiles
         for platform in profile.platforms
     )
 
 
-def _pair_state(app: App, profile: Profile, platform: Platform, is_locked: bool) -> PairState:
+def _pair_state(
+    app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform, is_locked: bool
+) -> PairState:
     refusal = refusal_reason(app, profile, platform)
     why, source = refusal or ("", "")
     return PairState(
@@ -130,7 +137,7 @@ def markdown(found: Sequence[PairState]) -> str:
     """Write the matrix and the reasons as tables of Markdown; ends with a line ending."""
     head, *body = rows(found)
     lines = [_row(head), _row(["---"] * len(head)), *(_row([f"`{row[0]}`", *row[1:]]) for row in body), ""]
-    lines += [_row(["cannot be", "why", ""]), _row(["---"] * 3)]
+    lines += [_row(["Not supported", "why", ""]), _row(["---"] * 3)]
     lines += [_row([pair(one), one.why, _link(one.source)]) for one in reasons(found)]
     return "\n".join(lines) + "\n"
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from patchlock.model.app import App, RefusedPair
 from patchlock.model.errors import RefusedError
-from patchlock.model.fits import Platform, ProfileSummary
-from patchlock.model.profile import Profile
+
+if TYPE_CHECKING:  # tables of pairs read summaries alone, and a person waits for them
+    from patchlock.catalogue.app_summaries import AppSummary
+    from patchlock.model.app import App
+    from patchlock.model.fits import Platform, ProfileSummary
+    from patchlock.model.profile import Profile
+    from patchlock.model.refusals import RefusedPair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +55,7 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
         raise RefusedError(_refused(app, profile, platform, why), where=source)
 
 
-def not_chosen(app: App, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
+def not_chosen(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
     """Name the profiles of a platform that nobody gets for an app unless he names them, with a sentence for each."""
     there = tuple(one for one in profiles if platform in one.platforms)
     tried = {one.name: trial for one in there for trial in app.trials if _is_of(trial, one, platform)}
@@ -65,11 +70,13 @@ def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platf
     return pair.profile == profile.name and (not pair.platforms or platform.name in pair.platforms)
 
 
-def _refused(app: App, profile: Profile | ProfileSummary, platform: Platform, why: str) -> str:
+def _refused(app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform, why: str) -> str:
     return f"{app.name} cannot run on {profile.name} on {platform.name}: {why}"
 
 
-def refusal_reason(app: App, profile: Profile | ProfileSummary, platform: Platform) -> tuple[str, str] | None:
+def refusal_reason(
+    app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform
+) -> tuple[str, str] | None:
     """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
     for one in app.refusals:
         if _is_of(one, profile, platform):

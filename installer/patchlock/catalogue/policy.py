@@ -19,8 +19,10 @@ from patchlock.model.policy import (
     Builds,
     Family,
     MemberRow,
+    Placeholder,
     RecordedWheelFacts,
     SharedFolder,
+    Unclaimed,
 )
 
 WHEELS_FILE = "profiles/policy/wheels.toml"
@@ -45,7 +47,7 @@ def family(root: Table, file: str) -> Family:
             number = row.parse("version", version, Version("0"))
             if number in rows:
                 row.problem("version", f"{name} {number} has a row already")
-            fits = tuple(_version(row, head, text) for text in row.texts(head))
+            fits = tuple(_version(row, head, text) for text in row.texts_named_here(head))
             if not fits:
                 row.problem(head, "it is empty")
             rows[number] = MemberRow(fits=fits, builds=_builds(row, builds), source=row.text("source"))
@@ -88,6 +90,16 @@ def folders(root: Table) -> tuple[SharedFolder, ...]:
             table.problem("owners", "it must name two distributions or more")
         found.append(folder)
     return tuple(found)
+
+
+def placeholders(root: Table) -> tuple[Placeholder, ...]:
+    """Read the names that PyPI only holds for a vendor."""
+    return tuple(one for _, one in root.rows("placeholder", Placeholder))
+
+
+def unclaimed(root: Table) -> tuple[Unclaimed, ...]:
+    """Read the chips that are left out on purpose."""
+    return tuple(one for _, one in root.rows("unclaimed", Unclaimed))
 
 
 def wheels(root: Table) -> Mapping[Sha256, RecordedWheelFacts]:

@@ -23,7 +23,7 @@ from patchlock.catalogue import (
 )
 from patchlock.catalogue import _indexes as catalogue__indexes
 from patchlock.catalogue.distributions import Distribution
-from patchlock.catalogue.location import catalogue_root
+from patchlock.catalogue.location import checked_root
 from patchlock.catalogue.table_reader import Table
 from patchlock.model import build_constraints
 from patchlock.model.app import App, SharedSet
@@ -35,7 +35,6 @@ from patchlock.model.errors import (
     UnknownAppError,
     UnknownDistributionError,
     UnknownProfileError,
-    UsageError,
     nearest,
 )
 from patchlock.model.fits import Platform
@@ -106,7 +105,6 @@ class Catalogue:
             app,
             patches=codemods.bind(app.patches, folder, self._untrusted),
             checks=_layers.bind(app.checks, folder, app.origin.file),
-            bench=_layers.bind_job(app.bench, folder, app.origin.file),
         )
 
     def shared_names(self) -> tuple[str, ...]:
@@ -255,12 +253,15 @@ class Catalogue:
         )
         has = {path.name for path in self.root.glob(f"{folder}/*.toml")}
         pairs, shared, wheels, free = "broken-pairs.toml", "shared-folders.toml", "wheels.toml", "arch-free.toml"
+        held, left = "placeholders.toml", "unclaimed.toml"
         return Rules(
             families=families,
             pairs=_toml_files.read(self.root, f"{folder}/{pairs}", policy.pairs) if pairs in has else (),
             folders=_toml_files.read(self.root, f"{folder}/{shared}", policy.folders) if shared in has else (),
             wheels=_toml_files.read(self.root, f"{folder}/{wheels}", policy.wheels) if wheels in has else {},
             arch_free=_toml_files.read(self.root, f"{folder}/{free}", policy.arch_free) if free in has else (),
+            placeholders=_toml_files.read(self.root, f"{folder}/{held}", policy.placeholders) if held in has else (),
+            unclaimed=_toml_files.read(self.root, f"{folder}/{left}", policy.unclaimed) if left in has else (),
         )
 
     def distribution_names(self) -> tuple[str, ...]:
@@ -356,9 +357,7 @@ def find(folder: Path | None, home: Path | None = None) -> Catalogue:
     Raises:
         UsageError: the named folder holds no catalogue.
     """
-    if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
-        raise UsageError("that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/")
-    root = catalogue_root(folder)
+    root = checked_root(folder)
     return Catalogue(root=root, is_trusted=folder is None or agreement.is_trusted(root, home))
 
 

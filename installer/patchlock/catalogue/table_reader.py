@@ -26,6 +26,9 @@ T = TypeVar("T")
 Names = Mapping[str, Iterable[str] | None]
 _NO_NAMES: Names = MappingProxyType({})
 
+Own = Mapping[str, Callable[["Table"], T]]
+NO_OWN: Own[Any] = MappingProxyType({})
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -161,6 +164,26 @@ class Table:
             return ()
         return tuple(Table(item, self._report, f"{self.path(key)}[{i}]") for i, item in enumerate(value))
 
+    def texts_named_here(self, key: str) -> tuple[str, ...]:
+        """Read a list of texts whose key is not ours, but a word of the same file."""
+        return self.texts(key)
+
+    def variant(self, key: str, kinds: Mapping[str, type[T]], own: Own[T] = NO_OWN) -> T | None:
+        """Read a table whose other keys depend on the word of one; None where a mistake was noted.
+
+        Args:
+            key: whose word chooses.
+            kinds: word → dataclass whose fields are the other keys.
+            own: word → what reads this table in the place of `record`.
+        """
+        word = self.text(key)
+        if not word:
+            return None
+        if word not in kinds:
+            self.problem(key, f'there is no {key} "{word}"', nearest(word, kinds))
+            return None
+        return own[word](self) if word in own else self.record(kinds[word])
+
     def parse(self, key: str, parser: Callable[[str], T], fallback: T, default: str | None = None) -> T:
         """Read a text and parse it; a ValueError of the parser is the mistake."""
         known = len(self._report.problems)
@@ -182,7 +205,7 @@ class Table:
             known: for `Known` fields: kind → the words that there are; None accepts any.
             given: fields that are no keys of the table.
         """
-        fields = _declarations(cls, frozenset(given))  # type: ignore[arg-type]  # a class has a hash
+        fields = declarations(cls, frozenset(given))  # type: ignore[arg-type]  # a class has a hash
         return cls(**{one.name: self._declared(one, known) for one in fields}, **given)
 
     def rows(self, key: str, cls: type[T], known: Names = _NO_NAMES) -> Iterator[tuple[Table, T]]:
@@ -203,7 +226,7 @@ class Table:
         table.finish()
         return value
 
-    def _declared(self, one: _Declaration, known: Names) -> Any:
+    def _declared(self, one: Declaration, known: Names) -> Any:
         self._asked.add(one.key)
         if one.hint is Origin:
             return self.origin()
@@ -232,7 +255,7 @@ class Table:
             return tuple(value for _, value in self.rows(one.key, cast("type[Any]", item), known))
         return self._list(one, known)
 
-    def _list(self, one: _Declaration, known: Names) -> tuple[Any, ...]:
+    def _list(self, one: Declaration, known: Names) -> tuple[Any, ...]:
         texts = self.texts(one.key)
         for mark in one.marks:
             if isinstance(mark, Filled) and self._values.get(one.key) == []:
@@ -245,7 +268,7 @@ class Table:
                 read.append(value)
         return tuple(read)
 
-    def _looked_at(self, one: _Declaration, text: str, known: Names) -> Any:
+    def _looked_at(self, one: Declaration, text: str, known: Names) -> Any:
         before = len(self._report.problems)
         for mark in one.marks if text else ():
             words = mark.words if isinstance(mark, OneOf) else known[mark.kind] if isinstance(mark, Known) else None
@@ -299,7 +322,7 @@ class Table:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class _Declaration:
+class Declaration:
     """A field, as its type declares it."""
 
     name: str
@@ -314,12 +337,13 @@ class _Declaration:
 
 
 @functools.cache
-def _declarations(cls: type[Any], given: frozenset[str]) -> tuple[_Declaration, ...]:
+def declarations(cls: type[Any], given: frozenset[str]) -> tuple[Declaration, ...]:
+    """List the keys of a table that is read as this type; without the fields that are given."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple(_declaration(one, hints[one.name]) for one in dataclasses.fields(cls) if one.name not in given)
 
 
-def _declaration(field: dataclasses.Field[Any], hint: Any) -> _Declaration:
+def _declaration(field: dataclasses.Field[Any], hint: Any) -> Declaration:
     marks: tuple[Any, ...] = ()
     if typing.get_origin(hint) is typing.Annotated:
         hint, *said = typing.get_args(hint)
@@ -331,7 +355,7 @@ def _declaration(field: dataclasses.Field[Any], hint: Any) -> _Declaration:
     if parser is None and not _reads_as_it_is(item):
         parser = _parsers()[item]
     has_factory = field.default_factory is not dataclasses.MISSING
-    return _Declaration(
+    return Declaration(
         name=field.name,
         key=next((mark.name for mark in marks if isinstance(mark, Key)), field.name.replace("_", "-")),
         hint=hint,

@@ -15,80 +15,62 @@ from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import EXIT_INTERRUPTED, EXIT_USAGE_OR_BUG, BugError, PatchlockError, from_os
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "list": ("patchlock.cli._list", "Show the apps, the profiles, and which pairs are locked."),
-    "detect": ("patchlock.cli._detect", "Show what this machine is, and which profile fits it and why."),
-    "plan": ("patchlock.cli._plan", "Show what install would do, with the diff of every patch; change nothing."),
-    "install": ("patchlock.cli._install", "Patch the app's source, install its lock and prove that it works."),
-    "update": (
-        "patchlock.cli._install",
-        "Bring an installed app to what upstream's branch has now; your edits are kept.",
-    ),
-    "verify": (
-        "patchlock.cli._verify",
-        "Prove that an installed app still works: packages, imports, its start, a computation on the device.",
-    ),
-    "bench": (
-        "patchlock.cli._bench",
-        "Measure one job of an app on each profile that it is installed on: time, memory, device.",
-    ),
-    "doctor": (
-        "patchlock.cli._doctor",
-        "Name the known troubles that this machine shows, what cures each, and the command that proves the cure.",
-    ),
-    "models": (
-        "patchlock.cli._models",
-        "List the models that an app downloads, and fetch them into their places with --fetch.",
-    ),
-    "run": ("patchlock.cli._run", "Start an installed app; what follows `--` goes to it."),
-    "rollback": (
-        "patchlock.cli._install",
-        "Go back to the generation made before the one in use, environment and source together.",
-    ),
-    "prune": (
-        "patchlock.cli._remove",
-        "Remove every generation but the one in use, and say how much room that frees.",
-    ),
-    "uninstall": (
-        "patchlock.cli._remove",
-        "Remove an installed app; models, outputs and edits of yours stay unless --purge.",
-    ),
-    "lock": ("patchlock.cli._lock", "Make the lockfiles of apps, one for each profile and platform, or check them."),
-    "index": (
-        "patchlock.cli._index",
-        "Keep the recorded indexes of the catalogue up to date; for its maintainers.",
-    ),
-    "export": (
-        "patchlock.cli._export",
-        "Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.",
-    ),
-    "check": (
-        "patchlock.cli._check",
-        "Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.",
-    ),
-    "matrix": (
-        "patchlock.cli._matrix",
-        "List the pairs of app, profile and platform as JSON, for the matrix of a CI job.",
-    ),
-    "scan": (
-        "patchlock.cli._scan",
-        "Find the GPU architectures that wheels have code for, without installing or downloading them whole.",
-    ),
-    "why": ("patchlock.cli._why", "Say why a distribution is in a lock: who asked, what bounds it, where it is from."),
-    "sdist": ("patchlock.cli._sdist", "Show what an sdist and its build require, as a [[metadata]] table."),
-    "new-app": (
-        "patchlock.cli._new_app",
-        "Say what keeps a repository's app from this machine; propose its patches, file and lock.",
-    ),
-    "trust": (
-        "patchlock.cli._trust",
-        "Let a catalogue that did not come with patchlock run its codemods, builds and checks here.",
-    ),
-    "patch": (
-        "patchlock.cli._patch",
-        "Show what the patches of an app do; bring them into any clone of yours.",
-    ),
+    "list": ("_list", "Show the apps, the profiles they support, and what is installed."),
+    "info": ("_info", "Show an app: size, licences, memory, machines, what is proved."),
+    "plan": ("_plan", "Show what install would do; change nothing."),
+    "install": ("_install", "Patch an app, install it and prove that it works."),
+    "run": ("_run", "Start an installed app; what follows `--` goes to it."),
+    "update": ("_install", "Update an installed app; your edits are kept."),
+    "uninstall": ("_remove", "Remove an installed app; your own files stay unless --purge."),
+    "status": ("_status", "Show what is installed, interrupted, out of date or running."),
+    "verify": ("_verify", "Prove that an installed app still works."),
+    "doctor": ("_doctor", "Find known problems of this machine, and their fixes."),
+    "cache": ("_cache", "Show what downloads and installations take, or free it."),
+    "report": ("_report", "Write one file for a bug report; it names nobody."),
+    "new-app": ("_new_app", "Draft an app file, patches and a lock for a repository."),
+    "patch": ("_patch", "Show an app's patches, or apply them to a clone of yours."),
+    "lock": ("_lock", "Make or check lockfiles, one for each app and profile."),
+    "detect": ("_detect", "Show this machine, and which profile fits it and why."),
+    "models": ("_models", "List the models that an app downloads, or fetch them."),
+    "bench": ("_bench", "Measure one job of an app on each installed profile."),
+    "outdated": ("_status", "Show which installed apps have something newer."),
+    "rollback": ("_install", "Go back to the previous generation of an app."),
+    "bundle": ("_bundle", "Write one file with all that an offline install needs."),
+    "trust": ("_trust", "Let somebody else's catalogue run its code here."),
+    "completions": ("_completions", "Print the completion script of a shell."),
+    "self": ("_self", "Update or remove patchlock itself."),
+    "help": ("_help", "Show the help of a command, or list all commands."),
+    "check": ("_check", "Validate the catalogue: files, patches, cases, locks."),
+    "why": ("_why", "Say why a package is in a lock, and what limits it."),
+    "export": ("_export", "Write a lock as PEP 751, SBOM, Dockerfile or compose.yaml."),
+    "scan": ("_scan", "Find the GPU architectures that wheels have code for."),
+    "sdist": ("_sdist", "Show what an sdist requires, as a [[metadata]] table."),
+    "index": ("_index", "Update the recorded indexes of the catalogue."),
+    "matrix": ("_matrix", "List all pairs as JSON, for a CI matrix."),
 }
-"""Name → module that holds it (as a function of that name with `_command`), and what the overview says."""
+"""Name → module here that has it (as a function of that name with `_command`), and what the overview says."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Use": ("list", "info", "plan", "install", "run", "update", "uninstall"),
+    "Maintain": ("status", "verify", "doctor", "cache", "report"),
+    "Author": ("new-app", "patch", "lock"),
+}
+"""What `--help` shows; the rest is one level down, in `patchlock help --all`."""
+MORE: Mapping[str, tuple[str, ...]] = {
+    "More to use and maintain": (
+        "detect",
+        "models",
+        "bench",
+        "outdated",
+        "rollback",
+        "bundle",
+        "trust",
+        "completions",
+        "self",
+        "help",
+    ),
+    "More to author": ("check", "why", "export", "scan", "sdist", "index", "matrix"),
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -97,47 +79,84 @@ def main(arguments: Sequence[str]) -> int:
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli._output import echo, fail
+    from patchlock.cli._output import echo
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     arguments = list(arguments)
-    command = next((word for word in arguments if word in COMMANDS), "")
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     try:
-        return _by_click(arguments, command, as_json)
+        return _by_click(arguments, as_json)
     except PatchlockError as error:
-        return fail(error, command, as_json)
+        return _failed(error, arguments, as_json)
     except BrokenPipeError:  # the reader of stdout has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        return fail(from_os(error), command, as_json)
+        return _failed(from_os(error), arguments, as_json)
     except KeyboardInterrupt:
         after = {
             "lock": "every lock is new or as it was; run the same command again",
             "sdist": "nothing was changed",
-        }.get(command, "the next `patchlock install` finishes or undoes what was begun")
+        }.get(_command_path(arguments), "the next `patchlock install` finishes or undoes what was begun")
         echo(f"interrupted; {after}", err=True)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
-        return fail(_bug(error, arguments), command, as_json)
+        return _failed(_bug(error, arguments), arguments, as_json)
+    finally:
+        _close_log()
 
 
-def _by_click(arguments: list[str], command: str, as_json: bool) -> int:
+def _close_log() -> None:
+    if "logging" in sys.modules:
+        from patchlock.cli import _log
+
+        _log.close()
+
+
+def _failed(error: PatchlockError, arguments: Sequence[str], as_json: bool) -> int:
+    """Keep the error for `patchlock report`, print it, and give its exit code."""
+    from patchlock.cli import _folders, _last_errors
+    from patchlock.cli._output import fail
+
+    command = _command_path(arguments)
+    _last_errors.remember(_folders.cache(), error, command)
+    return fail(error, command, as_json)
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """Name the command that a line asks for, with that of its group: `patch undo`; "" where there is none."""
+    words = (word for word in arguments if not word.startswith("-"))
+    name, inner = next(words, ""), next(words, "")
+    if name not in COMMANDS:
+        return ""
+    # A group's module is there, unless reading it is what has failed.
+    group = getattr(sys.modules.get(f"{__name__}.{COMMANDS[name][0]}"), f"{name.replace('-', '_')}_command", None)
+    return f"{name} {inner}" if inner in getattr(group, "commands", {}) else name
+
+
+def _by_click(arguments: list[str], as_json: bool) -> int:
     import click
 
     from patchlock.cli._commands import patchlock
-    from patchlock.cli._output import echo, fail_usage
+    from patchlock.cli._output import echo, fail_usage, is_terminal
 
+    if "_PATCHLOCK_COMPLETE" in os.environ:
+        from patchlock.cli import _completions  # registers PowerShell
+
+        _completions.register()
+    elif not arguments and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+        from patchlock.cli import _guide
+
+        return _guide.guide()
     try:
         result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
         return EXIT_USAGE_OR_BUG
     except click.UsageError as error:
-        return fail_usage(error, command, as_json)
+        return fail_usage(error, _command_path(arguments), as_json)
     except click.Abort as error:
         raise KeyboardInterrupt from error
     return result if isinstance(result, int) else 0
@@ -157,5 +176,5 @@ def _bug(error: Exception, arguments: Sequence[str]) -> BugError:
     return BugError(
         f"patchlock met a mistake of its own: {type(error).__name__}: {error}",
         where=file.name,
-        remedy="please report it with that file",
+        remedy="please report it, with the file that `patchlock report` writes",
     )

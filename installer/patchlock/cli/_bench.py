@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _complete, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 
 @click.command("bench")
-@click.argument("app")
-@click.option("--profile", metavar="PROFILE", help="This profile alone (default: each that it is installed on).")
+@click.argument("app", shell_complete=_complete.installed_apps)
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=_complete.installed_profiles,
+    help="This profile alone (default: each that it is installed on).",
+)
 @click.option("--runs", type=click.IntRange(1, 1000), help="How often the job is done (default: as its app says).")
 @click.option("--show", is_flag=True, help="Measure nothing; show what was measured last.")
 @click.option(
@@ -38,7 +43,7 @@ def bench_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure one job of an app on each profile that it is installed on: time, memory, device.
+    """Measure one job of an app on each installed profile.
 
     The job is done once that does not count, then several times; the median counts. What was measured is kept, and
     compared with the last time and with other profiles. Other programs that compute meanwhile make it slower.
@@ -54,7 +59,7 @@ def bench_command(
 
     if plot is not None and (plot.suffix != ".svg" or not plot.absolute().parent.is_dir()):
         raise UsageError(f"--plot writes an .svg file into a folder that is there, not {plot}", remedy="name it so")
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     profiles = [profile] if profile else _options.profiles_of(app)
     if not profiles:
         _require(_options.installed_request(catalogue, app, None))
@@ -82,7 +87,7 @@ def bench_command(
         return
     _draw(rows)
     if plot is not None:
-        click.echo(f"drawn: {plot}")
+        _output.echo(f"drawn: {plot}")
 
 
 def _require(request: Request) -> None:
@@ -99,20 +104,22 @@ def _measured(request: Request, runs: int, progress: Progress) -> BenchResult:
 
     lifecycle.recover(request, progress)
     receipt = generations.require_current(request.installation, request.app.name)
-    if request.app.bench is None:
+    if not request.app.sounds:
         raise UsageError(
             f"{request.app.name} declares no job to measure",
             where=request.app.origin.file,
-            remedy="write a [bench] table there, see docs/formats.md",
+            remedy="write a [[check]] of the kind `sound` there, see docs/formats/apps.md",
         )
+    check = request.app.sounds[0]
     folder = generations.generation(request.installation, receipt.id)
     with progress.stage("bench"):
-        progress.say(f"{request.profile.name}: {request.app.bench.what}")
+        progress.say(f"{request.profile.name}: {check.what}")
         made = bench.measure(
-            request.app.bench,
+            check,
             receipt,
             request.profile.back_end,
             install.check_context(request, folder),
+            request.installation.sounds,
             runs,
         )
         progress.say(f"{made.where}: {len(made.seconds)} runs on {made.named or made.device}")
@@ -135,7 +142,7 @@ def _draw(rows: list[Row]) -> None:
 
     newest = rows[-1].result
     weights = "random weights" if newest.weights == "random" else f"weights: {newest.weights}"
-    click.echo(f"{newest.job.rpartition(' (')[0]}; {weights}")
+    _output.echo(f"{newest.job.rpartition(' (')[0]}; {weights}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     heads = ("profile", "device", "median", "", "real-time factor", "memory", "of the device", "use")
     for head in heads:
@@ -146,7 +153,7 @@ def _draw(rows: list[Row]) -> None:
     Console(width=None if _output.is_terminal(sys.stdout) else 200).print(table)
     for row in rows:
         for line in (*_parts(row.result), *_compared(row, rows[0].result)):
-            click.echo(f"  {row.result.where}: {line}")
+            _output.echo(f"  {row.result.where}: {line}")
 
 
 _BAR = 16

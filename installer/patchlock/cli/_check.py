@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _complete, _options, _output, _progress
 from patchlock.model.errors import CheckError
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("apps", nargs=-1)
+@click.argument("apps", nargs=-1, shell_complete=_complete.apps)
 @click.option("--offline", is_flag=True, help="Leave upstream alone: only cases, facts and locks.")
 @click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
 @_options.common
 def check_command(
     apps: tuple[str, ...], offline: bool, source: str | None, catalogue: Path | None, as_json: bool
 ) -> int:
-    """Say whether the catalogue holds: its files, patches on upstream's commit and on cases, locks.
+    """Validate the catalogue: files, patches, cases, locks.
 
     \b
     Example:
@@ -38,7 +38,7 @@ def check_command(
     opened = _options.open_catalogue(catalogue)
     opened.read_all()
     proofs.read(opened.root)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     from patchlock.operations import check_catalogue
 
     facts = check_catalogue.sources(opened.root)
@@ -47,7 +47,8 @@ def check_command(
         with progress.stage(name):
             found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
             progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
-    every = {"the catalogue": [facts], **found}
+    chips = check_catalogue.chips(opened)
+    every = {"the catalogue": [facts, *([chips] if chips else [])], **found}
     wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
     if as_json:
         listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
@@ -59,10 +60,18 @@ def check_command(
                 remedy="correct what the lines name",
                 evidence=wrong,
             )
-        return _output.succeed("check", {"apps": listed, "facts": dataclasses.asdict(facts)}, error)
+        return _output.succeed(
+            "check",
+            {
+                "apps": listed,
+                "facts": dataclasses.asdict(facts),
+                "chips": dataclasses.asdict(chips) if chips else None,
+            },
+            error,
+        )
     for name, findings in every.items():
         lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
-        click.echo(f"{name}\n{_output.rows(lines)}")
+        _output.echo(f"{name}\n{_output.rows(lines)}")
     return 1 if wrong else 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from patchlock.cli._output import Live, Plain, Silent
+    from patchlock.cli._progress import Live, Plain, Silent
     from patchlock.locks.conflicts.edits import Change
     from patchlock.locks.conflicts.explanation import Conflict, Culprit, Explanation, Tried
     from patchlock.locks.conflicts.model import Member
@@ -71,7 +71,7 @@ def _same(pair: str, first: str, numbers: Sequence[int]) -> ConflictReport:
     listed = " and ".join(str(number + 1) for number in numbers)
     verb = "resolve" if len(numbers) > 1 else "resolves"
     sentence = f"{pair}: edit set {listed} of {first} {verb} it here too"
-    return ConflictReport(text=sentence, data={"same-as": first, "sets": [number + 1 for number in numbers]})
+    return ConflictReport(text=sentence, data={"same_as": first, "sets": [number + 1 for number in numbers]})
 
 
 def text(pair: str, explanation: Explanation, order: ResolutionInputs) -> str:
@@ -216,7 +216,7 @@ def data(explanation: Explanation) -> dict[str, object]:
         "sets": [
             {
                 "changes": [_member(change.member) | {"after": change.after} for change in tried.remedy.changes],
-                "by-hand": list(tried.remedy.by_hand),
+                "by_hand": list(tried.remedy.by_hand),
                 "toml": tried.remedy.toml,
                 "packages": {name: str(version) for name, version in sorted(tried.versions.items())},
             }
@@ -236,7 +236,7 @@ def conflict_data(conflict: Conflict) -> dict[str, object]:
             _member(culprit.member)
             | {
                 "also": [_member(one) for one in culprit.also],
-                "any-version": culprit.is_any_version,
+                "any_version": culprit.is_any_version,
                 "otherwise": culprit.otherwise,
                 "recorded": culprit.recorded,
             }

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from patchlock.cli import _lock_table, _output
+from patchlock.cli import _lock_table, _output, _progress
 from patchlock.model.errors import PatchlockError
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
 
     cross_check.require_tools()
     host = host_overrides.observe(probes.basic).host
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     with progress.stage("cross-check"):
         lines = []
         for request in requests:
@@ -69,7 +67,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
         bad = [(line.pair, _text(line)) for line in lines if not line.good]
         error = _lock_table.locks_error(bad, len(lines), "patchlock lock")
         return _output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, error)
-    click.echo(_output.rows([(line.pair, _text(line)) for line in lines], indent=0))
+    _output.echo(_output.rows([(line.pair, _text(line)) for line in lines], indent=0))
     return 0 if passed else 1
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--why-not", "why_not", metavar="PROFILE", help="Say only why this profile is not chosen, in full.")
 @_options.common
 def detect_command(why_not: str | None, catalogue: Path | None, as_json: bool) -> int:
-    """Show what this machine is, and which profile fits it and why.
+    """Show this machine, and which profile fits it and why.
 
     With --json, what is printed is a recorded machine: without names of you or of this computer, to be sent to us, or
     to be pretended elsewhere by PATCHLOCK_HOST=FILE.
@@ -67,7 +67,7 @@ def _text(look: HostReport) -> str:
     parts = [warnings] if warnings else []
     parts.append(f"Machine\n{_output.rows(_machine(host))}")
     devices = [_device(one) for one in look.devices]
-    parts.append("Devices\n" + (_columns(devices) if devices else "  none was seen"))
+    parts.append("Devices\n" + (_columns(devices) if devices else "  none found"))
     parts.append("Profile\n" + _output.rows([_chosen(look)]))
     others = [(one.profile.name, _short(reasons)) for one, reasons in look.others]
     if others:

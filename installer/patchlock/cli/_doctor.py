@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _complete, _options, _output
 from patchlock.environments import installed
 
 if TYPE_CHECKING:
@@ -26,8 +26,13 @@ _LINES, _LETTERS = 5_000, 1_000
 
 
 @click.command("doctor")
-@click.argument("app", required=False)
-@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that it is installed on).")
+@click.argument("app", required=False, shell_complete=_complete.apps)
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Kind of machine (default: the one that it is installed on).",
+)
 @click.option("--says", multiple=True, metavar="TEXT", help="What a program printed when it failed; can be repeated.")
 @click.option(
     "--says-file",
@@ -44,7 +49,7 @@ def doctor_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Name the known troubles that this machine shows, what cures each, and the command that proves the cure.
+    """Find known problems of this machine, and their fixes.
 
     Changes nothing. With an APP it looks at what is installed for it, too.
 
@@ -86,10 +91,10 @@ def doctor_command(
             "doctor", {"findings": told, "unused": list(unused), "recording": hosts.to_json(recording)}, error
         )
     for finding in findings:
-        click.echo(_text(finding, app or "APP", python) + "\n")
+        _output.echo(_text(finding, app or "APP", python) + "\n")
     if unused:
-        click.echo(_output.warnings(unused) + "\n")
-    click.echo(_summary(findings, app))
+        _output.echo(_output.warnings(unused) + "\n")
+    _output.echo(_summary(findings, app))
     return 1 if certain else 0
 
 
@@ -169,7 +174,7 @@ def _told(finding: Finding, app: str, python: str) -> dict[str, object]:
             "commands": [_pasted(command, remedy.shell, app, python) for command in remedy.commands],
             "needs": list(remedy.needs),
             "proof": _pasted(remedy.proof, remedy.proof_shell, app, python),
-            "proof-shell": remedy.proof_shell,
+            "proof_shell": remedy.proof_shell,
         }
         for remedy in finding.remedies
     ]
@@ -212,7 +217,7 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
         return f"{numbers}; run `patchlock doctor{named}` again after each cure"
     send = f"patchlock doctor{named} --says-file LOG --json > doctor.json"
     return (
-        "none of the known troubles matches; nothing is guessed.\n"
+        "No known problem found.\n"
         f"If something does not work, save what it printed as LOG, run\n  {send}\n"
         "and send doctor.json with a report. It holds facts of this machine and the lines of LOG; it names neither\n"
         "user nor computer, unless LOG does."

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from patchlock.cli import _options, _output
-from patchlock.model.errors import UsageError, nearest
-
-if TYPE_CHECKING:
-    from patchlock.catalogue.reader import Catalogue
-    from patchlock.locks.lock_request import Request
-    from patchlock.model.fits import Platform
-    from patchlock.model.profile import Profile
+from patchlock.model.errors import UsageError
 
 
 @click.command("export")
@@ -23,11 +16,18 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["pylock", "cyclonedx", "dockerfile"]),
+    type=click.Choice(["pylock", "cyclonedx", "dockerfile", "compose"]),
     required=True,
-    help="pylock: PEP 751. cyclonedx: an SBOM, 1.6 as JSON. dockerfile: builds the app for Linux.",
+    help="pylock: PEP 751. cyclonedx: an SBOM, 1.6 as JSON. dockerfile: builds the app for Linux. compose: runs that.",
 )
 @click.option("--base", default="", metavar="IMAGE", help="For a Dockerfile: the image to build on, with its digest.")
+@click.option(
+    "--from",
+    "bundle",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="For a Dockerfile: build from this file of `patchlock bundle --with-tool`, without a network.",
+)
 @click.option(
     "-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), help="File to write (default: stdout)."
 )
@@ -39,12 +39,13 @@ def export_command(
     platform: str | None,
     shape: str,
     base: str,
+    bundle: Path | None,
     target: Path | None,
     source: str | None,
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
-    """Write a lock in another shape: PEP 751, an SBOM with our patches, or a Dockerfile.
+    """Write a lock as PEP 751, SBOM, Dockerfile or compose.yaml.
 
     \b
     Example:
@@ -56,25 +57,31 @@ def export_command(
 
     if base and shape != "dockerfile":
         raise UsageError("only a Dockerfile has a base image", remedy="leave --base out, or add --format dockerfile")
+    if bundle and shape != "dockerfile":
+        raise UsageError(
+            "only a Dockerfile is built from a bundle", remedy="leave --from out, or add --format dockerfile"
+        )
     if target is not None and shape == "pylock":
         _require_name(target)
-    request = _request(_options.open_catalogue(catalogue), app, profile, platform, source, catalogue)
+    request = _options.pair_request(catalogue, app, profile, platform, source=source)
     match shape:
         case "pylock":
             text = export.as_pylock(request)
         case "cyclonedx":
             text = export.as_cyclonedx(request)
+        case "compose":
+            text = export.as_compose(request)
         case _:
-            text = export.as_dockerfile(request, base)
+            text = export.as_dockerfile(request, base, bundle)
     if target is not None:
         _write(target, text)
     if as_json:
         data = {"app": app, "profile": request.profile.name, "platform": request.platform.name, "format": shape}
         _output.succeed("export", data | ({"file": str(target)} if target else {"text": text}))
     elif target is None:
-        click.echo(text, nl=False)
+        _output.file_text(text)
     else:
-        click.echo(f"{target}: {shape} of {app} × {request.profile.name} × {request.platform.name}", err=True)
+        _output.echo(f"{target}: {shape} of {app} × {request.profile.name} × {request.platform.name}", err=True)
 
 
 def _require_name(target: Path) -> None:
@@ -93,44 +100,3 @@ def _write(target: Path, text: str) -> None:
 
     target.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.atomic_write(target, text)
-
-
-def _request(
-    opened: Catalogue, app: str, profile: str | None, platform: str | None, source: str | None, catalogue: Path | None
-) -> Request:
-    """Choose the pair: what fits this machine, unless another platform is named."""
-    from patchlock.locks.lock_request import Request
-    from patchlock.model.platforms import PLATFORMS
-
-    if platform is None:
-        return _options.request(catalogue, app, profile, source=source)
-    if platform not in PLATFORMS:
-        raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
-    chosen = _profile(opened, profile, PLATFORMS[platform])
-    return Request(
-        app=opened.app(app),
-        profile=chosen,
-        platform=PLATFORMS[platform],
-        catalogue=opened,
-        home=_options.home(),
-        cache=_options.cache(),
-        source=source,
-    )
-
-
-def _profile(opened: Catalogue, name: str | None, platform: Platform) -> Profile:
-    names = [name] if name is not None else opened.profile_names()
-    fitting = [profile for profile in map(opened.profile, names) if platform in profile.platforms]
-    chosen = [profile for profile in fitting if not profile.fits] or fitting
-    if len(chosen) == 1:
-        return chosen[0]
-    if fitting:
-        raise UsageError(
-            f"{', '.join(profile.name for profile in fitting)} are all for {platform.name}",
-            remedy="name one with --profile",
-        )
-    known = sorted({one.name for profile in map(opened.profile, names) for one in profile.platforms})
-    raise UsageError(
-        f"the profile {name} is not for {platform.name}" if name else f"no profile is for {platform.name}",
-        remedy=nearest(platform.name, known),
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,11 +56,11 @@ def take(
             f"or `patchlock install {request.app.name} --profile {request.profile.name} --fallback` installs it on "
             f"{offered.profile.name}, proves that and uses it in the place of this"
         )
-        if as_json or not (_output.is_terminal(sys.stdin) and _output.is_terminal(sys.stderr)):
+        if as_json or not _output.can_ask():
             return None
-        click.echo(f"{request.profile.name} does not work on this machine: {error.what}", err=True)
+        _output.echo(f"{request.profile.name} does not work on this machine: {error.what}", err=True)
         for line in error.evidence:
-            click.echo(f"  {line}", err=True)
+            _output.echo(f"  {line}", err=True)
         if not click.confirm(f"install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
             return None
     return fallback.install_instead(request, error, next_request, attempt, progress)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _options, _output, _progress
 from patchlock.model.errors import DriftError, UsageError, nearest
 
 if TYPE_CHECKING:
+    from patchlock.catalogue.reader import Catalogue
     from patchlock.distributions.index_recorder import Refreshed
 
 
 @click.group("index", no_args_is_help=True)
 def index_command() -> None:
-    """Keep the recorded indexes of the catalogue up to date; for its maintainers.
+    """Update the recorded indexes of the catalogue.
 
     \b
     Example:
@@ -37,37 +40,57 @@ def index_command() -> None:
     help="This wheel may have another hash than the record; give it once for each.",
 )
 @click.option(
-    "--hash-by-download",
+    "--download",
     "by_download",
     is_flag=True,
-    help="Fetch whole wheels for which the index gives no hash or no METADATA; without it they are left out.",
+    help="Fetch whole the files for which the index gives no hash or no METADATA; without it they are left out.",
+)
+@click.option(
+    "--into",
+    "into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Write into a catalogue of your own, which is copied from this one where it is not there yet.",
 )
 @_options.common
 def record_command(
-    name: str, check: bool, accept: tuple[str, ...], by_download: bool, catalogue: Path | None, as_json: bool
+    name: str,
+    check: bool,
+    accept: tuple[str, ...],
+    by_download: bool,
+    into: Path | None,
+    catalogue: Path | None,
+    as_json: bool,
 ) -> int:
-    """Ask an index what it has now, and record it: pages and METADATA only, no wheel is downloaded.
+    """Ask an index what it has now, and record it: pages and METADATA only, unless --download is given.
 
     What is kept stands in the record, under [index.keep]. A wheel whose hash has changed under the same name stops
-    everything, and nothing is written.
+    everything, and nothing is written; with --accept-changed the record keeps what it was before, too.
 
     \b
     Example:
       patchlock index record pytorch-cpu
+      patchlock index record amd-rocm-windows-7.2.1 --download --into ~/my-catalogue
+      patchlock lock amphion --profile rocm-windows --catalogue ~/my-catalogue
     """
     from patchlock.core import atomic_files
     from patchlock.distributions import index_recorder, recorded_index
 
     opened = _options.open_catalogue(catalogue)
+    if into is not None and not check:
+        opened = _own(opened, into)
     if name not in opened.index_names():
         raise UsageError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
     index = opened.index(name)
     path = opened.root / index.origin.file
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     with progress.stage("record"):
-        refreshed = index_recorder.refresh(index, accept=accept, by_download=by_download, tell=progress.say)
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        refreshed = index_recorder.refresh(
+            index, accept=accept, by_download=by_download, today=today, tell=progress.say
+        )
     before = path.read_text(encoding="utf-8")
-    asked = dataclasses.replace(index, whole=refreshed.whole)
+    asked = dataclasses.replace(index, whole=refreshed.whole, sdists=refreshed.sdists)
     after = recorded_index.render(asked, refreshed.wheels, recorded_index.comment_of(before))
     is_new = after != before
     if is_new and not check:
@@ -92,8 +115,16 @@ def record_command(
             )
         return _output.succeed("index record", data, error)
     whole = "" if refreshed.whole == index.whole else ", ".join(map(str, refreshed.whole.distributions))
-    click.echo(_text(index.origin.file, state, refreshed, whole))
+    _output.echo(_text(index.origin.file, state, refreshed, whole))
     return 1 if check and is_new else 0
+
+
+def _own(opened: Catalogue, into: Path) -> Catalogue:
+    """Open the catalogue in a folder; where the folder is empty or not there, copy this one into it first."""
+    if not into.is_dir() or not any(into.iterdir()):
+        for folder in (one for one in ("profiles", "patches", "lockfiles") if (opened.root / one).is_dir()):
+            shutil.copytree(opened.root / folder, into / folder)
+    return _options.open_catalogue(into)
 
 
 def _text(file: str, state: str, refreshed: Refreshed, whole: str) -> str:

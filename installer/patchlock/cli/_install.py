@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _complete, _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
+    from patchlock.cli._bundle import OpenBundle
     from patchlock.environments.generations import Receipt
     from patchlock.locks.lock_request import Request
     from patchlock.model.errors import PatchlockError
+    from patchlock.model.progress import Progress
     from patchlock.operations.fallback import NextRequest, Replacement
     from patchlock.operations.install import InstallResult
 
@@ -25,15 +27,17 @@ if TYPE_CHECKING:
 @click.command("install")
 @_options.pair
 @_options.upstream
+@_options.bundle
 @_options.choice
+@_options.from_source
 @click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
-@click.option("--repair", is_flag=True, help="Look at every file, and mend what is not as it was installed.")
+@click.option("--repair", is_flag=True, help="Check every file and repair damaged ones.")
 @click.option(
     "--archive",
     "archives",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Take an overlay's archive from this file, which has the name that the vendor gave it.",
+    help="Use this downloaded vendor archive (keep its original file name).",
 )
 @click.option(
     "--accept-changed",
@@ -55,6 +59,7 @@ def install_command(
     profile: str | None,
     source: str | None,
     revision: str | None,
+    bundle: Path | None,
     added: tuple[str, ...],
     left_out: tuple[str, ...],
     reinstall: bool,
@@ -69,15 +74,18 @@ def install_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Patch the app's source, install its lock and prove that it works.
+    """Patch an app, install it and prove that it works.
 
     \b
     Example:
       patchlock install demo --profile cpu
       patchlock install tts-service --source ~/clones/second-brain
     """
-    is_plain = not (reinstall or repair or revision or archives or accept_changed or fallback or as_json)
-    named = profile
+    from patchlock.cli import _bundle
+
+    opened = _bundle.open_bundle(bundle, app, profile, source, revision, fallback, repair)
+    is_plain = not (reinstall or repair or revision or archives or accept_changed or fallback or as_json or opened)
+    named = profile = opened.header.profile if opened else profile
     profile = named or _remembered(app, _options.root(catalogue))
     from patchlock.hardware import stored_choice
 
@@ -123,6 +131,8 @@ def install_command(
         )
 
     request = make(profile)
+    if opened is not None:
+        opened.require_lock(request)
     if repair:
         _repair(request, as_json)
         return 0
@@ -139,9 +149,11 @@ def install_command(
         else:
             _tell_nothing_to_do(app, request.profile.name, receipt.edited_lock)
         return 0
+    _confirm_source_builds(request, as_json=as_json)
     return _install(
         request,
         lambda failed: make(None, failed),
+        bundle=opened,
         fallback=fallback,
         ignore_needs=ignore_needs,
         no_device=no_device,
@@ -149,14 +161,47 @@ def install_command(
     )
 
 
+def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
+    """Name what is to be built from source and what that costs; on a terminal, ask.
+
+    Raises:
+        UsageError: a person says no.
+    """
+    from patchlock.environments.builds import from_source
+    from patchlock.model.errors import UsageError
+
+    builds = from_source.chosen(request)
+    for build in () if as_json else builds:
+        click.echo(f"{build.option}: {build.told()}", err=True)
+    if not builds or as_json or not _output.can_ask() or from_source.findings(request):
+        return
+    if not click.confirm("build it now?", default=False, err=True):
+        raise UsageError(
+            "nothing was built, and nothing was touched",
+            remedy=f"take the wheel: `patchlock install {request.app.name} "
+            + " ".join(f"--without {build.option}" for build in builds)
+            + "`",
+        )
+
+
 def _install(
-    request: Request, next_request: NextRequest, *, fallback: bool, ignore_needs: bool, no_device: bool, as_json: bool
+    request: Request,
+    next_request: NextRequest,
+    *,
+    bundle: OpenBundle | None,
+    fallback: bool,
+    ignore_needs: bool,
+    no_device: bool,
+    as_json: bool,
 ) -> int:
     """Install; where that does not work on this machine, take the next profile that does, or say how to."""
     from patchlock.cli import _fallback
     from patchlock.operations import install
 
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
+    has_models = False
+    if bundle is not None:
+        request, has_models = bundle.take(request, progress)
 
     def attempt(request: Request) -> InstallResult:
         return install.install(request, progress, ignore_needs=ignore_needs, no_device=no_device)
@@ -172,9 +217,18 @@ def _install(
             raise
     else:
         other = instead(report.unproved) if report.unproved is not None else None
+        if has_models:
+            _place_models(request, progress)
     if other is not None:
         return _tell_installed(other.request, other.report, "install", as_json=as_json, instead_of=other.failed)
     return _tell_installed(request, report, "install", as_json=as_json)
+
+
+def _place_models(request: Request, progress: Progress) -> None:
+    """Put the models that came with a bundle to where the app looks for them."""
+    from patchlock.operations import models
+
+    models.fetch(request, progress)
 
 
 def _tell_installed(
@@ -192,7 +246,7 @@ def _tell_installed(
     if as_json:
         data = _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
         return _output.succeed(command, data, report.unproved)
-    click.echo(_summary(request, report, tuple(instead_of)))
+    _output.echo(_summary(request, report, tuple(instead_of)))
     _profile_choice.print_warnings(request.machine, as_json=as_json)
     if report.unproved is not None:
         raise report.unproved
@@ -217,11 +271,11 @@ def _remembered(app: str, catalogue: Path) -> str | None:
 
 
 def _tell_nothing_to_do(app: str, profile: str, is_edited: bool) -> None:
-    click.echo(f"{app} is installed on {profile} and up to date: nothing to do")
+    _output.echo(f"{app} is installed on {profile} and up to date: nothing to do")
     if is_edited:
         from patchlock.model import lockfile
 
-        click.echo(f"note    the lock {lockfile.EDITED}")
+        _output.echo(f"note    the lock {lockfile.EDITED}")
 
 
 def _require_whole(generation: Path, app: str, profile: str) -> None:
@@ -245,34 +299,33 @@ def _require_whole(generation: Path, app: str, profile: str) -> None:
         raise VerifyError(
             f"{app} is installed on {profile}, and there is nothing new; but it is not as it was installed",
             where=str(generation),
-            remedy=f"`patchlock install {app} --profile {profile} --repair` mends exactly that",
+            remedy=f"`patchlock install {app} --profile {profile} --repair` repairs exactly that",
             evidence=(f"{one.id}: {one.detail}" for one in wrong),
         )
 
 
 def _repair(request: Request, as_json: bool) -> None:
-    from patchlock.cli._verify import bytes_told
     from patchlock.model.errors import UsageError
     from patchlock.operations import repair
 
     app = request.app.name
     if request.source is not None or request.revision is not None or request.reinstall:
         raise UsageError("--repair takes no other source or commit, and no --reinstall", remedy="give --repair alone")
-    progress = _output.progress(as_json)
-    done = repair.repair(request, progress, bytes_told(progress))
+    progress = _progress.progress(as_json)
+    done = repair.repair(request, progress, progress.transfer)
     if as_json:
         _output.succeed("install", repair.data(done))
         return
     if done.receipt is None:
-        click.echo(f"{app} is as it was installed: nothing to mend")
+        _output.echo(f"{app} is as it was installed: nothing to repair")
     else:
-        click.echo(f"{app} is mended: generation {done.receipt.id} is in use")
+        _output.echo(f"{app} is repaired: generation {done.receipt.id} is in use")
         for line in done.mended:
-            click.echo(f"  mended  {line}")
+            _output.echo(f"  repaired  {line}")
     for note in done.notes:
-        click.echo(f"  note    {note}")
+        _output.echo(f"  note    {note}")
     if done.receipt is not None:
-        click.echo(f"undo: {_launcher.own_command(_options.home())} rollback {_options.pair_arguments(request)}")
+        _output.echo(f"undo: {_launcher.own_command(_options.home())} rollback {_options.pair_arguments(request)}")
 
 
 def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...] = ()) -> str:
@@ -317,8 +370,18 @@ def _launchers(request: Request) -> str:
     """Name the file that starts the app by itself, and how the menu gets its entry."""
     lines = [str(_launcher.script(request))]
     if entry := _launcher.entry(request):
-        lines.append(f"for the menu: install -Dm644 -t ~/.local/share/applications {shlex.quote(str(entry))}")
+        lines.append(_menu_entry(request.platform.os, str(entry)))
     return "\n".join(lines)
+
+
+def _menu_entry(os: str, path: str) -> str:
+    match os:
+        case "windows":
+            return f'for the Start menu: powershell -NoProfile -ExecutionPolicy Bypass -File "{path}"'
+        case "macos":
+            return f"for the Finder: {path}"
+        case _:
+            return f"for the menu: install -Dm644 -t ~/.local/share/applications {shlex.quote(path)}"
 
 
 def _report(request: Request, receipt: Receipt, report: InstallResult | None = None) -> dict[str, object]:
@@ -349,8 +412,11 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 
 
 @click.command("update")
-@_options.installed
+@click.argument("app", required=False, shell_complete=_complete.installed_apps)
+@_options.installed_profile
+@click.option("--all", "every", is_flag=True, help="Update every installed app, one after the other.")
 @_options.upstream
+@_options.bundle
 @_options.choice
 @click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
 @_options.needs_option
@@ -358,10 +424,12 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @_options.edited_lock
 @_options.common
 def update_command(
-    app: str,
+    app: str | None,
     profile: str | None,
+    every: bool,
     source: str | None,
     revision: str | None,
+    bundle: Path | None,
     added: tuple[str, ...],
     left_out: tuple[str, ...],
     abort: bool,
@@ -372,33 +440,130 @@ def update_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Bring an installed app to what upstream's branch has now; your edits are kept.
+    """Update an installed app; your edits are kept.
 
     \b
     Example:
       patchlock update demo
       patchlock update demo --commit v2.0
+      patchlock update --all
     """
+    from patchlock.model.errors import UsageError
+
+    if every == (app is not None):
+        raise UsageError("say which app, or --all", remedy="see `patchlock status` for what is installed")
+    if every and (profile or source or revision or bundle or added or left_out or abort):
+        raise UsageError("--all takes no option of a single app", remedy="name the app instead of --all")
+    choice = (added, left_out)
+
+    def update(app: str, profile: str | None, *, as_json: bool) -> int:
+        return _update(
+            app,
+            profile,
+            source=source,
+            revision=revision,
+            bundle=bundle,
+            choice=choice,
+            abort=abort,
+            ignore_needs=ignore_needs,
+            no_device=no_device,
+            accept_edited_lock=accept_edited_lock,
+            local_addresses=local_addresses,
+            catalogue=catalogue,
+            as_json=as_json,
+        )
+
+    return update(app, profile, as_json=as_json) if app is not None else _update_all(update, as_json=as_json)
+
+
+def _update_all(update: Callable[..., int], *, as_json: bool) -> int:
+    """Update every installed app; one that fails does not keep the others from it."""
+    import contextlib
+    import io
+    import json
+
+    from patchlock.environments import installed_profiles
+    from patchlock.model.errors import PatchlockError, UpdateError
+
+    failed: dict[str, PatchlockError] = {}
+    told: list[dict[str, object]] = []
+    pairs = [(app, one) for app, found in installed_profiles.by_app(_options.home()).items() for one in found]
+    for app, profile in pairs:
+        data: object = None
+        try:
+            if as_json:
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    update(app, profile, as_json=True)
+                data = json.loads(printed.getvalue())["data"]
+            else:
+                _output.echo(f"\n{app} on {profile}")
+                update(app, profile, as_json=False)
+        except PatchlockError as error:
+            failed[f"{app} on {profile}"] = error
+            if not as_json:
+                _output.fail(error, "update", as_json=False)
+        told.append({"app": app, "profile": profile, "data": data})
+    wrong = None
+    if failed:
+        wrong = UpdateError(
+            f"{len(failed)} of {len(pairs)} apps could not be updated: {', '.join(failed)}",
+            remedy="see the message of each, and run `patchlock update APP`",
+            evidence=(f"{name}: {one.what}" for name, one in failed.items()),
+        )
+    if as_json:
+        return _output.succeed("update", {"apps": told}, wrong)
+    if wrong is not None:
+        raise wrong
+    if not pairs:
+        _output.echo("Nothing is installed.")
+    return 0
+
+
+def _update(
+    app: str,
+    profile: str | None,
+    *,
+    source: str | None,
+    revision: str | None,
+    bundle: Path | None,
+    choice: tuple[tuple[str, ...], tuple[str, ...]],
+    abort: bool,
+    ignore_needs: bool,
+    no_device: bool,
+    accept_edited_lock: bool,
+    local_addresses: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> int:
     from patchlock.catalogue.optional_patches import Choice
+    from patchlock.cli import _bundle
     from patchlock.environments import generations
     from patchlock.model.app import EmbeddedUpstream
     from patchlock.operations import install, lifecycle
 
-    choice = None if abort else Choice(added=added, left_out=left_out)
-    request = _options.installed_request(catalogue, app, profile, source=source, revision=revision, choice=choice)
-    progress = _output.progress(as_json)
+    opened = _bundle.open_bundle(bundle, app, profile, source, revision)
+    profile = opened.header.profile if opened else profile
+    chosen = None if abort else Choice(added=choice[0], left_out=choice[1])
+    request = _options.installed_request(catalogue, app, profile, source=source, revision=revision, choice=chosen)
+    progress = _progress.progress(as_json)
     if abort:
         files = lifecycle.abort_update(request, progress)
         if as_json:
             _output.succeed("update", {"changed": bool(files), "restored": list(files)})
         else:
-            click.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
+            _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
         return 0
     generations.require_current(request.installation, app)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
+    has_models = False
+    if opened is not None:
+        request, has_models = opened.take(request, progress)
+        source = request.source
     if revision is None and (source is not None or not isinstance(request.app.upstream, EmbeddedUpstream)):
         request = dataclasses.replace(request, revision=request.app.branch)
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
+    if has_models:
+        _place_models(request, progress)
     return _tell_installed(request, report, "update", as_json=as_json)
 
 
@@ -406,7 +571,7 @@ def update_command(
 @_options.installed
 @_options.common
 def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_json: bool) -> None:
-    """Go back to the generation made before the one in use, environment and source together.
+    """Go back to the previous generation of an app.
 
     \b
     Example:
@@ -418,14 +583,14 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     left = generations.require_current(request.installation, app)
-    receipt = lifecycle.rollback(request, _output.progress(as_json))
+    receipt = lifecycle.rollback(request, _progress.progress(as_json))
     if as_json:
         _output.succeed("rollback", {"receipt": _receipt(receipt)})
     else:
-        click.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
+        _output.echo(f"{app} is back at generation {receipt.id}, made {receipt.made}")
         if receipt.edited_lock:
-            click.echo(f"note    the lock that it was installed from {lockfile.EDITED}")
-        click.echo(f"forward again: {_launcher.own_command(_options.home())} {_forward(request, left, receipt)}")
+            _output.echo(f"note    the lock that it was installed from {lockfile.EDITED}")
+        _output.echo(f"forward again: {_launcher.own_command(_options.home())} {_forward(request, left, receipt)}")
 
 
 def _forward(request: Request, left: Receipt, back: Receipt) -> str:

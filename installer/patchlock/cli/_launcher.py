@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 import shutil
 import sys
-from pathlib import Path
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from patchlock.core import atomic_files
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 _NAME = "patchlock.cmd" if os.name == "nt" else "patchlock"
 _FOLDERS = ("PATCHLOCK_HOME", "PATCHLOCK_CACHE_DIR")
-"""Variables that a later shell need not have."""
+"""Variables that a later shell need not have, and may have otherwise."""
 
 
 def path(home: Path) -> Path:
@@ -31,19 +33,18 @@ def write(home: Path) -> None:
     if not bootstrap:
         return
     told = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
-    variables = {name: str(Path(folder).expanduser().absolute()) for name, folder in told.items()} | {
-        "PATCHLOCK_MODULE": "patchlock"
-    }
+    defaults = {name: str(Path(folder).expanduser().absolute()) for name, folder in told.items()}
     if os.name == "nt":
-        lines = [
-            "@echo off",
-            *(f'set "{name}={value.replace("%", "%%")}"' for name, value in variables.items()),
-            f'powershell -NoProfile -ExecutionPolicy Bypass -File "{bootstrap}" %*',
-        ]
+        script = launchers.batch(dataclasses.replace(_prepared(bootstrap, {}), defaults=defaults), launchers.Itself())
     else:
-        words = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-        lines = ["#!/bin/sh", f'{words} exec {shlex.quote(bootstrap)} "$@"']
-    script = os.linesep.join([*lines, ""]).encode(errors="surrogateescape")
+        by = launchers.Starter(
+            program=bootstrap,
+            arguments=(),
+            variables={"PATCHLOCK_MODULE": "patchlock"},
+            defaults=defaults,
+            anchor=bootstrap,
+        )
+        script = launchers.shell(by, launchers.Itself())
     target = path(home)
     if not target.is_file() or target.read_bytes() != script:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,11 +72,22 @@ def write_for(request: Request) -> None:
     folder = request.installation.folder
     target = launchers.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
     by = starter(None, request.home, request.cache, request.platform.os)
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    if bootstrap and request.platform.os == "windows":
+        by = _prepared(bootstrap, by.variables)
     made = launchers.files(by, target, os=request.platform.os, folder=str(folder))
     for name, content in made.items():
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
             atomic_files.atomic_write(path, content, mode=0o666 if name.endswith(".desktop") else 0o777)
+
+
+def _prepared(bootstrap: str, variables: Mapping[str, str]) -> launchers.Starter:
+    """Say how Windows starts the Python that `install.ps1` prepares, without handing it a word."""
+    own = {name: value for name, value in variables.items() if name != "PATCHLOCK_MODULE"}
+    own |= {"PATCHLOCK_BOOTSTRAP": bootstrap, "PYTHONPATH": str(PureWindowsPath(bootstrap).parent / "installer")}
+    words = ("-P", "-m", "patchlock")
+    return launchers.Starter(program="", arguments=words, variables=own, anchor=bootstrap, prepares=True)
 
 
 def script(request: Request) -> Path:
@@ -84,8 +96,9 @@ def script(request: Request) -> Path:
 
 
 def entry(request: Request) -> Path | None:
-    """Name the file for the menu of a desktop, if there is one."""
-    name = launchers.names(request.app.name, request.profile.name)[-1]
+    """Name the file for the menu of a desktop or for the Finder, if there is one."""
+    *_, finder, start_menu, menu = launchers.names(request.app.name, request.profile.name)
+    name = {"macos": finder, "windows": start_menu}.get(request.platform.os, menu)
     path = request.installation.folder / name
     return path if path.is_file() else None
 

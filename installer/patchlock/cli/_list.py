@@ -1,65 +1,92 @@
-"""`list`: which apps and machines there are, which pairs are locked, and what a person can choose."""
+"""`list`: which apps there are, on which kinds of machine they are locked, and where they are installed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from patchlock.cli import _options, _output
-from patchlock.cli._plan import option_data, option_line
 
 if TYPE_CHECKING:
+    from patchlock.catalogue.app_summaries import AppSummary
     from patchlock.catalogue.pair_table import PairState
     from patchlock.catalogue.proofs import Proof
-    from patchlock.catalogue.reader import Catalogue
-    from patchlock.environments.generations import Receipt
-    from patchlock.model.app import App
-    from patchlock.model.fits import Platform
-    from patchlock.model.installation import Installation
-    from patchlock.model.profile import Profile
+    from patchlock.model.fits import ProfileSummary
 
 
 @click.command("list")
-@click.argument("app", required=False)
-@click.option("--markdown", is_flag=True, help="Only the matrix and its reasons, as README.md has them.")
+@click.option("--all", "everything", is_flag=True, help="The whole matrix: every app on every profile, and why not.")
+@click.option("--markdown", is_flag=True, help="The matrix and its reasons, as the documentation has them.")
 @_options.common
-def list_command(app: str | None, markdown: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Show the apps, the profiles, and which pairs are locked.
-
-    With an app, show its pairs, the shared sets that it takes, and the optional patches.
+def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_json: bool) -> None:
+    """Show the apps, the profiles they support, and what is installed.
 
     \b
     Example:
       patchlock list
-      patchlock list xtts-webui
+      patchlock list --all
     """
-    from patchlock.catalogue import pair_table, proofs
+    from patchlock.catalogue import app_summaries, pair_table, profile_summaries
 
-    opened = _options.open_catalogue(catalogue)
-    if app is None:
-        apps, profiles = opened.read_all()
-    else:
-        apps, profiles = (opened.app(app),), tuple(map(opened.profile, opened.profile_names()))
-    found = pair_table.pair_states(apps, profiles, _is_locked(opened))
+    root = _options.checked_root(catalogue)
+    apps, profiles = app_summaries.read_summaries(root), profile_summaries.read_summaries(root)
+    found = pair_table.pair_states(apps, profiles, app_summaries.is_locked(root, profiles))
     if as_json:
-        _output.succeed("list", _data(apps, profiles, found, proofs.read(opened.root)))
+        from patchlock.catalogue import proofs
+
+        _output.succeed("list", _data(apps, profiles, found, proofs.read(root)))
     elif markdown:
-        click.echo(pair_table.markdown(found), nl=False)
-    elif app is not None:
-        click.echo(_about(apps[0], found, opened))
+        _output.file_text(pair_table.markdown(found))
+    elif everything:
+        _output.echo(_matrix(apps, profiles, found, root))
     else:
-        click.echo(_overview(apps, profiles, found, opened))
+        _output.echo(_overview(apps, profiles, found))
 
 
-def _is_locked(catalogue: Catalogue) -> Callable[[App, Profile, Platform], bool]:
-    return lambda app, profile, platform: catalogue.lock_path(app, profile, platform).is_file()
+def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...]) -> str:
+    installed = _installed()
+    rows: list[tuple[str, ...]] = [("App", "Profiles", "Installed on", "")]
+    for app in apps:
+        there = {one.profile for one in found if one.app == app.name and one.state == "locked"}
+        title = app.title[:1].upper() + app.title[1:]
+        rows.append(
+            (app.name, f"{len(there)} of {len(profiles)}", ", ".join(installed.get(app.name, ())) or "-", title)
+        )
+    lines = _columns(rows)
+    lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
+    more = "More: patchlock info APP, patchlock detect (this machine), patchlock list --all (apps by machine)"
+    lines += ["", _output.sentences([more], 0)]
+    return "\n".join(lines)
 
 
-def _overview(
-    apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...], catalogue: Catalogue
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lay out rows; on a terminal the last column ends where the terminal does, or is left out."""
+    import shutil
+
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    before = sum(widths) + 2 * len(widths)
+    room = shutil.get_terminal_size().columns - before if _output.is_terminal(sys.stdout) else sys.maxsize
+    lines = []
+    for row in rows:
+        last = row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 1]}…"
+        last = last if room >= len("a word or two") else ""
+        lines.append(
+            "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), last]).rstrip()
+        )
+    return lines
+
+
+def _installed() -> dict[str, list[str]]:
+    from patchlock.environments import installed_profiles
+
+    return installed_profiles.by_app(_options.home())
+
+
+def _matrix(
+    apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
 ) -> str:
     from patchlock.catalogue import pair_table
 
@@ -67,56 +94,24 @@ def _overview(
         "Apps",
         _output.rows([(app.name, app.title) for app in apps]),
         "\nProfiles",
-        _output.rows([(profile.name, _title(profile)) for profile in profiles]),
+        _output.rows([(profile.name, title(profile)) for profile in profiles]),
+        "\nLocks",
+        pair_table.text(found),
     ]
-    if rows := [
-        (f"{one.app} × {one.profile}", "\n".join(_generation(receipt, receipt == used) for receipt in made))
-        for one, used, made in _installed()
-    ]:
-        parts += ["\nInstalled", _output.rows(rows)]
-    parts += ["\nLocks", pair_table.text(found)]
-    if told := _proved(found, catalogue):
+    if told := proved(found, root):
         parts += ["\nProved on real machines", _output.rows(told)]
-    return "\n".join([*parts, *_refused(found), *_missing(found)])
+    return "\n".join([*parts, *refused(found), *missing(found)])
 
 
-def _about(app: App, found: tuple[PairState, ...], catalogue: Catalogue) -> str:
-    from patchlock.catalogue import optional_patches
-
-    chosen = {name for one, used, _ in _installed() if used and one.app == app.name for name in used.chosen}
-    places: dict[str, list[str]] = {}
-    every = {}
-    for profile in dict.fromkeys(one.profile for one in found):
-        for option in optional_patches.of_profile(app, profile):
-            every[option.name] = option
-            places.setdefault(option.name, []).append(profile)
-    rows = [
-        ("licence", app.license),
-        ("upstream", f"{app.source}, commit {app.upstream.commit[:12]}"),
-        *(("shared", f"{one.name}: {one.title}") for one in app.shared),
-        *(
-            ("optional", f"{option_line(option, name in chosen)}\non {', '.join(places[name])}")
-            for name, option in every.items()
-        ),
-    ]
-    states: list[tuple[str, str]] = [
-        (f"{one.profile} × {one.platform}", one.state) for one in found if one.state != "refused"
-    ]
-    parts = [f"{app.name}: {app.title}", _output.rows(rows), "\nLocks", _output.rows(states)]
-    if told := _proved(found, catalogue):
-        parts += ["\nProved on real machines", _output.rows(told)]
-    return "\n".join([*parts, *_refused(found), *_missing(found)])
-
-
-def _proved(found: tuple[PairState, ...], catalogue: Catalogue) -> list[tuple[str, str]]:
+def proved(found: tuple[PairState, ...], root: Path) -> list[tuple[str, str]]:
     """Say of each pair with a report what holds there: the newest report, and those of other devices."""
     from patchlock.catalogue import proofs
     from patchlock.core.atomic_files import has_sha256
     from patchlock.model.identities import Sha256
 
-    known, rows = proofs.read(catalogue.root), []
+    known, rows = proofs.read(root), []
     for one in found:
-        told, folder = [], catalogue.root / "lockfiles" / one.app
+        told, folder = [], root / "lockfiles" / one.app
         locks = [folder / f"{name}.txt" for name in (one.profile, f"{one.profile}.{one.platform}")]
         for proof in proofs.of_pair(known, one.app, one.profile, one.platform):
             levels = " · ".join(["locked", *(level for level in proofs.LEVELS if level in proof.levels)])
@@ -127,109 +122,97 @@ def _proved(found: tuple[PairState, ...], catalogue: Catalogue) -> list[tuple[st
     return rows
 
 
-def _refused(found: tuple[PairState, ...]) -> list[str]:
+def refused(found: tuple[PairState, ...]) -> list[str]:
+    """Write what is not supported, and why."""
     from patchlock.catalogue import pair_table
 
     told = [(pair_table.pair(one), f"{one.why}\n{one.source}") for one in pair_table.reasons(found)]
-    return ["\nRefused", _output.rows(told)] if told else []
+    return ["\nNot supported", _output.rows(told)] if told else []
 
 
-def _missing(found: tuple[PairState, ...]) -> list[str]:
+def missing(found: tuple[PairState, ...]) -> list[str]:
+    """Write which locks are still to be made, with the command."""
     pairs = dict.fromkeys((one.app, one.profile) for one in found if one.state == "missing")
     told = [(f"{app} × {profile}", f"patchlock lock {app} --profile {profile}") for app, profile in pairs]
     return ["\nMissing", _output.rows(told)] if told else []
 
 
-def _title(profile: Profile) -> str:
+def title(profile: ProfileSummary) -> str:
     """Say what a machine is, and which profile does better on it, where the profile knows one."""
     after = profile.successor
     return f"{profile.title} (better on the same machine: {after.name})" if after else profile.title
 
 
-def _installed() -> list[tuple[Installation, Receipt | None, tuple[Receipt, ...]]]:
-    """List what is installed: the generation in use, and all of them, the newest first."""
-    from patchlock.environments import generations
-
-    there = generations.installations(_options.home())
-    return [(one, generations.current(one), made) for one in there if (made := generations.receipts(one))]
-
-
-def _generation(receipt: Receipt, is_used: bool) -> str:
-    chosen = "".join(f", with {name}" for name in receipt.chosen)
-    chosen += ", from an edited lock" if receipt.edited_lock else ""
-    used = ", in use" if is_used else ""
-    return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
-
-
 def _data(
-    apps: tuple[App, ...], profiles: tuple[Profile, ...], found: tuple[PairState, ...], proved: tuple[Proof, ...]
+    apps: tuple[AppSummary, ...],
+    profiles: tuple[ProfileSummary, ...],
+    found: tuple[PairState, ...],
+    known: tuple[Proof, ...],
 ) -> dict[str, object]:
     return {
-        "apps": [_app_data(app, profiles) for app in apps],
+        "apps": [app_data(app, profiles) for app in apps],
         "profiles": [
             {
                 "name": p.name,
                 "title": p.title,
-                "python": str(p.python),
+                "python": p.python,
                 "successor": p.successor.name if p.successor else "",
             }
             for p in profiles
         ],
-        "pairs": [
-            {
-                "app": one.app,
-                "profile": one.profile,
-                "platform": one.platform,
-                "state": one.state,
-                "why": one.why,
-                "source": one.source,
-            }
-            for one in found
-        ],
-        "proofs": [
-            {
-                "app": proof.app,
-                "profile": proof.profile,
-                "platform": proof.platform,
-                "levels": sorted(proof.levels),
-                "devices": list(proof.devices),
-                "date": proof.date,
-                "file": proof.file,
-            }
-            for proof in proved
-        ],
-        "installed": [
-            {
-                "app": one.app,
-                "profile": one.profile,
-                "generations": [
-                    {
-                        "id": r.id,
-                        "made": r.made,
-                        "upstream": r.upstream,
-                        "chosen": list(r.chosen),
-                        "in_use": r == used,
-                    }
-                    for r in made
-                ],
-            }
-            for one, used, made in _installed()
-        ],
+        "pairs": pairs_data(found),
+        "proofs": proofs_data(known),
+        "installed": [{"app": app, "profile": profile} for app, names in _installed().items() for profile in names],
     }
 
 
-def _app_data(app: App, profiles: tuple[Profile, ...]) -> dict[str, object]:
-    from patchlock.catalogue import optional_patches
+def app_data(app: AppSummary, profiles: tuple[ProfileSummary, ...]) -> dict[str, object]:
+    """Write an app for JSON."""
+    from patchlock.catalogue import app_summaries
 
     return {
         "name": app.name,
         "title": app.title,
         "license": app.license,
         "source": app.source,
-        "shared": [one.name for one in app.shared],
+        "shared": list(app.shared),
         "optional": {
-            profile.name: [option_data(option, chosen=False) for option in found]
+            profile.name: [
+                {"name": one.name, "gives": one.gives, "helps": list(one.helps), "patches": list(one.patches)}
+                for one in options
+            ]
             for profile in profiles
-            if (found := optional_patches.of_profile(app, profile.name))
+            if (options := app_summaries.options_of(app, profile.name))
         },
     }
+
+
+def pairs_data(found: tuple[PairState, ...]) -> list[dict[str, object]]:
+    """Write how pairs stand for JSON."""
+    return [
+        {
+            "app": one.app,
+            "profile": one.profile,
+            "platform": one.platform,
+            "state": one.state,
+            "why": one.why,
+            "source": one.source,
+        }
+        for one in found
+    ]
+
+
+def proofs_data(known: tuple[Proof, ...]) -> list[dict[str, object]]:
+    """Write what was proved for JSON."""
+    return [
+        {
+            "app": proof.app,
+            "profile": proof.profile,
+            "platform": proof.platform,
+            "levels": sorted(proof.levels),
+            "devices": list(proof.devices),
+            "date": proof.date,
+            "file": proof.file,
+        }
+        for proof in known
+    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _output
+from patchlock.cli import _complete, _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _progress
 from patchlock.cli._lock_table import Line
 from patchlock.model.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, from_os, nearest
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 
 @click.command("lock")
-@click.argument("apps", nargs=-1)
-@click.option("--profile", metavar="PROFILE", help="Only this profile (default: all).")
+@click.argument("apps", nargs=-1, shell_complete=_complete.apps)
+@click.option(
+    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only this profile (default: all)."
+)
 @click.option("--check", is_flag=True, help="Only say which locks are stale, and why; asks no network.")
 @click.option(
     "--online",
@@ -78,7 +80,7 @@ def lock_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Make the lockfiles of apps, one for each profile and platform, or check them.
+    """Make or check lockfiles, one for each app and profile.
 
     \b
     Example:
@@ -106,7 +108,7 @@ def lock_command(
     code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
         return code
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     if check:
         lines = (
             _lock_check.check_online(opened, requests, whole, progress)
@@ -213,7 +215,7 @@ def _opened(
 def _lock_all(
     requests: list[Request],
     cut_off: CutOff,
-    progress: _output.Silent | _output.Plain | _output.Live,
+    progress: _progress.Silent | _progress.Plain | _progress.Live,
     accept: tuple[str, ...],
 ) -> list[Line]:
     """Lock pairs side by side; one that fails does not stop the others."""

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from patchlock.cli import _conflict_report, _lock_table, _options
+from patchlock.cli import _conflict_report, _lock_table, _options, _progress
 from patchlock.cli._lock_table import Line
 from patchlock.locks import check_cache
 from patchlock.model.errors import LockFormatError, PatchlockError, from_os
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
-    from patchlock.cli import _output
     from patchlock.locks.lock_request import Request
 
 
@@ -59,7 +58,10 @@ def check_locks(catalogue: Catalogue, requests: list[Request], whole: bool) -> l
 
 
 def check_online(
-    catalogue: Catalogue, requests: list[Request], whole: bool, progress: _output.Silent | _output.Plain | _output.Live
+    catalogue: Catalogue,
+    requests: list[Request],
+    whole: bool,
+    progress: _progress.Silent | _progress.Plain | _progress.Live,
 ) -> list[Line]:
     """Check the locks of pairs as `check_locks` does, and resolve the fresh ones again to see what comes of it."""
     from patchlock.core import uv

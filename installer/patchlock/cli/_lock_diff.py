@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
-from patchlock.cli import _lock_table, _output
+from patchlock.cli import _lock_table, _output, _progress
 from patchlock.model.errors import DriftError, PatchlockError
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ def show(requests: Sequence[Request], cut_off: CutOff, *, since: str | None, mar
             return _committed(request), relock.resolve(request, cut_off)
 
         uv.find()  # once before the threads, see `lock`
-        progress = _output.progress(as_json)
+        progress = _progress.progress(as_json)
         with progress.stage("resolve"), concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
             lines = list(
                 pool.map(lambda one: _line(one, lambda it: (_committed(it), relock.resolve(it, cut_off))), requests)
@@ -72,10 +70,10 @@ def show(requests: Sequence[Request], cut_off: CutOff, *, since: str | None, mar
     if as_json:
         return _output.succeed("lock", {"pairs": [_data(line) for line in lines]}, _objection(changed))
     if markdown:
-        click.echo(_markdown(lines))
+        _output.echo(_markdown(lines))
     else:
         width = max((len(line.pair) for line in lines), default=0)
-        click.echo("\n".join(_text(line, width) for line in lines))
+        _output.echo("\n".join(_text(line, width) for line in lines))
     return 1 if changed else 0
 
 

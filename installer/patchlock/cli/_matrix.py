@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,17 +18,24 @@ if TYPE_CHECKING:
 
 @click.command("matrix")
 @click.option("--changed-since", metavar="REV", help="Only pairs whose lock is not fresh, or has changed since then.")
+@click.option(
+    "--groups",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Neighbouring pairs together, in at most so many jobs that are each worth starting.",
+)
 @_options.common
-def matrix_command(changed_since: str | None, catalogue: Path | None, as_json: bool) -> None:
-    """List the pairs of app, profile and platform as JSON, for the matrix of a CI job.
+def matrix_command(changed_since: str | None, groups: int | None, catalogue: Path | None, as_json: bool) -> None:
+    """List all pairs as JSON, for a CI matrix.
 
-    What is printed is one line, {"include": [{"app": …, "profile": …, "platform": …, "lock": …}]}; with --json it is in
-    an envelope, with the refused pairs beside it.
+    What is printed is one line, {"include": [{"app": …, "profile": …, "platform": …, "lock": …}]}; with --groups
+    {"include": [{"group": "demo … rvc-python", "pairs": [{"app": …}]}]}; with --json it is in an envelope, with the
+    refused pairs beside it.
 
     \b
     Example:
       patchlock matrix
-      patchlock matrix --changed-since origin/main
+      patchlock matrix --changed-since origin/main --groups 64
     """
     from patchlock.catalogue import pairs
     from patchlock.operations import catalogue_at_commit
@@ -40,12 +48,30 @@ def matrix_command(changed_since: str | None, catalogue: Path | None, as_json: b
         commit = catalogue_at_commit.commit_of(opened.root, changed_since)
         changed = frozenset(catalogue_at_commit.changed(opened.root, commit))
         wanted = [pair for pair in wanted if _is_to_be_made(opened, pair, changed)]
-    include = [{**_names(pair), "lock": _lock(opened, pair)} for pair in wanted]
+    rows = [{**_names(pair), "lock": _lock(opened, pair)} for pair in wanted]
+    include: list[dict[str, object]] = [dict(row) for row in rows] if groups is None else _in_groups(rows, groups)
     if as_json:
         refused = [{**_names(pair), "why": pair.refused} for pair in found if pair.refused]
         _output.succeed("matrix", {"include": include, "refused": refused})
     else:
-        click.echo(json.dumps({"include": include}))
+        _output.echo(json.dumps({"include": include}))
+
+
+_WORTH_A_JOB = 6
+"""Pairs; a job takes a minute to start, and a pair of an app whose files are there some ten seconds."""
+
+
+def _in_groups(rows: list[dict[str, str]], groups: int) -> list[dict[str, object]]:
+    """Put neighbours together, so that what the pairs of an app have in common is fetched once."""
+    jobs = max(1, min(groups, len(rows) // _WORTH_A_JOB))
+    starts = [job * len(rows) // jobs for job in range(jobs + 1)]
+    parts = [rows[start:end] for start, end in itertools.pairwise(starts) if start < end]
+    return [{"group": _group_name(number, part), "pairs": part} for number, part in enumerate(parts, 1)]
+
+
+def _group_name(number: int, rows: list[dict[str, str]]) -> str:
+    apps = list(dict.fromkeys(row["app"] for row in rows))
+    return f"{number}: {apps[0]}" + (f" to {apps[-1]}" if len(apps) > 1 else "")
 
 
 def _is_to_be_made(catalogue: Catalogue, pair: Pair, changed: frozenset[str]) -> bool:

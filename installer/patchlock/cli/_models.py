@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
-    from patchlock.environments.models import LocatedFile, Tell
+    from patchlock.environments.models import LocatedFile
     from patchlock.locks.lock_request import Request
-    from patchlock.model.progress import Progress
-
-_TOLD_EVERY = 0.2
-"""Seconds between two words on how far a download is."""
-_SETTLED = 1.0
-"""Seconds after which a rate is worth telling."""
 
 
 @click.command("models")
@@ -34,7 +27,7 @@ _SETTLED = 1.0
 def models_command(
     app: str, profile: str | None, fetch: bool, accept_changed: tuple[str, ...], catalogue: Path | None, as_json: bool
 ) -> None:
-    """List the models that an app downloads, and fetch them into their places with --fetch.
+    """List the models that an app downloads, or fetch them.
 
     Says how large each is, under which licence, what it is for, and whether it is where the app looks.
     HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN hold, as for every program that asks Hugging Face.
@@ -53,54 +46,14 @@ def models_command(
     request = dataclasses.replace(request, accept_changed=accept_changed)
     brought: tuple[LocatedFile, ...] = ()
     if fetch:
-        progress = _output.progress(as_json)
-        brought = models.fetch(request, progress, lambda: _meter(progress)).brought
+        progress = _progress.progress(as_json)
+        brought = models.fetch(request, progress).brought
     located = located_models.locate(request)
     if as_json:
         data = {"models": _data(located), "fetched": [one.model.url(one.file) for one in brought]}
         _output.succeed("models", data)
     else:
-        click.echo("\n".join(_lines(request, located)))
-
-
-def _meter(progress: Progress) -> Tell:
-    first: list[tuple[float, int]] = []
-    told = [0.0]
-
-    def tell(done: int, size: int) -> None:
-        now = time.monotonic()
-        if not first:
-            first.append((now, done))
-        if now - told[0] < _TOLD_EVERY and done != size:
-            return
-        told[0] = now
-        began, had = first[0]
-        progress.say(how_far(done, size, done - had, now - began))
-
-    return tell
-
-
-def how_far(done: int, size: int, came: int, seconds: float) -> str:
-    """Say how far a download is, how fast, and how long it will still take.
-
-    Args:
-        done: bytes that are here.
-        size: of the whole file; 0 where nobody knows.
-        came: bytes of this run.
-        seconds: that they took.
-    """
-    from patchlock.model.models import size_text
-
-    text = f"{size_text(done)} of {size_text(size)}" if size else size_text(done)
-    if seconds < _SETTLED or came <= 0:
-        return text
-    rate = came / seconds
-    text += f", {size_text(int(rate))}/s"
-    if not size or done >= size:
-        return text
-    minutes, rest = divmod(round((size - done) / rate), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{text}, {f'{hours}:{minutes:02}' if hours else minutes}:{rest:02} left"
+        _output.echo("\n".join(_lines(request, located)))
 
 
 def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output
+from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.catalogue.proposals.findings import Issue
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
     from patchlock.model.errors import PatchlockError
     from patchlock.model.fits import Platform
     from patchlock.model.profile import Profile
-    from patchlock.operations.proposal_locks import LockResult
+    from patchlock.operations.proposal_locks import LockResult, OtherLock
     from patchlock.operations.propose_app import ProposalResult
 
 _SHOWN = 5
+_ALL, _FIRST = "all", "cpu"
+"""What stands for every profile, and which of them is tried first."""
 
 
 @click.command("new-app")
@@ -35,7 +39,13 @@ _SHOWN = 5
     type=click.Path(path_type=Path, file_okay=False),
     help="Catalogue that the proposal goes to; a new folder becomes one (default: the catalogue in use).",
 )
-@click.option("--profile", default="cpu", show_default=True, metavar="PROFILE", help="For which the locks are tried.")
+@click.option(
+    "--profile",
+    default="cpu",
+    show_default=True,
+    metavar="PROFILE",
+    help="For which locks are tried: a profile, or `all`.",
+)
 @click.option("--platform", metavar="PLATFORM", help="For which the locks are tried (default: this machine's).")
 @click.option("--solve", is_flag=True, help="Write the smallest edits that resolve a conflict into the proposal.")
 @click.option(
@@ -60,7 +70,7 @@ def new_app_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Say what keeps a repository's app from this machine; propose its patches, file and lock.
+    """Draft an app file, patches and a lock for a repository.
 
     Each trouble is told with file and line, each decision with its reason in a comment of the proposal.
 
@@ -68,16 +78,16 @@ def new_app_command(
     Example:
       patchlock new-app https://github.com/SWivid/F5-TTS --solve
     """
-    from patchlock.operations import proposal_locks, propose_app
+    from patchlock.operations import proposal_locks, proposal_start, propose_app
 
     opened = _options.open_catalogue(catalogue)
-    chosen = opened.profile(profile)
+    chosen = opened.profile(_FIRST if profile == _ALL else profile)
     wanted_platform = _platform(chosen, platform)
     target, is_new = _target(opened, into)
     called = name if name is not None else propose_app.name_of(url)
     propose_app.name_of(url)  # so that an address that is none is told in any case
     propose_app.require_name(called, target)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     wanted = propose_app.ProposalRequest(
         catalogue=opened,
         cache=_options.cache(),
@@ -87,6 +97,7 @@ def new_app_command(
         source=source,
         revision=revision,
         requirements=PurePosixPath(requirements) if requirements is not None else None,
+        for_all=profile == _ALL,
     )
     with progress.stage("look"):
         proposed = propose_app.propose(wanted, progress.say)
@@ -103,18 +114,37 @@ def new_app_command(
             solve=solve,
             seconds=explain,
             sets={one: scratch.shared(one) for one in scratch.shared_names()},
+            importers=functools.cache(proposed.importers),
         )
         with progress.stage("lock"):
             locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
             progress.say(f"{locked.packages} packages" if locked.packages else "no lock yet")
+        with progress.stage("start"):
+            if locked.error is None:
+                started = proposal_start.prove(proposed, locked, trying, progress.say)
+                locked = started.locked
+                proposed = _told_of(proposed, started.issues)
+                progress.say("all that it imports is there" if not started.missing else "imports are missing")
+        others: tuple[OtherLock, ...] = ()
+        if profile == _ALL and locked.error is None:
+            with progress.stage("others"):
+                profiles = [opened.profile(name) for name in opened.profile_names()]
+                more, others = proposal_locks.lock_others(locked.proposal, trying, profiles, progress.say)
+                locked = dataclasses.replace(locked, proposal=more)
+                progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
         if is_new:
             _found_catalogue(scratch.root, target.root, called)
         file = _put(scratch.root, target.root, called)
     error = locked.error or _objection(proposed, file)
     if as_json:
-        return _output.succeed("new-app", _data(proposed, locked, file), error)
-    click.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None)))
+        return _output.succeed("new-app", _data(proposed, locked, file, others), error)
+    _output.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None, others)))
     return 1 if error is not None else 0
+
+
+def _told_of(proposed: ProposalResult, issues: tuple[Issue, ...]) -> ProposalResult:
+    proposal = dataclasses.replace(proposed.proposal, issues=(*proposed.proposal.issues, *issues))
+    return dataclasses.replace(proposed, proposal=proposal)
 
 
 def _objection(proposed: ProposalResult, file: Path) -> PatchlockError | None:
@@ -177,7 +207,10 @@ def _found_catalogue(scratch: Path, root: Path, name: str) -> None:
 
 
 def _put(scratch: Path, root: Path, name: str) -> Path:
-    """Bring the proposal and its lock to their places, which nobody has."""
+    """Bring the proposal and its lock to their places, which nobody has, and the schemas that editors need there."""
+    from patchlock.catalogue import schemas
+
+    schemas.write(root)
     for folder in ("lockfiles", "patches"):  # the app's file last, which makes it an app
         if (scratch / folder / name).is_dir() and not (root / folder / name).exists():
             shutil.copytree(scratch / folder / name, root / folder / name)
@@ -187,12 +220,19 @@ def _put(scratch: Path, root: Path, name: str) -> Path:
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
-def _report(proposed: ProposalResult, locked: LockResult, file: Path, named: Path | None) -> list[str]:
+def _report(
+    proposed: ProposalResult, locked: LockResult, file: Path, named: Path | None, others: tuple[OtherLock, ...]
+) -> list[str]:
+    from patchlock.catalogue.proposals import findings
     from patchlock.patches.outcomes import counted
 
-    proposal = proposed.proposal
+    proposal = dataclasses.replace(locked.proposal, issues=proposed.proposal.issues)
     lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}", ""]
-    for issue in proposal.issues:
+    worst = ""
+    for issue in findings.ranked(proposal.issues):
+        if findings.stops(issue) != worst:
+            worst = findings.stops(issue)
+            lines += [f"{worst}:"]
         lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
@@ -205,6 +245,10 @@ def _report(proposed: ProposalResult, locked: LockResult, file: Path, named: Pat
     lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
     lines += [f"  {problem}" for problem in proposed.problems]
     lines += _of_lock(locked)
+    lines += [
+        f"  {one.profile} on {one.platform}: " + (f"{one.packages} packages" if one.packages else f"refused: {one.why}")
+        for one in others
+    ]
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
     us = _launcher.own_command(_options.home())
     at = f" --catalogue {named}" if named is not None else ""
@@ -247,7 +291,9 @@ def _hint(found: Explanation) -> str:
     return "no edits were found in that time: give it more with --explain SECONDS"
 
 
-def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str, object]:
+def _data(proposed: ProposalResult, locked: LockResult, file: Path, others: tuple[OtherLock, ...]) -> dict[str, object]:
+    from patchlock.catalogue.proposals import findings
+
     proposal = locked.proposal
     return {
         "name": proposal.name,
@@ -256,14 +302,21 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str,
         "diseases": [  # the name that this key had first, which programs read
             {
                 "name": one.name,
+                "stops": findings.stops(one),
                 "title": one.title,
                 "means": one.means,
                 "remedy": one.remedy,
                 "found": [{"path": str(f.path), "line": f.line, "text": f.text} for f in one.found],
             }
-            for one in proposal.issues
+            for one in findings.ranked(proposed.proposal.issues)
         ],
         "requirements": str(proposal.requirements.path),
+        "launch": {
+            "command": list(proposal.facts.launch.command),
+            "environment": dict(proposal.facts.launch.environment),
+            "why": proposal.facts.launch.why,
+            "others": list(proposal.facts.launch.others),
+        },
         "alternatives": [{"path": str(one.path), "why": one.why} for one in proposal.alternatives],
         "shared": [{"name": one.name, "why": one.why, "without": list(one.without)} for one in proposal.sets],
         "patches": [one.written.patch.id for one in proposal.sections],
@@ -274,6 +327,7 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path) -> dict[str,
             "packages": locked.packages,
             "edits": list(locked.edits),
             "error": str(locked.error) if locked.error is not None else "",
+            "others": [dataclasses.asdict(one) for one in others],
             "explanation": _conflict_report.data(locked.stuck[0]) if locked.stuck is not None else None,
         },
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _folders
+from patchlock.cli import _complete, _folders, _log
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
+    from patchlock.model.fits import Platform
+    from patchlock.model.profile import Profile
 
 F = TypeVar("F", bound=Callable[..., Any])
+_FROM_SOURCE = "patchlock.from_source"
+"""In click's context: what `--with` takes besides."""
 home, cache, root = _folders.home, _folders.cache, _folders.root
 
 
 def common(function: F) -> F:
-    """Add what every command has: --catalogue and --json."""
+    """Add what every command has: --catalogue and --json; -v, -q and --log-file."""
+    function = _log.options(function)
     function = click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")(function)
     return click.option(
         "--catalogue",
@@ -36,27 +41,48 @@ def common(function: F) -> F:
 
 def pair(function: F) -> F:
     """Add the app and its profile."""
-    function = click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")(
-        function
-    )
-    return click.argument("app")(function)
+    function = click.option(
+        "--profile",
+        metavar="PROFILE",
+        help="Kind of machine (default: the one that fits).",
+        shell_complete=_complete.profiles,
+    )(function)
+    return click.argument("app", shell_complete=_complete.apps)(function)
 
 
 def installed(function: F) -> F:
     """Add the app and the profile that it is installed on."""
-    function = click.option(
-        "--profile", metavar="PROFILE", help="Kind of machine (default: the one that it is installed on)."
+    return click.argument("app", shell_complete=_complete.installed_apps)(installed_profile(function))
+
+
+def installed_profile(function: F) -> F:
+    """Add the profile that an app is installed on."""
+    return click.option(
+        "--profile",
+        metavar="PROFILE",
+        help="Kind of machine (default: the one that it is installed on).",
+        shell_complete=_complete.installed_profiles,
     )(function)
-    return click.argument("app")(function)
 
 
 def upstream(function: F) -> F:
     """Add where upstream is taken from."""
     function = click.option(
-        "--commit", "revision", metavar="REV", help="Another commit than the catalogue's, or HEAD of the source."
+        "--commit", "revision", metavar="REV", help="Use this upstream commit instead of the pinned one."
     )(function)
     return click.option(
         "--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork."
+    )(function)
+
+
+def bundle(function: F) -> F:
+    """Add the file that has everything."""
+    return click.option(
+        "--from",
+        "bundle",
+        metavar="FILE",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Take everything from this file, which `patchlock bundle` made, and use no network.",
     )(function)
 
 
@@ -94,15 +120,44 @@ def no_device_option(function: F) -> F:
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
     function = click.option(
-        "--without", "left_out", multiple=True, metavar="NAME", help="Leave an optional patch out again."
+        "--without", "left_out", multiple=True, metavar="NAME", help="Leave out again what --with adds."
     )(function)
     return click.option(
         "--with",
         "added",
         multiple=True,
         metavar="NAME",
-        help="Add an optional patch (`patchlock list APP` shows which).",
+        callback=lambda context, _, names: (*names, *context.meta.get(_FROM_SOURCE, ())),
+        help="Add what is optional (`patchlock info APP` shows what).",
     )(function)
+
+
+def from_source(function: F) -> F:
+    """Add what a person wants built from source; the same as `--with NAME-from-source`."""
+
+    def remember(context: click.Context, _: click.Parameter, names: tuple[str, ...]) -> None:
+        context.meta[_FROM_SOURCE] = tuple(f"{name}-from-source" for name in names)
+
+    return click.option(
+        "--from-source",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        is_eager=True,
+        callback=remember,
+        help="Build this from its source in the place of its wheel, where the app has a recipe.",
+    )(function)
+
+
+def checked_root(folder: Path | None) -> Path:
+    """Name the folder of the catalogue that the user names, or of the one patchlock came with.
+
+    Raises:
+        UsageError: there is no catalogue.
+    """
+    from patchlock.catalogue.location import checked_root
+
+    return checked_root(folder)
 
 
 def open_catalogue(folder: Path | None) -> Catalogue:
@@ -178,6 +233,63 @@ def request(
         chosen=optional_patches.choose(wanted, chosen.profile.name, there.chosen if there else (), choice),
         machine=found,
         kept=StoredChoice(device=found.selected.variables, profiles=""),
+    )
+
+
+def pair_request(
+    catalogue: Path | None, app: str, profile: str | None, platform: str | None, *, source: str | None = None
+) -> Request:
+    """Turn a pair that may be another machine's into a request: what fits this one, unless a platform is named.
+
+    Args:
+        catalogue: its folder, or None for the one patchlock came with.
+        app: its name.
+        profile: its name; None chooses.
+        platform: as in the lock's name; None means this machine's, or the recorded one's.
+        source: another place of upstream.
+
+    Raises:
+        UsageError: there is no such platform, or not exactly one profile for it.
+        PatchlockError: as `request`.
+    """
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.errors import UsageError, nearest
+    from patchlock.model.platforms import PLATFORMS
+
+    if platform is None:
+        return request(catalogue, app, profile, source=source)
+    if platform not in PLATFORMS:
+        raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
+    opened = open_catalogue(catalogue)
+    chosen = _profile_for(opened, profile, PLATFORMS[platform])
+    return Request(
+        app=opened.app(app),
+        profile=chosen,
+        platform=PLATFORMS[platform],
+        catalogue=opened,
+        home=home(),
+        cache=cache(),
+        source=source,
+    )
+
+
+def _profile_for(opened: Catalogue, name: str | None, platform: Platform) -> Profile:
+    from patchlock.model.errors import UsageError, nearest
+
+    names = [name] if name is not None else opened.profile_names()
+    fitting = [profile for profile in map(opened.profile, names) if platform in profile.platforms]
+    chosen = [profile for profile in fitting if not profile.fits] or fitting
+    if len(chosen) == 1:
+        return chosen[0]
+    if fitting:
+        raise UsageError(
+            f"{', '.join(profile.name for profile in fitting)} are all for {platform.name}",
+            remedy="name one with --profile",
+        )
+    known = sorted({one.name for profile in map(opened.profile, names) for one in profile.platforms})
+    raise UsageError(
+        f"the profile {name} is not for {platform.name}" if name else f"no profile is for {platform.name}",
+        remedy=nearest(platform.name, known),
     )
 
 

@@ -1,33 +1,102 @@
-"""What a person or a program sees: results on stdout, progress and errors on stderr, one JSON envelope with --json."""
+"""What a person or a program sees: results on stdout, errors on stderr, one JSON envelope with --json.
+
+Every text of a person's command goes through `echo`, which makes control characters visible.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TextIO
 
-from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
+from patchlock.model.visible_text import visible
 
 if TYPE_CHECKING:
     import click
-    from rich.progress import Progress
 
     from patchlock.hardware.host_overrides import ObservedHost
     from patchlock.model.needs import Finding
 
-_BESIDE = len("⠸ ") + len(" 0:00:00")
-"""Columns of a terminal that the spinner and the time take."""
+_NARROW = 30
+"""Columns that a text needs at least to be broken between words."""
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
 
-def echo(text: str, *, err: bool = False) -> None:
-    """Print a text at once, so that a reader who has gone is noticed here."""
-    print(text, file=sys.stderr if err else sys.stdout, flush=True)
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible."""
+    _write(f"{visible(text)}\n", sys.stderr if err else sys.stdout)
+
+
+def note(text: str) -> None:
+    """Print on stderr what is good to know; not with --quiet."""
+    from patchlock.cli import _log
+
+    if not _log.is_quiet():
+        echo(text, err=True)
+
+
+def file_text(text: str) -> None:
+    """Print the text of a file, which another program may read: byte for byte, but on a terminal as `echo` does."""
+    _write(visible(text) if is_terminal(sys.stdout) else text, sys.stdout)
+
+
+def _write(text: str, stream: TextIO) -> None:
+    stream.write(text)
+    stream.flush()
+
+
+def diff(text: str) -> None:
+    """Print a diff: in colour and in a pager on a terminal, else byte for byte, for `git apply`."""
+    if not is_terminal(sys.stdout):
+        file_text(text)
+        return
+    import click
+
+    is_coloured = coloured(sys.stdout)
+    lines = (_diff_line(line) if is_coloured else line for line in visible(text).splitlines(keepends=True))
+    click.echo_via_pager(lines, color=is_coloured)
+
+
+def _diff_line(line: str) -> str:
+    import click
+
+    for start, colour in (("+++", None), ("---", None), ("+", "green"), ("-", "red"), ("@@", "cyan")):
+        if line.startswith(start):
+            return click.style(line, fg=colour, bold=colour is None)
+    return line
+
+
+def size(count: int) -> str:
+    """Write a number of bytes for a person."""
+    from patchlock.model.models import size_text
+
+    return size_text(count)
+
+
+def confirm(question: str, *, yes: bool, as_json: bool = False, default: bool = False) -> bool:
+    """Ask a person before something is lost.
+
+    Args:
+        question: ends with a question mark.
+        yes: whether he has said so on the command line.
+        as_json: a program reads the answer, so that nobody can be asked.
+        default: what an empty line means.
+
+    Raises:
+        UsageError: nobody can be asked.
+    """
+    if yes:
+        return True
+    if as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageError(
+            f'cannot ask "{question}" without a terminal', remedy="add --yes to agree, or --dry-run to look first"
+        )
+    import click
+
+    return click.confirm(question, default=default, err=True)
 
 
 def warnings(sentences: Iterable[str]) -> str:
@@ -46,34 +115,57 @@ def succeed(command: str, data: object, error: PatchlockError | None = None) -> 
 
     Args:
         command: its name.
-        data: what it found or did.
+        data: what it found or did; all keys are words joined by "_", see `docs/schemas/commands/`.
         error: what is wrong, where the work was to find that out; None: all is good.
     """
-    import json
-
-    told = _details(error) if error is not None else None
-    envelope = {"patchlock": ENVELOPE, "command": command, "ok": error is None, "data": data, "error": told}
-    echo(json.dumps(envelope, indent=2))
+    _print_envelope(command, data, error)
     return error.exit_code if error is not None else 0
 
 
 def fail(error: PatchlockError, command: str, as_json: bool) -> int:
     """Print an expected failure, and give its exit code."""
     if as_json:
-        import json
-
-        envelope = {"patchlock": ENVELOPE, "command": command, "ok": False, "data": None, "error": _details(error)}
-        echo(json.dumps(envelope, indent=2))
+        _print_envelope(command, None, error)
     else:
-        import click
-
-        from patchlock.cli import _folders, _launcher
+        from patchlock.cli import _folders, _launcher, _log
 
         sentence = str(error).replace("`patchlock ", f"`{_launcher.own_command(_folders.home())} ")
-        click.echo(
-            f"{_styled('error', 'red', sys.stderr)}[{error.code}]: {sentence}", err=True, color=coloured(sys.stderr)
-        )
+        text = f"error[{error.code}]: {sentence}"
+        _log.note(text)
+        first, *others = visible(_broken(text, sys.stderr)).split("\n")
+        head = _styled("error", "red", sys.stderr)
+        _write("\n".join([head + first.removeprefix("error"), *others, ""]), sys.stderr)
     return error.exit_code
+
+
+def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
+    import json
+
+    echo(json.dumps(envelope(command, data, error), indent=2))
+
+
+def envelope(command: str, data: object, error: PatchlockError | None) -> dict[str, object]:
+    """Join what `--json` prints of a command, see `docs/schemas/commands/`."""
+    told = _details(error) if error is not None else None
+    return {"patchlock": ENVELOPE, "command": command, "ok": error is None, "data": data, "error": told}
+
+
+def _broken(text: str, stream: object) -> str:
+    """Break long lines between words where a terminal would break them anywhere; a command in backticks stays whole."""
+    if not is_terminal(stream):
+        return text
+    import re
+    import shutil
+    import textwrap
+
+    room = shutil.get_terminal_size().columns
+    lines: list[str] = []
+    for line in text.split("\n"):
+        glued = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\u00a0"), line)
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        options = {"break_long_words": False, "break_on_hyphens": False}
+        lines += textwrap.wrap(glued, max(room, 40), subsequent_indent=indent, **options) or [""]  # type: ignore[arg-type]
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _details(error: PatchlockError) -> dict[str, object]:
@@ -108,7 +200,7 @@ def finding_data(finding: Finding) -> dict[str, object]:
 def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
     """Print a mistake on the command line, and give its exit code."""
     path = error.ctx.command_path if error.ctx else "patchlock"
-    message = error.format_message().rstrip(".").replace("\n", " ")
+    message = " ".join(error.format_message().split()).rstrip(".")
     message = message[:1].lower() + message[1:]
     return fail(UsageError(message, remedy=f"see `{path} --help`"), command, as_json)
 
@@ -130,103 +222,28 @@ def coloured(stream: object) -> bool:
     return is_terminal(stream)
 
 
+def can_ask() -> bool:
+    """Say whether somebody sits there who can answer."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
 def is_terminal(stream: object) -> bool:
     """Say whether a person is looking at this stream."""
     return bool(getattr(stream, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
 
 
-class Silent:
-    """Tells nothing, for --json."""
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:  # noqa: ARG002 - the interface
-        """Run a stage."""
-        yield
-
-    def say(self, text: str) -> None:
-        """Ignore it."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-
-class Plain:
-    """Tells each stage in one line when it ends; for pipes, logs and plain terminals."""
-
-    def __init__(self) -> None:
-        self._said = ""
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Run a stage, then write its line."""
-        self._said = ""
-        started = time.monotonic()
-        yield
-        echo(f"{name:<12} {self._said} ({time.monotonic() - started:.1f} s)", err=True)
-
-    def say(self, text: str) -> None:
-        """Remember the last words of the stage."""
-        self._said = without_secrets(text)
-
-    def note(self, text: str) -> None:
-        """Write a line."""
-        echo(without_secrets(text), err=True)
-
-
-class Live:
-    """Tells the running stage with a spinner and its time, and each ended one in one line; for terminals."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False)
-        self._said = ""
-        self._name = ""
-        self._running: Progress | None = None
-
-    @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Run a stage under a spinner, then write its line."""
-        from rich.markup import escape
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        self._said, self._name = "", name
-        started = time.monotonic()
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=self._console, transient=True) as self._running:
-            self._running.add_task(f"{name:<12}")
-            yield
-        self._running = None
-        took = f"{time.monotonic() - started:.1f} s"
-        self._console.print(f"[green]✓[/] {name:<12} {escape(self._said)} [dim]({took})[/]", soft_wrap=True)
-
-    def say(self, text: str) -> None:
-        """Show what the stage is at."""
-        from rich.markup import escape
-
-        self._said = without_secrets(text)
-        if self._running is not None:
-            line = f"{self._name:<12} {self._said}"
-            room = max(self._console.width - _BESIDE, 20)
-            shown = line if len(line) <= room else f"{line[: room - 1]}…"  # one line, also in a narrow terminal
-            self._running.update(self._running.task_ids[0], description=escape(shown))
-
-    def note(self, text: str) -> None:
-        """Write a line."""
-        self._console.print(without_secrets(text), markup=False)
-
-
-def progress(as_json: bool) -> Silent | Plain | Live:
-    """Choose how to tell what goes on."""
-    if as_json:
-        return Silent()
-    return Live() if is_terminal(sys.stderr) and coloured(sys.stderr) else Plain()
-
-
 def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> str:
-    """Lay out names and values in two columns; a value of several lines, or long on a terminal, stays in its column."""
+    """Lay out names and values in two columns; a value of several lines, or long on a terminal, stays in its column.
+
+    Where the names leave a value too little room on a terminal, it stands below its name.
+    """
     pairs = list(pairs.items()) if isinstance(pairs, Mapping) else pairs
     width = max((len(name) for name, _ in pairs), default=0)
+    if any(_is_cut(line, indent + width + 2) for _, value in pairs for line in value.split("\n")):
+        return "\n".join(
+            "\n".join([" " * indent + name, *(sentences([line], indent + 2) for line in value.split("\n"))])
+            for name, value in pairs
+        )
     lines = []
     for name, value in pairs:
         first, *others = [part for line in value.split("\n") for part in _wrapped(line, indent + width + 2)]
@@ -241,15 +258,24 @@ def sentences(lines: Iterable[str], indent: int = 2) -> str:
     return "\n".join(f"{' ' * indent}{text}" for text in each)
 
 
+def _is_cut(line: str, beside: int) -> bool:
+    """Say whether a terminal would cut a line that has no room for words beside what stands before it."""
+    room = _room(beside)
+    return room is not None and room < min(_NARROW, len(line)) and not line.startswith("$ ")
+
+
+def _room(beside: int) -> int | None:
+    """Give the columns that a terminal has left; None where none looks."""
+    import shutil
+
+    return shutil.get_terminal_size().columns - beside if is_terminal(sys.stdout) else None
+
+
 def _wrapped(line: str, beside: int) -> list[str]:
     """Break a line between words, where a terminal would break it anywhere; a command to be pasted stays whole."""
-    if line.startswith("$ ") or not is_terminal(sys.stdout):
+    room = _room(beside)
+    if room is None or room < _NARROW or line.startswith("$ "):
         return [line]
-    import shutil
     import textwrap
 
-    room = shutil.get_terminal_size().columns - beside
-    narrow = 30
-    if room < narrow:
-        return [line]
     return textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output, _patch_authoring, _patch_clones
+from patchlock.cli import _complete, _options, _output, _patch_authoring, _patch_clones
 from patchlock.cli._patch_wheel import wheel_command
 from patchlock.cli._plan import outcome_data, outcome_lines
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("patch", no_args_is_help=True)
 def patch_command() -> None:
-    """Show what the patches of an app do; bring them into any clone of yours.
+    """Show an app's patches, or apply them to a clone of yours.
 
     \b
     Example:
@@ -46,8 +46,13 @@ for _command in (_patch_authoring.new_command, _patch_authoring.test_command):
 
 
 @patch_command.command("status")
-@click.argument("app", required=False)
-@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@click.argument("app", required=False, shell_complete=_complete.apps)
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Kind of machine (default: the one that fits).",
+)
 @_patch_clones.patches_option
 @_patch_clones.skips
 @_options.upstream
@@ -93,21 +98,21 @@ def status_command(
         }
         return _output.succeed("patch status", data, error)
     at = f" at commit {looked.commit[:12]}" if looked.commit else ""
-    click.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
-    click.echo(outcome_lines(looked.outcomes))
+    _output.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
+    _output.echo(outcome_lines(looked.outcomes))
     for failure in engine.required_failures(looked.patched):
-        click.echo(f"does not hold: {failure}")
+        _output.echo(f"does not hold: {failure}")
     _patch_clones.warn(warnings(found))
     at_source = f"--source {shlex.quote(looked.folder)}"
     if looked.finishing:
-        click.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
+        _output.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
     if looked.conflicts:
         names = ", ".join(map(str, looked.conflicts))
-        click.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
+        _output.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
     for one in looked.backups:
         times = f" {one.count} times," if one.count > 1 else ""
         show = f"git -C {shlex.quote(looked.folder)} log -p -m --first-parent -1 {one.ref}"
-        click.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
+        _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 
 
@@ -231,8 +236,13 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
 
 
 @patch_command.command("diff")
-@click.argument("app", required=False)
-@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@click.argument("app", required=False, shell_complete=_complete.apps)
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Kind of machine (default: the one that fits).",
+)
 @_patch_clones.patches_option
 @_patch_clones.skips
 @_options.upstream
@@ -262,4 +272,4 @@ def diff_command(
     if as_json:
         _output.succeed("patch diff", {"commit": looked.commit, "diff": text})
     else:
-        click.echo(text, nl=False)
+        _output.diff(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _complete, _options, _output
 
 if TYPE_CHECKING:
     from patchlock.catalogue.authoring.assembly import Authored
@@ -70,9 +70,9 @@ def new_command(
             )
         return _output.succeed("patch new", _data(authored, text, (*edits.notes, *authored.notes)), wrong)
     if into is None:
-        click.echo(text, nl=False)
+        _output.file_text(text)
     for line in _report(authored, edits.base, (*edits.notes, *authored.notes), into):
-        click.echo(line, err=True)
+        _output.echo(line, err=True)
     return 1 if missed else 0
 
 
@@ -109,11 +109,13 @@ def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | 
 
 
 @click.command("test")
-@click.argument("app", required=False)
+@click.argument("app", required=False, shell_complete=_complete.apps)
 @click.option("--patch", "patch_id", metavar="ID", help="Only this patch.")
 @click.option("--since", metavar="COMMIT", help="Try the patches on every commit of upstream from this one on.")
 @click.option("--all", "every", is_flag=True, help="With --since: also the commits that came in by merges.")
-@click.option("--profile", metavar="PROFILE", help="Only the patches that this profile wants.")
+@click.option(
+    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only the patches that this profile wants."
+)
 @_options.upstream
 @_options.common
 def test_command(
@@ -163,7 +165,7 @@ def test_command(
             )
         return _output.succeed("patch test", {"apps": [dataclasses.asdict(one) for one in tried]}, error)
     for one in tried:
-        click.echo("\n".join(_told(one)))
+        _output.echo("\n".join(_told(one)))
     return 1 if bad else 0
 
 

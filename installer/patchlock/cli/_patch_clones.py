@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from patchlock.cli import _folders, _launcher, _options, _output
+from patchlock.cli import _complete, _folders, _launcher, _options, _output
 from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
@@ -37,10 +37,13 @@ def patches_option(function: F) -> F:
 def _which(function: F) -> F:
     """Add which patches: an app's for a profile, or those of a file."""
     function = patches_option(function)
-    function = click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")(
-        function
-    )
-    return click.argument("app", required=False)(function)
+    function = click.option(
+        "--profile",
+        metavar="PROFILE",
+        shell_complete=_complete.profiles,
+        help="Kind of machine (default: the one that fits).",
+    )(function)
+    return click.argument("app", required=False, shell_complete=_complete.apps)(function)
 
 
 def skips(function: F) -> F:
@@ -103,7 +106,7 @@ def apply_command(
     wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
     if known is not None and known.name != wanted.name:
-        click.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
+        _output.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
     done = clone_patches.apply(tree, wanted, _options.cache(), waiting=_waiting)
     return _told(tree, wanted, done, "patch apply", as_json)
 
@@ -155,7 +158,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
-    click.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    _output.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
     if error:
         raise error
     return 0
@@ -197,7 +200,7 @@ def hooks_command(
     if as_json:
         _output.succeed("patch hooks", {"files": [str(path) for path in files], "removed": remove})
     else:
-        click.echo(f"{'removed' if remove else 'written'}: {', '.join(path.name for path in files) or 'nothing'}")
+        _output.echo(f"{'removed' if remove else 'written'}: {', '.join(path.name for path in files) or 'nothing'}")
 
 
 def is_tree(source: str | None, revision: str | None) -> bool:
@@ -296,14 +299,14 @@ def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
     if as_json:
         return _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
     whose = name or (known.name if known else "")
-    click.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
+    _output.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
     return 0
 
 
 def warn(sentences: tuple[str, ...]) -> None:
     """Say on stderr what was left out, and why."""
     for sentence in sentences:
-        click.echo(f"warning: {sentence}", err=True)
+        _output.echo(f"warning: {sentence}", err=True)
 
 
 def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_json: bool) -> int:
@@ -331,13 +334,13 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         }
         error = _edits_meet(tree, conflicts, command) if conflicts else None
         return _output.succeed(command, data, git_first or error)
-    click.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
-    click.echo(outcome_lines(done.outcomes))
+    _output.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
+    _output.echo(outcome_lines(done.outcomes))
     warn(done.warnings)
-    click.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
+    _output.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
     if conflicts:
         error = _edits_meet(tree, conflicts, command)
-        click.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
+        _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)
     if git_first:
         raise git_first
     return 1 if conflicts else 0
@@ -374,14 +377,14 @@ def _abort(tree: Tree, command: str, as_json: bool) -> int:
     if as_json:
         _output.succeed(command, {"changed": bool(files), "restored": [str(path) for path in files]})
     elif files:
-        click.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(move.ABORTED)}")
+        _output.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(move.ABORTED)}")
     else:
-        click.echo("there are no conflicts to go back from: nothing to do")
+        _output.echo("there are no conflicts to go back from: nothing to do")
     return 0
 
 
 def _waiting() -> None:
-    click.echo("waiting for another patchlock in this folder", err=True)
+    _output.echo("waiting for another patchlock in this folder", err=True)
 
 
 def _moved(moved: Moved) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _options, _output, _progress
 from patchlock.cli._plan import outcome_data, outcome_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def wheel_command(
 
     opened = _options.open_catalogue(catalogue)
     distribution = opened.distribution(canonicalize_name(name))
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     path, sha256, is_known = file, None, True
     if file is not None:
         known = {wheel.filename: wheel.sha256 for wheel in distribution.wheels}
@@ -63,7 +63,7 @@ def wheel_command(
                 distribution,
                 _version(distribution, wanted),
                 _options.cache(),
-                tell=lambda done, size: progress.say(_amount(done, size)),
+                tell=progress.transfer,
             )
             path, sha256, is_known = obtained.path, obtained.sha256, obtained.is_known
         progress.say(path.name)
@@ -74,7 +74,7 @@ def wheel_command(
     if as_json:
         _output.succeed("patch wheel", _data(made, written, is_known))
     else:
-        click.echo(_text(distribution, made, written, is_known))
+        _output.echo(_text(distribution, made, written, is_known))
 
 
 def _version(distribution: Distribution, text: str | None) -> Version:
@@ -99,10 +99,6 @@ def _require_one(file: Path, wanted: str | None) -> None:
 
     if wanted is not None:
         raise UsageError(f"`--version {wanted}` and `--wheel {file.name}` cannot both be given", remedy="leave one out")
-
-
-def _amount(done: int, size: int) -> str:
-    return f"{done / 1e6:.1f} of {size / 1e6:.1f} MB" if size else f"{done / 1e6:.1f} MB"
 
 
 def _data(made: WheelPatchResult, written: Path, is_known: bool) -> dict[str, object]:

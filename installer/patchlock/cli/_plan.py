@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 @_options.pair
 @_options.upstream
 @_options.choice
+@_options.from_source
+@click.option("--diff", "with_diff", is_flag=True, help="Show the diff of every patch, in a pager on a terminal.")
 @_options.edited_lock
 @_options.common
 def plan_command(
@@ -32,19 +34,21 @@ def plan_command(
     revision: str | None,
     added: tuple[str, ...],
     left_out: tuple[str, ...],
+    with_diff: bool,
     accept_edited_lock: bool,
     local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Show what install would do, with the diff of every patch; change nothing.
+    """Show what install would do; change nothing.
 
-    What a person has to do by hand comes last, in order. For another machine, name its recording:
+    What you have to do by hand comes last, in order. For another machine, name its recording:
     PATCHLOCK_HOST=machine.json (`patchlock detect --json` writes one).
 
     \b
     Example:
       patchlock plan demo --profile cpu
+      patchlock plan demo --diff
     """
     from patchlock.catalogue import optional_patches
     from patchlock.catalogue.optional_patches import Choice
@@ -108,8 +112,7 @@ def plan_command(
             "diff": diff(made.patched.changes),
         }
         return _output.succeed("plan", data, error)
-    click.echo(diff(made.patched.changes), nl=False)
-    click.echo(f"\n{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
+    _output.echo(f"{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
     itself = "patchlock" if pretended else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
@@ -120,28 +123,34 @@ def plan_command(
         ("by hand", steps or "nothing"),
         ("install", "nothing to do" if nothing else _command(made, request, itself)),
     ]
-    click.echo(_output.rows(rows))
+    if made.patched.changes and not with_diff:
+        rows.insert(-1, ("diff", f"{itself} plan {made.app.name} --profile {made.profile.name} --diff"))
+    _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
-        click.echo(f"does not hold: {failure}", err=True)
+        _output.echo(f"does not hold: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
     for warning in (*warnings(made.patched), *absent):
-        click.echo(f"warning: {warning}", err=True)
+        _output.echo(f"warning: {warning}", err=True)
     for finding in ready.stops:
-        click.echo(f"missing: {finding}", err=True)
+        _output.echo(f"missing: {finding}", err=True)
     if len(ready.stops) > 1 and ready.commands:
-        click.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
+        _output.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
     for finding in ready.findings:
         if not finding.stops and finding.is_sure:
-            click.echo(f"note: {finding}", err=True)
+            _output.echo(f"note: {finding}", err=True)
     _profile_choice.print_warnings(machine, as_json=as_json)
+    if with_diff:
+        _output.echo()
+        _output.diff(diff(made.patched.changes))
     return 1 if error is not None else 0
 
 
 def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
     from patchlock.model import lockfile
+    from patchlock.operations.install_plan import built_here
 
-    chosen = request.chosen
+    chosen, built = request.chosen, built_here(request, made.lock)
     return [
         ("upstream", f"commit {made.commit[:12]}"),
         ("patches", outcome_lines(made.patched.outcomes) or "none"),
@@ -150,6 +159,7 @@ def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
             for option in optional_patches.of_profile(made.app, made.profile.name)
         ),
         ("packages", f"{len(made.lock.packages)} with Python {made.profile.python}, each with its sha256"),
+        *((("builds", f"{', '.join(built)}, from source on this machine; that may take minutes"),) if built else ()),
         *(() if made.lock.is_intact else (("lock", lockfile.EDITED),)),
         *(
             ("overlay", f"{o.filename}, {f'trusted at first use: {o.unpublished}' if o.unpublished else o.sha256}")

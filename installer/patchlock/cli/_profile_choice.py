@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +27,7 @@ def print_warnings(found: ProfileChoice | None, *, as_json: bool, doubts: bool =
     if found is None or as_json:
         return
     for warning in (*(found.choice.doubts if doubts else ()), *found.choice.warnings):
-        click.echo(f"warning: {warning}", err=True)
+        _output.echo(f"warning: {warning}", err=True)
 
 
 def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) -> None:
@@ -39,9 +38,9 @@ def print_choice(found: ProfileChoice, *, as_json: bool, doubts: bool = True) ->
     print_warnings(found, as_json=as_json, doubts=doubts)
     name = found.choice.chosen.profile.name
     if found.choice.why != "it was named":
-        click.echo(f"profile {name}: {found.choice.why}", err=True)
+        _output.note(f"profile {name}: {found.choice.why}")
     for note in found.notes:
-        click.echo(f"note: {note}", err=True)
+        _output.note(f"note: {note}")
 
 
 def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
@@ -61,10 +60,10 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
         )
     if not found.choice.doubts:
         return
-    if as_json or not (_output.is_terminal(sys.stdin) and _output.is_terminal(sys.stderr)):
+    if as_json or not _output.can_ask():
         raise _uncertain(found)
     for doubt in found.choice.doubts:
-        click.echo(f"warning: {doubt}", err=True)
+        _output.echo(f"warning: {doubt}", err=True)
     if not click.confirm(f"install on {name} all the same?", default=False, err=True):
         raise _uncertain(found)
 

@@ -1,4 +1,4 @@
-"""`prune` and `uninstall`: what they remove, what that frees, and what stays."""
+"""`uninstall`: what it removes, and what stays."""
 
 from __future__ import annotations
 
@@ -7,81 +7,52 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
-    from patchlock.operations.lifecycle import PruneResult, UninstallResult
+    from patchlock.operations.lifecycle import UninstallPlan, UninstallResult
 
 _SHOWN = 5
 """Files of the user that are named."""
 
 
-@click.command("prune")
-@_options.installed
-@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
-@_options.common
-def prune_command(app: str, profile: str | None, dry_run: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Remove every generation but the one in use, and say how much room that frees.
-
-    Downloads, builds and archives of overlays that no generation of any installation needs any more go too.
-
-    \b
-    Example:
-      patchlock prune demo --dry-run
-    """
-    from patchlock.operations import lifecycle
-
-    request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    pruned = lifecycle.prune(request, _output.progress(as_json), dry_run=dry_run)
-    if as_json:
-        removed = [
-            {"generation": receipt.id, "bytes": room.freed, "shared_bytes": room.shared}
-            for receipt, room in pruned.generations
-        ]
-        downloads = [{"file": name, "bytes": room.freed} for name, room in pruned.downloads]
-        others = [{"what": what, "bytes": room.freed} for what, room in pruned.others]
-        data = {"removed": removed, "downloads": downloads, "others": others, "dry_run": dry_run}
-        _output.succeed("prune", data)
-    else:
-        click.echo("\n".join(_pruned(pruned, "would free" if dry_run else "freed")))
-
-
-def _pruned(pruned: PruneResult, verb: str) -> list[str]:
-    from patchlock.core import uv
-
-    lines = [
-        f"{verb} {room.freed / 1e6:.1f} MB: generation {receipt.id}, made {receipt.made}"
-        for receipt, room in pruned.generations
-    ]
-    cached = (*pruned.downloads, *pruned.others)
-    lines += [f"{verb} {room.freed / 1e6:.1f} MB: {name}, which no generation needs" for name, room in cached]
-    if len(lines) > 1:
-        total = sum(room.freed for _, room in (*pruned.generations, *cached))
-        lines.append(f"{verb} {total / 1e6:.1f} MB in all")
-    if shared := sum(room.shared for _, room in pruned.generations):
-        lines.append(
-            f"not freed {shared / 1e6:.1f} MB: uv's cache or another environment has the same files; "
-            f"`{uv.cache_clean_command()}` empties that cache"
-        )
-    return lines or ["there is only the generation in use: nothing to remove"]
-
-
 @click.command("uninstall")
 @_options.installed
-@click.option("--purge", is_flag=True, help="Remove your own files in the app's folder too, and downloads for nothing.")
+@click.option(
+    "--purge", is_flag=True, help="Also delete your files in the app's folder, and cached downloads nothing uses."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_options.common
-def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Path | None, as_json: bool) -> None:
-    """Remove an installed app; models, outputs and edits of yours stay unless --purge.
+def uninstall_command(
+    app: str, profile: str | None, purge: bool, dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool
+) -> None:
+    """Remove an installed app; your own files stay unless --purge.
+
+    --purge lists what will be deleted, and asks.
 
     \b
     Example:
       patchlock uninstall demo
+      patchlock uninstall demo --purge --dry-run
     """
     from patchlock.operations import lifecycle
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    left = lifecycle.uninstall(request, _output.progress(as_json), purge=purge)
+    if dry_run or (purge and not yes):
+        planned = lifecycle.plan_uninstall(request)
+        if dry_run and as_json:
+            _output.succeed("uninstall", _planned_data(planned, purge) | {"dry_run": True})
+            return
+        if not as_json:
+            _output.echo("\n".join(_planned(request, planned, purge)), err=not dry_run)
+        if dry_run:
+            return
+        if not _output.confirm("delete all of this?", yes=yes, as_json=as_json):
+            _output.echo("nothing was removed")
+            return
+    left = lifecycle.uninstall(request, _progress.progress(as_json), purge=purge)
     if as_json:
         kept = [*(path for path, _ in left.files), *(f"commit {commit}" for commit in left.commits)]
         data = {
@@ -92,17 +63,53 @@ def uninstall_command(app: str, profile: str | None, purge: bool, catalogue: Pat
         }
         _output.succeed("uninstall", data | {"folder": str(request.installation.folder)})
     else:
-        click.echo("\n".join(_left(request, left)))
+        _output.echo("\n".join([*_left(request, left), *_nothing_left()]))
+
+
+def _planned(request: Request, planned: UninstallPlan, purge: bool) -> list[str]:
+    """List what goes; without --purge also what stays."""
+    environments = _output.size(planned.environments.freed)
+    lines = [f"This removes {request.app.name} on {request.profile.name}:", f"  {environments}  its environments"]
+    mine = _mine(planned.files, planned.commits)
+    total = _output.size(sum(size for _, size in planned.files))
+    if purge:
+        if mine:
+            lines += [f"  {total}  YOUR files and commits in {request.installation.source} ({len(mine)}):"]
+            lines += [f"    {line}" for line in mine[: _SHOWN * 4]]
+            lines += [f"    and {len(mine) - _SHOWN * 4} more"] if len(mine) > _SHOWN * 4 else []
+        lines += [f"  {_output.size(planned.models)}  models that no other app uses"] if planned.models else []
+        lines += [f"  {_output.size(planned.downloads)}  downloads and builds that no other app uses"] * bool(
+            planned.downloads
+        )
+    elif mine:
+        lines.append(f"and keeps {total} of yours ({len(mine)}) in {request.installation.source}")
+    return lines
+
+
+def _planned_data(planned: UninstallPlan, purge: bool) -> dict[str, object]:
+    kept = [*(path for path, _ in planned.files), *(f"commit {commit}" for commit in planned.commits)]
+    return {
+        "environments_bytes": planned.environments.freed,
+        "yours": kept,
+        "bytes": sum(size for _, size in planned.files),
+        "downloads_bytes": planned.downloads,
+        "models_bytes": planned.models,
+        "purge": purge,
+    }
+
+
+def _mine(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> list[str]:
+    return [*(f"{path}  {_size(size)}" for path, size in files), *(f"commit {commit}" for commit in commits)]
 
 
 def _left(request: Request, left: UninstallResult) -> list[str]:
     app, profile = request.app.name, request.profile.name
     lines = [f"{app} is removed from {profile}"]
     purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
-    if mine := [*((path, _size(size)) for path, size in left.files), *((f"commit {c}", "") for c in left.commits)]:
+    if mine := _mine(left.files, left.commits):
         total = _size(sum(size for _, size in left.files))
         lines += [f"kept, because it is yours ({len(mine)}, {total}): {request.installation.source}"]
-        lines += [f"  {path}  {size}".rstrip() for path, size in mine[:_SHOWN]]
+        lines += [f"  {line}" for line in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove it too: {purge}"]
     if left.models:
@@ -110,6 +117,20 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
     if left.downloads:
         lines.append(f"kept for the next install: {_size(left.downloads)} of downloads and builds in {request.cache}")
     return lines
+
+
+def _nothing_left() -> list[str]:
+    """After the last app, say what patchlock itself still takes, and the command that removes it."""
+    from patchlock.cli import _self
+    from patchlock.environments import installed_profiles
+
+    if installed_profiles.by_app(_options.home()):
+        return []
+    count = sum(one.size for one in _self.own_files(_options.home(), _options.cache()))
+    if not count:
+        return []
+    itself = _launcher.own_command(_options.home())
+    return [f"nothing is installed now; {_output.size(count)} of patchlock's own remain: {itself} self remove"]
 
 
 def _size(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def run_command(
     from patchlock.operations import launch, lifecycle
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     lifecycle.recover(request, progress)
     receipt = generations.require_current(request.installation, app)
     generation = generations.generation(request.installation, receipt.id)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _options, _output, _progress
 from patchlock.model import overlays
 from patchlock.model.errors import DownloadError, UsageError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @_options.common
 def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue: Path | None, as_json: bool) -> None:
-    """Find the GPU architectures that wheels have code for, without installing or downloading them whole.
+    """Find the GPU architectures that wheels have code for.
 
     A WHEEL is a file, or an address that ends with #sha256=… as an index gives it; only its libraries are read.
 
@@ -39,7 +39,7 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
     from patchlock.model.gpu_archs import ordered
 
     opened = _options.open_catalogue(catalogue)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     found = {}
     for wheel in wheels:
         address, sha256 = _place(wheel)
@@ -56,9 +56,9 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
         _output.succeed("scan", {"wheels": rows, "recorded": file})
         return
     for facts in found.values():
-        click.echo(f"{facts.filename}: {', '.join(ordered(facts.archs)) or 'no GPU code'}")
+        _output.echo(f"{facts.filename}: {', '.join(ordered(facts.archs)) or 'no GPU code'}")
     if file is not None:
-        click.echo(f"recorded in {file}")
+        _output.echo(f"recorded in {file}")
 
 
 def _place(wheel: str) -> tuple[str, Sha256]:
@@ -79,7 +79,7 @@ def _place(wheel: str) -> tuple[str, Sha256]:
 
 
 def _scan(
-    address: str, sha256: Sha256, largest: int, progress: _output.Silent | _output.Plain | _output.Live
+    address: str, sha256: Sha256, largest: int, progress: _progress.Silent | _progress.Plain | _progress.Live
 ) -> RecordedWheelFacts:
     import datetime
 

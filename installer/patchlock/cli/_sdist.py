@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for programs.")
 def sdist_command(name: str, version: str, run_hooks: bool, as_json: bool) -> None:
-    """Show what an sdist and its build require, as a [[metadata]] table.
+    """Show what an sdist requires, as a [[metadata]] table.
 
     It goes into an app's file. The static files are read, and no code is run without --run-hooks.
 
@@ -55,12 +55,12 @@ def sdist_command(name: str, version: str, run_hooks: bool, as_json: bool) -> No
                 "sha256": found.sha256,
                 "requires": list(map(str, statement.requires)),
                 "build": list(map(str, statement.build)),
-                "told-by": statement.told_by,
+                "told_by": statement.told_by,
                 "doubt": statement.doubt,
             },
         )
     else:
-        click.echo(sdist_metadata.as_table(found, statement))
+        _output.echo(sdist_metadata.as_table(found, statement))
 
 
 def _asked(statement: SdistMetadata, archive: Path) -> SdistMetadata:

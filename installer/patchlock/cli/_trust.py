@@ -14,7 +14,7 @@ from patchlock.cli import _options, _output
 @click.option("--withdraw", is_flag=True, help="Take it back.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
-    """Let a catalogue that did not come with patchlock run its codemods, builds and checks here.
+    """Let somebody else's catalogue run its code here.
 
     It holds for the folder, whatever is written there later: agree only where you trust whoever writes there.
 
@@ -31,4 +31,4 @@ def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
         _output.succeed("trust", {"folder": str(place), "trusted": not withdraw, "changed": is_new})
         return
     state = "may not run code any more" if withdraw else "may run its codemods, builds and checks"
-    click.echo(f"{place} {state}" if is_new else f"{place}: nothing to do")
+    _output.echo(f"{place} {state}" if is_new else f"{place}: nothing to do")

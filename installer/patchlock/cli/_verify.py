@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _options, _output
+from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from patchlock.environments.generations import Receipt
     from patchlock.locks.lock_request import Request
     from patchlock.model.errors import VerifyError
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
 def verify_command(
     app: str, profile: str | None, depth: str | None, files: tuple[Path, ...], catalogue: Path | None, as_json: bool
 ) -> int:
-    """Prove that an installed app still works: packages, imports, its start, a computation on the device.
+    """Prove that an installed app still works.
 
     \b
     Example:
@@ -70,7 +68,7 @@ def verify_command(
     from patchlock.verify import verification
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     lifecycle.recover(request, progress)
     installation = request.installation
     receipt = generations.require_current(installation, app)
@@ -83,7 +81,7 @@ def verify_command(
             origin = verification.Origin(
                 platform=request.platform, cache=request.cache, exceptions=rules_of(request).exceptions
             )
-            seen = verification.deep(folder, receipt, lock, origin, bytes_told(progress))
+            seen = verification.deep(folder, receipt, lock, origin, progress.transfer)
         else:
             seen = verification.quick(folder, receipt, lock)
         proved = _run(request, receipt, lock, progress)
@@ -143,7 +141,7 @@ def _quick(installation: Installation, app: str, as_json: bool) -> int:
 
     receipt = generations.require_current(installation, app)
     folder = generations.generation(installation, receipt.id)
-    progress = _output.progress(as_json)
+    progress = _progress.progress(as_json)
     with progress.stage("verify"):
         seen = verification.quick_without_catalogue(folder, receipt)
         progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
@@ -184,19 +182,6 @@ def _notes(request: Request, receipt: Receipt, proved: ProofResult) -> tuple[str
     )
 
 
-def bytes_told(progress: Progress) -> Callable[[int, int], None]:
-    """Tell bytes as they are read: `3120 of 6860 MB read, 415 MB/s`."""
-    import time
-
-    started = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        seconds = max(time.monotonic() - started, 0.001)
-        progress.say(f"{done // 1_000_000} of {total // 1_000_000} MB read, {done / seconds / 1e6:.0f} MB/s")
-
-    return tell
-
-
 def _tell(
     installation: Installation,
     receipt: Receipt,
@@ -224,17 +209,17 @@ def _tell(
         return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
     for result in results:
         mark = "ok    " if result.passed else "FAILED"
-        click.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+        _output.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
     for line in lines(report.judged if report is not None else ()):
-        click.echo(f"        {line}")
+        _output.echo(f"        {line}")
     for note in seen.notes:
-        click.echo(f"note    {note}")
+        _output.echo(f"note    {note}")
     for file in drifted:
-        click.echo(f"note    {file} differs from our patched file: you edited it")
+        _output.echo(f"note    {file} differs from our patched file: you edited it")
     if passed:
         return 0
     words, command = cure
-    click.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
+    _output.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
     return 1
 
 
@@ -268,7 +253,7 @@ def _cure(receipt: Receipt, results: tuple[CheckResult, ...], other: str = "") -
     if any(result.id == verification.ONE_OWNER for result in failed):
         return "lock without one of them", f"lock {pair}"
     if any(result.level == "seen" for result in failed):
-        return "mend exactly that", f"install {pair} --repair"
+        return "repair exactly that", f"install {pair} --repair"
     if any(result.id in proof.WRONG_LOCK for result in failed):
         return "lock what the profile needs", f"lock {pair}"
     if other:

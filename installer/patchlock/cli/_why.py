@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _conflict_report, _options, _output
+from patchlock.cli import _complete, _conflict_report, _options, _output, _progress
 from patchlock.model.app import rules_of
 from patchlock.model.errors import UnknownDistributionError, UsageError, nearest, similar
 
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 
 @click.command("why")
-@click.argument("app")
+@click.argument("app", shell_complete=_complete.apps)
 @click.argument("distribution")
-@click.option("--profile", metavar="PROFILE", help="Kind of machine (default: the one that fits).")
+@click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Kind of machine (default: the one that fits).",
+)
 @click.option("--platform", metavar="PLATFORM", help="As in the lock's name (default: this machine's, or the first).")
 @click.option(
     "--alternatives",
@@ -41,7 +46,7 @@ def why_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Say why a distribution is in a lock: who asked, what bounds it, where it is from.
+    """Say why a package is in a lock, and what limits it.
 
     All but the alternatives is read from the lock itself, without a network.
 
@@ -66,7 +71,7 @@ def why_command(
         )
     found = None
     if alternatives:
-        progress = _output.progress(as_json)
+        progress = _progress.progress(as_json)
         with progress.stage("ask"):
             found = _newer(request, lock, package, progress.say)
             progress.say(f"{found.asked} questions to uv")
@@ -74,7 +79,7 @@ def why_command(
     if as_json:
         _output.succeed("why", data)
     else:
-        click.echo(_text(request, lock, package, found, data))
+        _output.echo(_text(request, lock, package, found, data))
     return 0
 
 
@@ -141,7 +146,7 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         "file": reason.file,
         "sha256": package.sha256,
         "patched": _patched_data(request, package),
-        "as-of": lock.provenance.as_of,
+        "as_of": lock.provenance.as_of,
         "alternatives": None if found is None else _alternatives(found),
     }
 
@@ -164,7 +169,7 @@ def _patched_data(request: Request, package: LockedPackage) -> dict[str, object]
 def _alternatives(found: Newer) -> dict[str, object]:
     return {
         "fits": str(found.fits or ""),
-        "would-resolve": found.would_resolve,
+        "would_resolve": found.would_resolve,
         "conflict": _conflict_report.conflict_data(found.conflict) if found.conflict else None,
         "younger": str(found.younger or ""),
         "elsewhere": str(found.elsewhere or ""),

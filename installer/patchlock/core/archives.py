@@ -52,6 +52,8 @@ class Limits:
     """Bytes of all files together."""
     members: int = 100_000
     """Files and folders."""
+    links: bool = False
+    """Symbolic links that stay in the folder are made; hard links are refused all the same."""
     ratio: int = 200
     """Bytes that one byte of the archive may become; only looked at where the files have more than `small`."""
     small: int = 64 * 1024**2
@@ -65,6 +67,8 @@ class _Entry:
     is_executable: bool
     objection: str
     """Why its kind is refused, or ""."""
+    link: str = ""
+    """What a symbolic link that may be made points to."""
     open: Callable[[], IO[bytes]]
 
 
@@ -122,6 +126,8 @@ def _unpack(
     names = _names(archive, entries, pick)
     with _opened(archive, limits) as found:
         for entry in found:
+            if entry.link:
+                continue
             targets = () if entry.is_folder else names.get(entry.name, ())
             for target in targets[:1]:
                 _write(folder / target, entry)
@@ -130,7 +136,18 @@ def _unpack(
                 shutil.copy(folder / targets[0], folder / copy)
             if entry.is_folder and pick is None:
                 (folder / entry.name).mkdir(parents=True, exist_ok=True)
+    _link(archive, folder, {entry.name: entry.link for entry in entries if entry.link})
     return {target for targets in names.values() for target in targets}
+
+
+def _link(archive: Path, folder: Path, links: Mapping[str, str]) -> None:
+    """Make symbolic links, last, so that nothing is written through one; refuse those that lead out of the folder."""
+    for name, target in links.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(target)
+    root = folder.resolve()
+    out = [name for name, target in links.items() if not (folder / name).resolve().is_relative_to(root)]
+    _require(archive, [f"{name!r} is a link to {links[name]!r}" for name in out])
 
 
 def _write(path: Path, entry: _Entry) -> None:
@@ -221,7 +238,7 @@ def _opened(path: Path, limits: Limits) -> contextlib.AbstractContextManager[Ite
         return _zip(path, limits)
     for suffix, stream in _TARS.items():
         if name.endswith(suffix):
-            return _tar(path, cast("IO[bytes]", stream(path)), limits)
+            return _tar(cast("IO[bytes]", stream(path)), limits)
     raise ArchiveError(
         f"{path.name} is neither a zip nor a tar.gz file by its name", remedy="give the file its real name"
     )
@@ -264,24 +281,25 @@ def _of_zip(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
 
 
 @contextlib.contextmanager
-def _tar(path: Path, plain: IO[bytes], limits: Limits) -> Iterator[Iterable[_Entry]]:
+def _tar(plain: IO[bytes], limits: Limits) -> Iterator[Iterable[_Entry]]:
     with plain:
-        stream = _Bounded(path, plain)
+        stream = BoundedReader(plain)
         with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:", errorlevel=2) as archive:
 
             def entries() -> Iterator[_Entry]:
                 for info in archive:  # each is looked at before the bytes of the next are unpacked
-                    yield _of_tar(archive, info)
+                    yield _of_tar(archive, info, limits)
                 _require_end(stream, archive.offset, limits)
 
             yield entries()
 
 
-def _of_tar(archive: tarfile.TarFile, info: tarfile.TarInfo) -> _Entry:
+def _of_tar(archive: tarfile.TarFile, info: tarfile.TarInfo, limits: Limits) -> _Entry:
     objection = ""
-    if info.islnk() or info.issym():
+    link = info.linkname if limits.links and info.issym() else ""
+    if (info.islnk() or info.issym()) and not link:
         objection = f"is a link to {info.linkname!r}"
-    elif info.issparse() or not (info.isreg() or info.isdir()):
+    elif not link and (info.issparse() or not (info.isreg() or info.isdir())):
         objection = "is neither a file nor a folder"
     return _Entry(
         name=info.name,
@@ -289,12 +307,13 @@ def _of_tar(archive: tarfile.TarFile, info: tarfile.TarInfo) -> _Entry:
         is_folder=info.isdir(),
         is_executable=bool(info.mode & 0o111) and not info.isdir(),
         objection=objection,
+        link=link,
         # By hand, as Debian 12's Python 3.11.2 knows no extraction filters (PEP 706).
         open=lambda: archive.extractfile(info) or io.BytesIO(),
     )
 
 
-def _require_end(stream: _Bounded, offset: int, limits: Limits) -> None:
+def _require_end(stream: BoundedReader, offset: int, limits: Limits) -> None:
     """Refuse what follows the last member but zeros: tarfile takes a damaged header for the end."""
     stream.seek(offset)
     padding = 0
@@ -304,16 +323,21 @@ def _require_end(stream: _Bounded, offset: int, limits: Limits) -> None:
             raise tarfile.ReadError("it goes on after its end")
 
 
-class _Bounded:
+class BoundedReader:
     """What tarfile reads; a header that claims to have gigabytes is not read into memory."""
 
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
-        self._path, self._stream = path, stream
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
         self.tell, self.seek = stream.tell, stream.seek
 
     def read(self, size: int) -> bytes:
+        """Read as the stream does.
+
+        Raises:
+            tarfile.ReadError: more is wanted than any honest header has.
+        """
         if size > _LONGEST_READ:
-            raise _refused(self._path, [f"one of its headers has {size} bytes"])
+            raise tarfile.ReadError(f"one of its headers has {size} bytes")
         return self._stream.read(size)
 
 

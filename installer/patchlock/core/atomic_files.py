@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -40,6 +40,12 @@ def atomic_copy(source: Path, path: Path, *, mode: int = 0o666, suffix: str | No
     """Copy a file's bytes to a place as `atomic_write` writes them."""
     with source.open("rb") as read, _replacing(path, mode, suffix, sync=True) as file:
         shutil.copyfileobj(read, file)
+
+
+def atomic_blocks(path: Path, blocks: Iterable[bytes], *, mode: int = 0o666) -> None:
+    """Write blocks of bytes as `atomic_write` writes them; nothing is left where they end with an error."""
+    with _replacing(path, mode, None, sync=True) as file:
+        file.writelines(blocks)
 
 
 @contextmanager

@@ -68,7 +68,7 @@ def require(needs: Iterable[SpaceRequirement], look_at: Callable[[Path], FileSys
             raise DiskFullError(
                 f"{_mb(total)} MB are needed and {_mb(free)} MB are free, so nothing was begun",
                 where=str(max(here, key=lambda need: need.size).folder),
-                remedy="free some room, for example with `patchlock prune APP`, or choose another disk with "
+                remedy="free some room, for example with `patchlock cache clean`, or choose another disk with "
                 f"{' or '.join(variables)}, and run the same command again",
                 evidence=[f"{_mb(need.size)} MB of {need.what} in {need.folder}" for need in here],
             )

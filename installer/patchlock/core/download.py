@@ -221,13 +221,15 @@ def _bring(
     if found != sha256:
         part.unlink()
         gone = "was removed" if local is None else "the copy of it was removed"
-        raise HashMismatchError(
+        error = HashMismatchError(
             f"{_name(address)} is not the file that was promised, and {gone}",
             where=f"{without_secrets(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
             remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us"
             if local is None
             else "that file stays as it is: put the right one in its place",
         )
+        error.found = found
+        raise error
 
 
 def _local(address: str) -> Path | None:

@@ -69,6 +69,18 @@ def holder(path: Path) -> str:
         return ""
 
 
+def is_held(path: Path) -> bool:
+    """Say whether somebody holds a lock just now; no where the file is not there or cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _try(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 _SIGNED_AT = 1
 """Byte of the file; Windows lets nobody else read the first one while the lock is held."""
 

@@ -111,9 +111,7 @@ def run(
         DiskFullError: the program said so.
         CommandFailedError: it ended otherwise than allowed, or not in time; carries its last lines.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     command = [program, *argv[1:]]
     try:
         if sys.platform == "win32":
@@ -139,6 +137,16 @@ def run(
     if done.returncode in allowed:
         return completed
     raise failure(argv, completed)
+
+
+def _program(argv: Sequence[str], env: Mapping[str, str]) -> str:
+    """Find a program, and write its command into the record that -v and --log-file ask for."""
+    program = shutil.which(argv[0], path=env.get("PATH"))
+    if program is None:
+        raise missing_program_error(argv[0])
+    if (logging := sys.modules.get("logging")) is not None:  # whoever asks for the record has imported it
+        logging.getLogger("patchlock").debug("$ %s", shlex.join(argv))
+    return program
 
 
 def _into_files(
@@ -181,9 +189,7 @@ def run_untrusted(*argv: str, env: Mapping[str, str], timeout: float, limit: int
         ProgramMissingError: the program is not installed.
         CommandFailedError: it could not be started, did not end in time, or printed too much.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     try:
         child = subprocess.Popen(
             [program, *argv[1:]],
@@ -253,9 +259,7 @@ def watch(
         DiskFullError: the program said so.
         CommandFailedError: it ended with another exit code than 0; carries its last lines.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     extra = {"pass_fds": tuple(keep_open)} if os.name == "posix" else {}
     lines: list[str] = []
     with (
@@ -371,9 +375,7 @@ def exec_program(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
     Raises:
         ProgramMissingError: the program is not installed.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     sys.stdout.flush()
     sys.stderr.flush()
     if os.name == "posix":
@@ -403,9 +405,7 @@ def start(
     Raises:
         ProgramMissingError: the program is not installed.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     with log.open("wb") as output, contextlib.ExitStack() as files:
         return subprocess.Popen(
             [program, *argv[1:]],
@@ -432,9 +432,7 @@ def start_group(
     Raises:
         ProgramMissingError: the program is not installed.
     """
-    program = shutil.which(argv[0], path=env.get("PATH"))
-    if program is None:
-        raise missing_program_error(argv[0])
+    program = _program(argv, env)
     command = [program, *argv[1:]]
     if sys.platform == "win32":
         return subprocess.Popen(command, env=dict(env), cwd=cwd)

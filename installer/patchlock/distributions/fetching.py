@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,8 @@ _GRACE = 1.0
 """Seconds in which the others may stop after a failure."""
 _PULSE = 0.25
 """Seconds between two tellings."""
+_NAMED = 2
+"""Running files that are named; there may be more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,18 @@ class FetchResult:
     paths: Mapping[NormalizedName, Path]
     refused: Mapping[NormalizedName, DownloadError]
     """Files that their server would not give us."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transferred:
+    """How far all files are."""
+
+    done: int
+    """Bytes that are here, those of an earlier run included."""
+    total: int
+    """Bytes of all files; 0 where nobody says of one of them."""
+    names: tuple[str, ...]
+    """Some of those that are on their way, the biggest first."""
 
 
 def from_mirrors(files: Iterable[FetchRequest]) -> tuple[FetchRequest, ...]:
@@ -122,7 +136,7 @@ def _part(file: FetchRequest, cache: Path) -> Path:
 
 
 def fetch(
-    files: tuple[FetchRequest, ...], cache: Path, say: Callable[[str], None], *, pulse: float = _PULSE
+    files: tuple[FetchRequest, ...], cache: Path, tell: Callable[[Transferred], None], *, pulse: float = _PULSE
 ) -> FetchResult:
     """Bring files into the wheelhouse, the biggest first.
 
@@ -131,7 +145,7 @@ def fetch(
     Args:
         files: what is wanted.
         cache: of patchlock.
-        say: told how far all files are, in one line, and only by the calling thread.
+        tell: told how far all files are, only by the calling thread.
         pulse: seconds between two tellings.
 
     Raises:
@@ -157,7 +171,7 @@ def fetch(
                 done, left = concurrent.futures.wait(left, pulse, concurrent.futures.FIRST_EXCEPTION)
                 for one in done:
                     one.result()
-                say(running.told())
+                tell(running.told())
         except BaseException:
             running.stop.set()
             waiting.clear()
@@ -198,7 +212,6 @@ class _Running:
         self._sizes = {file.name: file.size for file in files}
         self._done = {file.name: begun(file, cache) for file in files}
         self._active: set[NormalizedName] = set()
-        self._moments: tuple[Moment, ...] = ()
 
     def bring(self, file: FetchRequest, cache: Path, opened: requests.Session) -> None:
         """Bring one file; runs in a thread."""
@@ -234,92 +247,11 @@ class _Running:
             with self._guard:
                 self._active.discard(file.name)
 
-    def told(self) -> str:
+    def told(self) -> Transferred:
         """Say how far all files are."""
         with self._guard:
-            files = [
-                Transfer(name=name, size=self._sizes[name], done=done, is_running=name in self._active)
-                for name, done in self._done.items()
-            ]
-        now = time.monotonic()
-        moment = Moment(seconds=now, done=sum(file.done for file in files))
-        self._moments = (*recent(self._moments, now), moment)
-        return progress(files, speed(self._moments))
-
-
-_MB = 1_000_000
-_NAMED = 2
-"""Running files that are named; there may be more."""
-WINDOW = 10.0
-"""Seconds over which the speed is taken."""
-_SOON = 1.0
-"""Seconds before which a speed says nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Transfer:
-    """One file on its way."""
-
-    name: str
-    size: int | None
-    """Bytes of the whole file; None where nobody says."""
-    done: int
-    """Bytes that are here, those of an earlier run included."""
-    is_running: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moment:
-    """How much had come at some time."""
-
-    seconds: float
-    """Of a clock that only goes forward."""
-    done: int
-    """Bytes of all files together."""
-
-
-def progress(transfers: Sequence[Transfer], speed: float | None) -> str:
-    """Say how far all files are: `312 of 2,947 MB, 24.1 MB/s, 1 min 50 s left (torch, nvidia-cudnn-cu12)`.
-
-    Args:
-        transfers: all files that had to be fetched, those that are here already included.
-        speed: bytes in a second; None where it is not known yet.
-    """
-    done = sum(transfer.done for transfer in transfers)
-    sizes = [transfer.size for transfer in transfers]
-    total = sum(max(size or 0, transfer.done) for size, transfer in zip(sizes, transfers, strict=True))
-    is_known = None not in sizes
-    parts = [f"{_amount(done, total)} of {'' if is_known else 'at least '}{_amount(total, total)} MB"]
-    if speed is not None:
-        parts.append(f"{speed / _MB:.1f} MB/s")
-        if is_known and speed > 0:
-            parts.append(f"{duration((total - done) / speed)} left")
-    running = sorted((t for t in transfers if t.is_running), key=lambda t: -(t.size or 0))
-    names = [transfer.name for transfer in running[:_NAMED]]
-    return ", ".join(parts) + (f" ({', '.join(names)})" if names else "")
-
-
-def speed(moments: Sequence[Moment]) -> float | None:
-    """Give the bytes in a second over the moments, which are in their order; None where they are too near together."""
-    if not moments or moments[-1].seconds - moments[0].seconds < _SOON:
-        return None
-    return max(0.0, (moments[-1].done - moments[0].done) / (moments[-1].seconds - moments[0].seconds))
-
-
-def recent(moments: Iterable[Moment], now: float) -> tuple[Moment, ...]:
-    """Leave out what is longer ago than the window."""
-    return tuple(moment for moment in moments if now - moment.seconds <= WINDOW)
-
-
-def duration(seconds: float) -> str:
-    """Write a time for a person: `50 s`, `1 min 50 s`, `1 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _amount(count: int, total: int) -> str:
-    return f"{count / _MB:,.0f}" if total >= 10 * _MB else f"{count / _MB:.1f}"
+            done, sizes, active = dict(self._done), dict(self._sizes), set(self._active)
+        known = [sizes[name] for name in done]
+        total = sum(max(size or 0, got) for size, got in zip(known, done.values(), strict=True))
+        running = sorted((name for name in done if name in active), key=lambda name: -(sizes[name] or 0))
+        return Transferred(done=sum(done.values()), total=0 if None in known else total, names=tuple(running[:_NAMED]))

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    NormalizedName,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import Version
 
 from patchlock.core import download
 from patchlock.distributions import _index_pages, recorded_index
@@ -22,7 +30,7 @@ from patchlock.distributions._index_pages import Listed
 from patchlock.distributions.recorded_index import Change, Kind
 from patchlock.model.errors import DownloadError, HashMismatchError, IndexAnswerError, RecordChangedError, UsageError
 from patchlock.model.identities import Sha256
-from patchlock.model.recorded_index import RecordedIndex, RecordedWheel, RecordingFilter
+from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel, RecordingFilter
 
 if TYPE_CHECKING:
     import requests
@@ -41,6 +49,7 @@ class Refreshed:
     """What an index has now."""
 
     wheels: tuple[RecordedWheel, ...]
+    sdists: tuple[RecordedSdist, ...]
     whole: RecordingFilter
     """Of what the record is whole now."""
     changes: tuple[Change, ...]
@@ -56,14 +65,20 @@ class _Found:
 
 
 def refresh(
-    index: RecordedIndex, *, accept: Iterable[str] = (), by_download: bool = False, tell: Tell = lambda _: None
+    index: RecordedIndex,
+    *,
+    accept: Iterable[str] = (),
+    by_download: bool = False,
+    today: str = "",
+    tell: Tell = lambda _: None,
 ) -> Refreshed:
     """Ask the index for everything that its record keeps.
 
     Args:
         index: the record as it stands.
         accept: file names whose hash may be another one now.
-        by_download: fetch wheels for which the index gives no hash or no METADATA, as a whole.
+        by_download: fetch files for which the index gives no hash or no METADATA, as a whole.
+        today: the day, `2026-01-31`, with which a hash that was computed here is recorded.
         tell: called with what goes on.
 
     Raises:
@@ -92,7 +107,7 @@ def refresh(
         wanted = [(page, file) for page, file in listed if recorded_index.is_kept(file, keep) and not file.is_yanked]
         metadata = list(pool.map(lambda one: _metadata(one[1], over), wanted))
     found = [
-        _found(page, file, data, known.get(file.filename), by_download)
+        _found(page, file, data, known.get(file.filename), by_download, today)
         for (page, file), data in zip(wanted, metadata, strict=True)
     ]
     tell(f"{sum(one.wheel is not None for one in found)} wheels")
@@ -105,24 +120,35 @@ def refresh(
         for (_, file), one in zip(wanted, found, strict=True)
         if one.wheel is None
     ]
+    sdists, left_out = _sdists(index, keep, listed, by_download, today)
+    refused += left_out
+    new = {sdist.filename for sdist in sdists} - {sdist.filename for sdist in index.sdists}
+    refused += [Change(kind=Kind.ADDED, filename=filename, detail="source alone") for filename in new]
     gone = _why_gone(listed, keep)
     changed = [*recorded_index.changes(index, wheels, gone | {r.filename: r.detail for r in refused}), *refused]
-    whole = recorded_index.whole(keep, (change.filename for change in refused))
+    left = [change.filename for change in refused if change.kind is Kind.REFUSED and change.filename.endswith(".whl")]
+    whole = recorded_index.whole(keep, left)
     return Refreshed(
-        wheels=wheels, whole=whole, changes=tuple(sorted(changed, key=lambda c: (c.filename, c.kind.value)))
+        wheels=wheels,
+        sdists=sdists,
+        whole=whole,
+        changes=tuple(sorted(changed, key=lambda c: (c.filename, c.kind.value))),
     )
 
 
 def _listed(
     index: RecordedIndex, keep: RecordingFilter, over: requests.Session, tell: Tell
 ) -> list[tuple[str, Listed]]:
-    """Read the page of each distribution; each file once."""
+    """Read the page of each distribution, or that of the one folder; each file once."""
     found: dict[str, tuple[str, Listed]] = {}
-    for name in dict.fromkeys(canonicalize_name(requirement.name) for requirement in keep.distributions):
-        address = f"{index.url.rstrip('/')}/{name}/"
+    names = dict.fromkeys(canonicalize_name(requirement.name) for requirement in keep.distributions)
+    root = index.url.rstrip("/")
+    for address in [f"{root}/"] if index.is_flat else [f"{root}/{name}/" for name in names]:
         tell(address)
         page = download.read_page(address, PAGE_LIMIT, accept=_index_pages.ACCEPT, over=over)
         for file in _index_pages.read(page.data, page.media_type, page.address):
+            if index.is_flat and (named := _named(file.filename)) is not None and named[0] not in names:
+                continue
             _, first = found.setdefault(file.filename, (address, file))
             if first.sha256 != file.sha256:
                 raise IndexAnswerError(
@@ -141,20 +167,69 @@ def _why_gone(listed: list[tuple[str, Listed]], keep: RecordingFilter) -> dict[s
     }
 
 
-def _found(page: str, file: Listed, metadata: bytes | None, known: RecordedWheel | None, by_download: bool) -> _Found:
+def _named(filename: str) -> tuple[NormalizedName, Version] | None:
+    """Read name and version of a wheel or an sdist; None for any other file."""
+    try:
+        if filename.endswith(".whl"):
+            return parse_wheel_filename(filename)[:2]
+        return parse_sdist_filename(filename)
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return None
+
+
+def _sdists(
+    index: RecordedIndex, keep: RecordingFilter, listed: list[tuple[str, Listed]], by_download: bool, today: str
+) -> tuple[tuple[RecordedSdist, ...], list[Change]]:
+    """Record what the index has as source alone: of a distribution that is kept, a version without any wheel."""
+    wanted = {canonicalize_name(requirement.name): requirement.specifier for requirement in keep.distributions}
+    with_wheels = {_named(file.filename) for _, file in listed if file.filename.endswith(".whl")}
+    known = {sdist.filename: sdist for sdist in index.sdists}
+    found, refused = dict(known), []
+    for page, file in listed:
+        named = None if file.filename.endswith(".whl") else _named(file.filename)
+        if named is None or file.is_yanked or named in with_wheels or file.filename in known:
+            continue
+        name, version = named
+        if name not in wanted or not wanted[name].contains(version, prereleases=False):
+            continue
+        sha256, source = file.sha256, page
+        if sha256 is None and by_download:
+            with tempfile.TemporaryDirectory(prefix="patchlock-record-") as folder:
+                sha256 = download.fetch_unproved(file.url, Path(folder) / file.filename)
+            source = _fetched(page, today)
+        if sha256 is None:
+            refused.append(Change(kind=Kind.REFUSED, filename=file.filename, detail=_NO_HASH))
+        else:
+            found[file.filename] = RecordedSdist(
+                name=name, version=version, filename=file.filename, url=file.url, sha256=sha256, source=source
+            )
+    return tuple(found[filename] for filename in sorted(found)), refused
+
+
+_NO_HASH = "the index gives no sha256 for it; `--download` fetches it whole"
+
+
+def _fetched(page: str, today: str) -> str:
+    return f"{page}, which gives no sha256; computed from the file{f' on {today}' if today else ''}"
+
+
+def _found(
+    page: str, file: Listed, metadata: bytes | None, known: RecordedWheel | None, by_download: bool, today: str
+) -> _Found:
     """Make a record of a wheel; a missing hash comes from the record, or from the whole file if that is asked for."""
     sha256 = file.sha256 or (known.sha256 if known and not by_download else None)
+    is_computed = by_download and sha256 is None
     if by_download and (sha256 is None or metadata is None):
         sha256, metadata = _by_download(file, sha256)
     if sha256 is None:
-        return _Found(wheel=None, why_not="the index gives no sha256 for it; `--hash-by-download` fetches it whole")
+        return _Found(wheel=None, why_not=_NO_HASH)
     name, version, _, _ = parse_wheel_filename(file.filename)
     if metadata is not None:
         requires = _index_pages.requires(metadata, name, version, file.url)
     elif known is not None and known.sha256 == sha256:
         requires = known.requires
     else:
-        return _Found(wheel=None, why_not="the index gives no METADATA for it; `--hash-by-download` fetches it whole")
+        return _Found(wheel=None, why_not="the index gives no METADATA for it; `--download` fetches it whole")
     wheel = RecordedWheel(
         name=name,
         version=version,
@@ -162,8 +237,9 @@ def _found(page: str, file: Listed, metadata: bytes | None, known: RecordedWheel
         url=file.url,
         sha256=sha256,
         requires=requires,
-        source=page,
+        source=_fetched(page, today) if is_computed else page,
         uploaded=file.uploaded,
+        seen=today if is_computed else "",
     )
     return _Found(wheel=wheel)
 
@@ -207,8 +283,8 @@ def _by_download(file: Listed, sha256: Sha256 | None) -> tuple[Sha256, bytes]:
 def _require_known_hashes(
     index: RecordedIndex, files: Sequence[Listed | RecordedWheel], accept: frozenset[str]
 ) -> None:
-    known = {wheel.filename: wheel.sha256 for wheel in index.wheels if wheel.filename not in accept}
-    changed = [f for f in files if f.sha256 and known.get(f.filename, f.sha256) != f.sha256]
+    known = {wheel.filename: wheel for wheel in index.wheels if wheel.filename not in accept}
+    changed = [f for f in files if f.sha256 and f.filename in known and known[f.filename].sha256 != f.sha256]
     if not changed:
         return
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
@@ -216,5 +292,19 @@ def _require_known_hashes(
         f"{changed[0].filename}{more} has other bytes now under the same name, and nothing was written",
         where=f"{index.name}: {urljoin(changed[0].url, '.')}",
         remedy="find out why before anybody installs it; then `--accept-changed FILE` for each",
-        evidence=tuple(f"{f.filename}: sha256 {known[f.filename]} → {f.sha256}" for f in changed),
+        evidence=tuple(
+            f"{f.filename}: sha256 {known[f.filename].sha256} → {f.sha256}; {_why_changed(known[f.filename], f)}"
+            for f in changed
+        ),
     )
+
+
+def _why_changed(known: RecordedWheel, now: Listed | RecordedWheel) -> str:
+    """Tell publishing again from tampering, as far as the index and the record say something of it."""
+    if before := next((one for one in known.earlier if one.sha256 == now.sha256), None):
+        when = f" on {before.seen}" if before.seen else ""
+        return f"these bytes were there before{when}, so that a mirror or a cache may be behind"
+    since = known.uploaded or known.seen
+    if now.uploaded and since and now.uploaded > since:
+        return f"the index says that it was published on {now.uploaded}, and the record is of {since}"
+    return "the index does not say that it was published again"

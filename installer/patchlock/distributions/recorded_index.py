@@ -19,7 +19,13 @@ from patchlock.distributions._index_pages import Listed
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel, RecordingFilter
+from patchlock.model.recorded_index import (
+    EarlierBytes,
+    RecordedIndex,
+    RecordedSdist,
+    RecordedWheel,
+    RecordingFilter,
+)
 
 
 class Kind(enum.Enum):
@@ -76,10 +82,15 @@ def whole(keep: RecordingFilter, refused: Iterable[str]) -> RecordingFilter:
 
 
 def merged(known: RecordedWheel | None, new: RecordedWheel) -> RecordedWheel:
-    """Bring a wheel up to date: who recorded it first stays its source, as long as the bytes are the same."""
-    if known is None or known.sha256 != new.sha256:
+    """Bring a wheel up to date: who recorded it first stays its source; bytes that it had before are kept as those."""
+    if known is None:
         return new
-    return dataclasses.replace(new, source=known.source, uploaded=new.uploaded or known.uploaded)
+    if known.sha256 != new.sha256:
+        before = EarlierBytes(sha256=known.sha256, seen=known.seen, source=known.source)
+        kept = tuple(one for one in (*known.earlier, before) if one.sha256 != new.sha256)
+        return dataclasses.replace(new, earlier=kept)
+    uploaded = new.uploaded or known.uploaded
+    return dataclasses.replace(new, source=known.source, uploaded=uploaded, seen=known.seen, earlier=known.earlier)
 
 
 def changes(before: RecordedIndex, after: Iterable[RecordedWheel], why_gone: Mapping[str, str]) -> tuple[Change, ...]:
@@ -166,17 +177,69 @@ def contradictions(packages: Iterable[LockedPackage], indexes: Iterable[Recorded
         packages: of a lock.
         indexes: the records that the lock should agree with: those of its profile.
     """
+    return _strange(packages, _recorded(indexes))
+
+
+def _recorded(indexes: Iterable[RecordedIndex]) -> dict[_Name, dict[Sha256, str]]:
+    """Give the hashes that records have of a name, those of before, too, each with where it stands and since when."""
     recorded: dict[_Name, dict[Sha256, str]] = {}
     for index in indexes:
         for wheel in index.wheels:
-            recorded.setdefault(_read(wheel.filename), {})[wheel.sha256] = f"the record {index.name}"
-    return _strange(packages, recorded)
+            known = recorded.setdefault(_read(wheel.filename), {})
+            seen = [(one.sha256, one.seen) for one in wheel.earlier] + [(wheel.sha256, wheel.seen)]
+            known |= {sha256: f"the record {index.name}{f', seen on {day}' if day else ''}" for sha256, day in seen}
+    return recorded
 
 
-def replaced(before: Iterable[LockedPackage], after: Iterable[LockedPackage]) -> tuple[HashConflict, ...]:
-    """Name every wheel that has other bytes than the lock before had under the same name."""
+def replaced(
+    before: Iterable[LockedPackage], after: Iterable[LockedPackage], indexes: Iterable[RecordedIndex] = ()
+) -> tuple[HashConflict, ...]:
+    """Name every wheel that has other bytes than the lock before had under the same name.
+
+    Args:
+        before: the lock that there is.
+        after: the new one.
+        indexes: records that know both bytes say that the publisher has published the file again.
+    """
+    recorded = _recorded(indexes)
     known = {chosen: {package.sha256: "the lock before"} for package in before if (chosen := _name_of(package))}
-    return _strange(after, known)
+    return tuple(
+        conflict
+        for conflict in _strange(after, known)
+        if not {conflict.now, *known[_read(conflict.filename)]} <= recorded.get(_read(conflict.filename), {}).keys()
+    )
+
+
+def told_of_bytes(filename: str, found: Sha256, indexes: Iterable[RecordedIndex]) -> tuple[str, str]:
+    """Tell publishing again from tampering, as far as records can: whose bytes came in the place of a lock's.
+
+    Args:
+        filename: of the wheel that was asked for.
+        found: what came.
+        indexes: the records of the lock's profile.
+
+    Returns:
+        What is known of these bytes, a clause, and what to do; "" and "" where no record has a file of that name.
+    """
+    for index in indexes:
+        for wheel in (one for one in index.wheels if _read(one.filename) == _read(filename)):
+            if found == wheel.sha256:
+                since = f" (seen on {wheel.seen})" if wheel.seen else ""
+                return (
+                    f"the record {index.name} knows them: its publisher has published the file again{since}",
+                    "make the lock again with `patchlock lock`, or update the catalogue",
+                )
+            if before := next((one for one in wheel.earlier if one.sha256 == found), None):
+                until = f" (seen on {before.seen})" if before.seen else ""
+                return (
+                    f"the record {index.name} knows them as what the file was before it was published again{until}",
+                    "a mirror or a proxy is behind: try again later or elsewhere",
+                )
+            return (
+                f"neither the lock nor the record {index.name} knows them",
+                f"do not use them; `patchlock index record {index.name} --check` says what the index has now",
+            )
+    return "", ""
 
 
 def _strange(
@@ -204,6 +267,8 @@ def render(index: RecordedIndex, wheels: Iterable[RecordedWheel], comment: str) 
     import tomlkit  # which is only for who writes
 
     head: dict[str, object] = {"url": index.url}
+    if index.is_flat:
+        head["flat"] = True
     for key, wanted in (("keep", index.keep), ("whole", index.whole)):
         if wanted is not None:
             head[key] = {
@@ -225,9 +290,16 @@ def _row(index: RecordedIndex, file: RecordedWheel | RecordedSdist) -> dict[str,
         row["requires"] = [str(requirement) for requirement in file.requires]
     if isinstance(file, RecordedWheel) and file.uploaded:
         row["uploaded"] = file.uploaded
+    if isinstance(file, RecordedWheel) and file.seen:
+        row["seen"] = file.seen
     row["source"] = file.source
     if file.url != f"{index.url}/{quote(file.filename)}":
         row["url"] = file.url
+    if isinstance(file, RecordedWheel) and file.earlier:
+        row["earlier"] = [
+            {"sha256": one.sha256, **({"seen": one.seen} if one.seen else {}), "source": one.source}
+            for one in file.earlier
+        ]
     return row
 
 

@@ -11,14 +11,14 @@ from packaging.utils import NormalizedName
 
 from patchlock.core import disk_space, uv
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.distributions import fetching, index_client, mirrors, wheelhouse
+from patchlock.distributions import fetching, index_client, mirrors, recorded_index, wheelhouse
 from patchlock.distributions.fetching import FetchRequest
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import _download_sizes, venv
 from patchlock.locks import addresses
 from patchlock.locks.exports.pylock import Located
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import DownloadError, PatchlockError, WheelsMissingError
+from patchlock.model.errors import DownloadError, HashMismatchError, PatchlockError, WheelsMissingError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, LockedPackage
@@ -31,6 +31,7 @@ def fetch(
     local: LocalWheels,
     afresh: frozenset[NormalizedName],
     say: Callable[[str], None],
+    tell: Callable[[fetching.Transferred], None],
 ) -> Mapping[NormalizedName, PatchlockError]:
     """Fetch the wheels that are missing.
 
@@ -40,7 +41,8 @@ def fetch(
         folder: the environment.
         local: the wheels that lie in the wheelhouse.
         afresh: distributions that uv's cache is not trusted with.
-        say: told how far it is.
+        say: told what goes on.
+        tell: told how far it is.
 
     Returns:
         What could not be had, each with the reason; uv may still get it.
@@ -58,9 +60,23 @@ def fetch(
     missing |= afresh
     files = _wanted([package for package in asked if package.name in missing], places, request.cache)
     _require_room(folder, files, local, request.cache)
-    fetched = fetching.fetch(files, request.cache, say) if files else fetching.FetchResult(paths={}, refused={})
+    try:
+        fetched = fetching.fetch(files, request.cache, tell) if files else fetching.FetchResult(paths={}, refused={})
+    except HashMismatchError as error:
+        raise _told(error, files, request) from error
     refused = {**fetched.refused, **({package.name: unknown for package in wheels} if unknown else {})}
     return {name: error for name, error in refused.items() if name not in fetched.paths}
+
+
+def _told(error: HashMismatchError, files: tuple[FetchRequest, ...], request: Request) -> HashMismatchError:
+    """Say of other bytes what the records of the profile know of them: whether the file was published again."""
+    indexes = [request.catalogue.index(name) for name in request.profile.indexes]
+    for file in files:
+        if error.found and file.filename.endswith(".whl") and file.filename in error.what:
+            known, remedy = recorded_index.told_of_bytes(file.filename, Sha256(error.found), indexes)
+            if known:
+                return HashMismatchError(f"{error.what}; {known}", where=error.where, remedy=remedy)
+    return error
 
 
 def is_sdist(package: LockedPackage) -> bool:
@@ -103,7 +119,7 @@ def _wanted(
     return tuple(dataclasses.replace(file, size=known.get(file.sha256)) for file in files)
 
 
-def fetch_here(lock: Lock, local: LocalWheels, cache: Path, say: Callable[[str], None]) -> bool:
+def fetch_here(lock: Lock, local: LocalWheels, cache: Path, tell: Callable[[fetching.Transferred], None]) -> bool:
     """Take files of vendors from folders that this machine is set up with; asks no network.
 
     Returns:
@@ -127,7 +143,7 @@ def fetch_here(lock: Lock, local: LocalWheels, cache: Path, say: Callable[[str],
         for file in files
         if file.elsewhere is not None and file.elsewhere.addresses
     )
-    return bool(there and fetching.fetch(there, cache, say).paths)
+    return bool(there and fetching.fetch(there, cache, tell).paths)
 
 
 def missing_error(folder: Path, lock: Lock, local: LocalWheels, cache: Path) -> WheelsMissingError:

@@ -31,6 +31,7 @@ from patchlock.model.errors import (
 from patchlock.model.lockfile import Lock, LockedPackage
 
 if TYPE_CHECKING:
+    from patchlock.distributions.fetching import Transferred
     from patchlock.model.progress import Progress
 
 
@@ -53,6 +54,10 @@ class _Filling:
 
     def say(self, text: str) -> None:
         self.progress.say(f"{self.packages}: {text}")
+
+    def tell(self, now: Transferred) -> None:
+        self.say(f"downloading {', '.join(now.names)}" if now.names else "downloading")
+        self.progress.transfer(now.done, now.total)
 
     def sync(self, local: LocalWheels, *, offline: bool) -> None:
         wheelhouse.require_inside(local)
@@ -210,7 +215,7 @@ def _without_network(job: _Filling, local: LocalWheels, first: PatchlockError) -
     from patchlock.environments import _missing_wheels
 
     cache = job.request.cache
-    if _missing_wheels.fetch_here(job.lock, local, cache, job.say):
+    if _missing_wheels.fetch_here(job.lock, local, cache, job.tell):
         local = {**local, **_kept(job.lock.packages, cache)}
         try:
             job.sync(local, offline=True)
@@ -225,7 +230,7 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
     from patchlock.environments import _missing_wheels  # it speaks HTTP, which nobody needs where everything is here
 
     has_sdists = any(_missing_wheels.is_sdist(p) for p in job.lock.packages if p.name not in local)
-    refused = _missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say)
+    refused = _missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say, job.tell)
     for error in dict.fromkeys(refused.values()):
         names = ", ".join(sorted(name for name, one in refused.items() if one is error))
         job.progress.note(f"left to uv, without a word on how far it is: {names}; {error.what}")

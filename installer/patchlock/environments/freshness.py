@@ -90,7 +90,7 @@ def up_to_date_generation(
         folder = installation / "environments" / generation
         receipt = tomllib.loads((folder / "receipt.toml").read_text(encoding="utf-8"))
         shared, chosen = receipt.get("shared", ()), receipt.get("chosen", ())
-        lock = _lock(catalogue / "lockfiles" / app, profile, receipt["platform"]).read_bytes()
+        lock = lock_file(catalogue / "lockfiles" / app, profile, receipt["platform"]).read_bytes()
         present = {installation / "source" / file: sha256 for file, sha256 in receipt["present"].items()}
         is_so = (
             bool(generation)
@@ -135,7 +135,7 @@ def is_touched(generation: Path) -> bool:
     return True
 
 
-def _lock(folder: Path, profile: str, platform: str) -> Path:
+def lock_file(folder: Path, profile: str, platform: str) -> Path:
     """Name the lock of a pair: a profile for one platform has one without the platform's name."""
     own = folder / f"{profile}.{platform}.txt"
     return own if own.exists() else folder / f"{profile}.txt"

@@ -24,13 +24,14 @@ def keep(generation: Path, root: Path, app: App) -> None:
         app: the app.
     """
     target = generation / _FOLDER
-    for file in _files(root, app):
+    for file in files(root, app):
         copy = target / file.relative_to(root)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
 
 
-def _files(root: Path, app: App) -> Iterator[Path]:
+def files(root: Path, app: App) -> Iterator[Path]:
+    """List the files of a catalogue that an app is installed from, without its lock and an embedded upstream."""
     for folder in (root / "profiles", root / "patches" / app.name, root / "patches" / "distributions"):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and not _NOT_NEEDED & set(path.relative_to(folder).parts):

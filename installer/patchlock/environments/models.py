@@ -158,12 +158,22 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
             )
         if known is not None or one.state == "there":
             return False
-    stored = _from_hub(request, model, file, known, tell, note) if model.is_hub else None
-    if stored is None:
-        stored = _from_server(request, model, file, known, tell, note)
+    stored = store(request, model, file, tell, note)
+    if model.hub_cache:
+        own, name = _cache(request, model), _hugging_face.name_of(stored, file.path)
+        _link(stored.resolve(), _hugging_face.blob(model.repository, name.etag, own))
+        _hugging_face.name_blob(model.repository, file.path, name, model.revision, own)
     if model.into:
-        _link(stored, one.place)
+        _link(stored.resolve(), one.place)
     return True
+
+
+def store(request: Request, model: Model, file: ModelFile, tell: Tell, note: Callable[[str], None]) -> Path:
+    """Bring a file into the store of its kind, unless it is there; for the arguments and errors see `bring`."""
+    known = _known(request, model, file)
+    if model.is_hub:
+        return _from_hub(request, model, file, known, tell, note)
+    return _from_server(request, model, file, known, tell, note)
 
 
 def _known(request: Request, model: Model, file: ModelFile) -> Sha256 | None:
@@ -198,17 +208,12 @@ def _from_server(
 def _from_hub(
     request: Request, model: Model, file: ModelFile, known: Sha256 | None, tell: Tell, note: Callable[[str], None]
 ) -> Path:
-    """Bring a file into the user's cache of Hugging Face, and into the app's own, unless it is there."""
+    """Bring a file into the user's cache of Hugging Face, unless it is there; gives its name there."""
     shared = _hugging_face.user_cache()
     pointer = _hugging_face.cached(model.repository, file.path, model.revision, shared)
     if pointer is None or (known is not None and not atomic_files.has_sha256(pointer, known)):
         pointer = _fetched(request, model, file, known, tell, note, shared)
-    stored = pointer.resolve()
-    if model.hub_cache:
-        own, name = _cache(request, model), _hugging_face.name_of(pointer, file.path)
-        _link(stored, _hugging_face.blob(model.repository, name.etag, own))
-        _hugging_face.name_blob(model.repository, file.path, name, model.revision, own)
-    return stored
+    return pointer
 
 
 def _fetched(
@@ -281,14 +286,17 @@ def _changed(request: Request, model: Model, file: ModelFile, known: Sha256, fou
 
 def _require_git_hash(model: Model, file: ModelFile, incoming: Path, etag: str) -> None:
     """Compare a small file with the name that git gives it, which is all that the server says of its bytes."""
-    data = incoming.read_bytes()
-    if hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() != etag:
+    if _git_hash(incoming.read_bytes()) != etag:
         incoming.unlink()
         raise HashMismatchError(
             f"{file.path} of {model.repository} is not the file that was promised, and was removed",
             where=model.url(file),
             remedy="the server or a proxy gives other bytes: try again later",
         )
+
+
+def _git_hash(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 def _trust(request: Request, model: Model, file: ModelFile, sha256: Sha256, note: Callable[[str], None]) -> None:
@@ -326,6 +334,92 @@ def _link(source: Path, place: Path) -> None:
             link(source, place)
             return
     atomic_files.atomic_copy(source, place)
+
+
+# --- carrying to another machine --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarriedModel:
+    """A file of a model, as a bundle has it."""
+
+    url: str
+    """Its public address, by which the catalogue knows it."""
+    sha256: Sha256
+    commit: str = ""
+    """Of the repository at Hugging Face; "" for a file of another server."""
+    etag: str = ""
+
+
+def carry(request: Request, tell: Tell, note: Callable[[str], None]) -> dict[CarriedModel, Path]:
+    """Bring all files of the app's models into their stores, for a bundle; nothing is put where an app looks.
+
+    Raises:
+        PatchlockError: as `bring`.
+    """
+    found = {}
+    for model, file in _files(request):
+        path = store(request, model, file, tell, note)
+        name = _hugging_face.name_of(path, file.path) if model.is_hub else _hugging_face.CachedName(commit="", etag="")
+        carried = CarriedModel(
+            url=model.url(file), sha256=atomic_files.sha256(path), commit=name.commit, etag=name.etag
+        )
+        found[carried] = path.resolve()
+    return found
+
+
+def _files(request: Request) -> Iterator[tuple[Model, ModelFile]]:
+    for model in models_for(request.app.models, request.profile.name):
+        for file in model.files:
+            yield model, file
+
+
+def places(
+    request: Request, carried: Iterable[CarriedModel], read: Callable[[CarriedModel], bytes]
+) -> dict[CarriedModel, Path]:
+    """Name the place in its store of each carried file that the catalogue knows, and that may have these bytes.
+
+    Args:
+        request: the pair.
+        carried: of the bundle.
+        read: gives the bytes of a small file.
+    """
+    files = {model.url(file): (model, file) for model, file in _files(request)}
+    found = {}
+    for one in carried:
+        if one.url in files:
+            model, file = files[one.url]
+            known = _known(request, model, file)
+            is_named = re.fullmatch(r"[0-9a-f]{40}", one.commit) and _is_own_etag(one, read)
+            if known in {None, one.sha256} and (is_named or not model.is_hub):
+                found[one] = (
+                    _hugging_face.blob(model.repository, one.etag, _hugging_face.user_cache())
+                    if model.is_hub
+                    else _store(request.home) / model.storage_path(file)
+                )
+    return found
+
+
+def _is_own_etag(one: CarriedModel, read: Callable[[CarriedModel], bytes]) -> bool:
+    """Say whether a blob of Hugging Face's cache is named by what it has, so that no other one's place is taken."""
+    if _is_sha256(one.etag):
+        return one.etag == one.sha256
+    return re.fullmatch(r"[0-9a-f]{40}", one.etag) is not None and _git_hash(read(one)) == one.etag
+
+
+def name_carried(request: Request, carried: Iterable[CarriedModel], note: Callable[[str], None]) -> None:
+    """Name files that were put into their places as they are looked for, and remember their bytes."""
+    files = {model.url(file): (model, file) for model, file in _files(request)}
+    for one in carried:
+        model, file = files[one.url]
+        if model.is_hub:
+            cache = _hugging_face.user_cache()
+            name = _hugging_face.CachedName(commit=one.commit, etag=one.etag)
+            _hugging_face.name_blob(model.repository, file.path, name, model.revision, cache)
+            ours = (str(cache), model.repository, one.commit, str(file.path))
+            _write_fetched(request.home, {*_read_fetched(request.home), ours})
+        if not file.sha256:
+            _trust(request, model, file, one.sha256, note)
 
 
 # --- removing ---------------------------------------------------------------------------------------------------------

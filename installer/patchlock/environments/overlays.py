@@ -28,13 +28,13 @@ def require_possible(request: Request) -> None:
         OverlayError: something is missing on this machine.
         UsageError: an archive or a name that the user gives is of no overlay.
     """
-    wanted = overlays.for_platform(request.profile.overlays, request.platform.name)
-    names = {overlay.filename for overlay in wanted}
+    of_pair = wanted(request)
+    names = {overlay.filename for overlay in of_pair}
     for given in (*(path.name for path in request.archives), *request.accept_changed):
         if given not in names:
             told = f"its archives: {', '.join(sorted(names))}" if names else "it has no overlays"
             raise UsageError(f"{request.profile.name} has no overlay whose archive is called {given}", remedy=told)
-    for overlay in wanted:
+    for overlay in of_pair:
         if overlay.sdk is not None:
             preloads.require_sdk(overlay.sdk, os.environ, overlay.id)
 
@@ -56,7 +56,7 @@ def install_overlays(
         NetworkError, DownloadError: it cannot be fetched.
     """
     placed: dict[str, tuple[Overlay, str]] = {}
-    for overlay in overlays.for_platform(request.profile.overlays, request.platform.name):
+    for overlay in wanted(request):
         tell(f"fetching {overlay.filename}")
         with file_lock.hold(_cache(request) / "lock", wait=_OTHER_HOLDER):
             archive, sha256 = _archive(request, overlay)
@@ -66,6 +66,26 @@ def install_overlays(
         placed[overlay.id] = (overlay, sha256)
     if placed:
         preloads.write(environment, placed)
+
+
+def wanted(request: Request) -> tuple[Overlay, ...]:
+    """List the overlays of a pair."""
+    return tuple(overlays.for_platform(request.profile.overlays, request.platform.name))
+
+
+def fetch_archives(request: Request, tell: Callable[[str], None]) -> list[Path]:
+    """Bring the archives of all overlays of a pair into the cache, and nothing into an environment.
+
+    Raises:
+        HashMismatchError: an archive has other bytes than promised, or than at its first use.
+        NetworkError, DownloadError: it cannot be fetched.
+    """
+    found = []
+    for overlay in wanted(request):
+        tell(f"fetching {overlay.filename}")
+        with file_lock.hold(_cache(request) / "lock", wait=_OTHER_HOLDER):
+            found.append(_archive(request, overlay)[0])
+    return found
 
 
 def _unpack(overlay: Overlay, archive: Path, folder: Path) -> None:

@@ -96,11 +96,6 @@ def account(
     if strangers:
         names = {called(one) for one in strangers}
         doubts[_unknown([one for one in seen if called(one) in names])] = None
-    if host.os == "macos" and best.device is None:
-        warnings[
-            f"Apple's GPU (Metal) computes nothing here: no profile of patchlock uses it yet, and {best.profile.name} "
-            "computes on the processor"
-        ] = None
     notes |= dict.fromkeys(_on_windows(best, ranking, host, seen))
     return Use(doubts=tuple(doubts), warnings=tuple(warnings), notes=tuple(notes))
 

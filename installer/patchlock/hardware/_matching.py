@@ -115,8 +115,7 @@ def missing(fits: tuple[Fit, ...], seen: Iterable[KnownDevice | UnknownDevice]) 
         called(one) + (" that is hidden" if one.device.is_hidden else "") for one in seen if one.device.vendor == vendor
     )
     maker = VENDORS[vendor]
-    instead = f"this machine has {_listed(there)}" if there else f"no card of {maker}'s was seen"
-    return f"it is for {maker}'s {_listed(wanted)}; {instead}"
+    return f"needs an {maker} GPU ({_listed(wanted)}); {f'found {_listed(there)}' if there else 'none found'}"
 
 
 def _listed(names: list[str]) -> str:

@@ -63,7 +63,7 @@ def _verdicts(
     if ram:
         yield MemoryVerdict(need=need, place="this machine", is_device=False, takes=ram, has=has)
     if need.device and not is_shared:
-        name = (shown_name(device) if device is not None else "") or "the card"
+        name = name_of(device) if device is not None else "the card"
         own = device.device.memory if device is not None else 0
         yield MemoryVerdict(need=need, place=name, is_device=True, takes=need.device, has=own)
 
@@ -77,3 +77,8 @@ def findings(verdicts: Iterable[MemoryVerdict]) -> Iterator[Finding]:
             yield Finding(
                 name=NAME, what=str(verdict), remedy=remedy, stops=False, source=verdict.need.source, kind="rule"
             )
+
+
+def name_of(device: KnownDevice | UnknownDevice) -> str:
+    """Name a card as a person says it."""
+    return shown_name(device) or "the card"

@@ -48,7 +48,6 @@ def facts(host: Host, wanted: Mapping[str, Resource]) -> Facts:
         if is_store
         else PythonDownload(version="", host="", folder=""),
         folders=(Folder(path=folder(host), variable="PATCHLOCK_HOME"),),
-        is_source_of_another=False,
         has_long_paths=True,
         longest_path=0,
         seen={name: detect(resource, host) for name, resource in wanted.items()},

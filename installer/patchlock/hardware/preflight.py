@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from patchlock.model import package_managers
 from patchlock.model.conditions import Condition
@@ -120,8 +121,8 @@ class Facts:
     python: Python
     folders: tuple[Folder, ...]
     """That of installations first."""
-    is_source_of_another: bool
-    """Whether the clone of the installation belongs to another user."""
+    source_of_another: str = ""
+    """Folder of the installation's clone, where that belongs to another user; else ""."""
     has_long_paths: bool
     """Whether paths may have more than 259 characters."""
     longest_path: int
@@ -176,11 +177,12 @@ def _git(facts: Facts) -> Iterator[Finding]:
     elif version < LEAST_GIT:
         what = f"git {version} is too old ({git.where}): {LEAST_GIT} is the oldest that works"
         yield Finding(name="git", what=what, remedy=_newer(way, GIT, system), stops=True, way=way)
-    elif version < _GIT_OF_OTHERS and facts.is_source_of_another:
+    elif version < _GIT_OF_OTHERS and facts.source_of_another:
         yield Finding(
             name="git",
             what=f"the installation belongs to another user, and git {version} works there only if you say so",
-            remedy=f"run `git config --global --add safe.directory '*'`, or take git {_GIT_OF_OTHERS} or later",
+            remedy=f"run `git config --global --add safe.directory {shlex.quote(facts.source_of_another)}`, "
+            f"or take git {_GIT_OF_OTHERS} or later",
             stops=True,
         )
 
@@ -249,13 +251,13 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
         told = f"{resource.title}, if it is not there: {need.why}"
         yield dataclasses.replace(_finding(need, resource, told, remedy, way), stops=False, is_sure=False)
     elif not seen.where:
-        absent = "is not set" if resource.kind == "variable" else "is not here"
+        absent = {"variable": "is not set", "file": "is missing"}.get(resource.kind, "is not installed")
         what = f"{resource.title} {absent}"
     elif seen.group and facts.user:
-        what, way = f"{resource.title} is here, and {seen.trouble} ({seen.where})", None
+        what, way = f"{resource.title} is there, but {seen.trouble} ({seen.where})", None
         remedy = f"run `sudo usermod -aG {seen.group} {facts.user}`, then log in again"
     elif seen.trouble:
-        what, way = f"{resource.title} is here, and {seen.trouble} ({seen.where})", None
+        what, way = f"{resource.title} is there, but {seen.trouble} ({seen.where})", None
     elif str(need.versions):
         version = parsed(seen.version)
         if version is None:  # it may well be new enough
@@ -373,5 +375,5 @@ def parsed(text: str) -> Version | None:
     found = re.match(r"\d+(?:\.\d+)*", text)
     try:
         return Version(found[0]) if found else None
-    except InvalidVersion:
+    except ValueError:
         return None

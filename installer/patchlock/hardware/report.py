@@ -69,14 +69,14 @@ class HostReport:
         if self.choice is None:
             return (self.refusal,)
         if one.profile.name == self.choice.chosen.profile.name:
-            return (f"it is chosen: {self.choice.why}",)
-        return (f"it fits, but {self.choice.chosen.profile.name} {self._better(one)}",)
+            return (f"chosen: {self.choice.why}",)
+        return (f"also fits; {self.choice.chosen.profile.name} {self._better(one)}",)
 
     def _better(self, one: Accepted) -> str:
         """Say what the chosen profile has before one that fits, too."""
         chosen = self.choice.chosen if self.choice else one
         same = one.device is not None and chosen.device == one.device
-        return "is narrower" if same or chosen.device is None else f"uses {called(chosen.device)}"
+        return "is the better match" if same or chosen.device is None else f"uses {called(chosen.device)}"
 
 
 def build_report(root: Path, observed: ObservedHost) -> HostReport:

@@ -55,16 +55,20 @@ def rank(
 
 
 def _place(one: Accepted | Rejected, seen: Seen) -> tuple[object, ...]:
-    """Order profiles by the device that each uses, of equal ones the first that is listed, then by narrowness."""
+    """Order profiles by the device that each uses: cards first, then where torch computes on it, then the larger.
+
+    Of equal devices the first that is listed goes before, and of the profiles for one the narrowest.
+    """
     if isinstance(one, Rejected):
         return (2,)
     if one.device is None:
         return (1, -one.specificity)
-    return (0, *preference(one.device), _torch_last(one), seen.index(one.device), -one.specificity)
+    integrated, larger = preference(one.device)
+    return (0, integrated, _torch_last(one), larger, seen.index(one.device), -one.specificity)
 
 
 def _torch_last(one: Accepted) -> bool:
-    """Put what leaves torch on the processor behind, of cards that are equally good."""
+    """Put what leaves torch on the processor behind."""
     return one.profile.back_end == "cpu"
 
 
@@ -77,7 +81,7 @@ def _judge(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> Accepte
     platform = platform_of(host)
     reasons = list(_of_system(host))
     if platform is not None and platform not in profile.platforms:
-        reasons.insert(0, f"it is for {', '.join(p.name for p in profile.platforms)}; this is {platform.name}")
+        reasons.insert(0, f"needs {' or '.join(p.name for p in profile.platforms)}; this machine is {platform.name}")
     best = match(profile.fits, profile.back_end, host, seen) if profile.fits else _EVERY_MACHINE
     if platform is None or reasons:
         return Rejected(profile=profile, reasons=(*reasons, *(best.reasons if best.device is None else ())))
@@ -93,7 +97,7 @@ def _judge(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> Accepte
     )
 
 
-_EVERY_MACHINE = FitMatch(device=None, why="it is for every machine of its platforms")
+_EVERY_MACHINE = FitMatch(device=None, why="it runs on every machine of its platforms")
 
 
 def _of_system(host: Host) -> Iterable[str]:
@@ -203,7 +207,7 @@ def _named(
         why="it was named",
         fit=found.fit,
     )
-    note = f"{name} is taken, though as far as can be seen this machine is none of its kind: {'; '.join(found.reasons)}"
+    note = f"{name} was named, but this machine does not look like one of its kind: {'; '.join(found.reasons)}"
     if (trial := _device_use.trial(profile, host, seen)) is not None and trial.device and found.device is None:
         taken = dataclasses.replace(taken, device=trial.device, fit=trial.fit)
         note = _device_use.tried(name, trial)
@@ -212,9 +216,9 @@ def _named(
 
 def _without_device(seen: Seen, *, is_refused: bool) -> str:
     if is_refused:
-        return "what fits this machine better cannot be used"
+        return "the profiles that fit this machine better are not supported"
     if not seen:
-        return "no accelerator was seen"
+        return "no GPU found"
     there = counted(called(one) for one in seen)
     few = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
     return f"no other profile fits with {few}"

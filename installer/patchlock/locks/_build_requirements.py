@@ -24,7 +24,7 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lock_rules import LockRules, Metadata
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.profile import Profile
-from patchlock.model.recipes import InTree
+from patchlock.model.recipes import OtherBuild
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
@@ -53,16 +53,16 @@ class Prefetched:
     """A `pylock.toml`; may hold an error that nobody wants. None where no build requires anything."""
 
 
-def prefetch(rules: LockRules, in_tree: tuple[InTree, ...], target: Target, pool: Executor) -> Prefetched:
+def prefetch(rules: LockRules, others: tuple[OtherBuild, ...], target: Target, pool: Executor) -> Prefetched:
     """Ask already for what all builds together require, most often setuptools and wheel, whichever will be chosen."""
-    asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), in_tree)
+    asked = requirements(tuple(rule for rule in rules.metadata if rule.name in rules.source_builds), others)
     return Prefetched(asked=asked, answer=pool.submit(_ask, asked, target) if asked else None)
 
 
 def build_constraints_of(
     packages: tuple[LockedPackage, ...],
     rules: LockRules,
-    in_tree: tuple[InTree, ...],
+    others: tuple[OtherBuild, ...],
     target: Target,
     command: str,
     prefetched: Prefetched,
@@ -72,7 +72,7 @@ def build_constraints_of(
     Args:
         packages: of the lock.
         rules: which of them are built, and what their builds require.
-        in_tree: what is built in the app's own tree.
+        others: what is built besides.
         target: for which machine, and as of when.
         command: that makes the lock anew.
         prefetched: what uv was asked already.
@@ -81,7 +81,7 @@ def build_constraints_of(
         PatchlockError: as `resolve`.
     """
     metadata = stated(packages, rules)
-    return render(resolve(metadata, in_tree, target, prefetched), command) if metadata or in_tree else ""
+    return render(resolve(metadata, others, target, prefetched), command) if metadata or others else ""
 
 
 def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadata, ...]:
@@ -91,7 +91,7 @@ def stated(packages: Iterable[LockedPackage], rules: LockRules) -> tuple[Metadat
 
 
 def resolve(
-    metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target, prefetched: Prefetched
+    metadata: tuple[Metadata, ...], others: tuple[OtherBuild, ...], target: Target, prefetched: Prefetched
 ) -> BuildConstraints:
     """Choose one wheel for everything that the builds of some sdists require.
 
@@ -99,7 +99,7 @@ def resolve(
 
     Args:
         metadata: of each sdist that will be built.
-        in_tree: what is built in the app's own tree.
+        others: what is built besides.
         target: for which machine, and as of when.
         prefetched: what uv was asked already.
 
@@ -110,34 +110,34 @@ def resolve(
     """
     from packaging.pylock import Pylock
 
-    asked = requirements(metadata, in_tree)
+    asked = requirements(metadata, others)
     try:
         known = prefetched.answer if asked == prefetched.asked else None
         text = known.result() if known is not None else _ask(asked, target)
     except UnsatisfiableError as error:
-        built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in in_tree)])
+        built = ", ".join([*(f"{rule.name} {rule.version}" for rule in metadata), *(one.id for one in others)])
         raise UnsatisfiableError(
             f"no set of packages can build {built}",
             where=f"build = [{', '.join(asked)}]",
-            remedy="correct `build` of [[metadata]], or `requires` of [[in-tree]], where too much is asked",
+            remedy="correct `build` of [[metadata]] or `requires` of [[in-tree]] or [recipe.archive]",
             evidence=error.evidence,
         ) from error
     answer = Pylock.from_dict(tomllib.loads(text))
     wanted = (p for p in answer.packages if p.marker is None or p.marker.evaluate(dict(target.markers)))
     packages = tuple(
-        sorted((_locked(package, metadata, in_tree, target) for package in wanted), key=lambda one: one.name)
+        sorted((_locked(package, metadata, others, target) for package in wanted), key=lambda one: one.name)
     )
     return BuildConstraints(
         sdists=tuple(sorted(f"{rule.name}=={rule.version}" for rule in metadata)),
-        in_tree=tuple(sorted(one.id for one in in_tree)),
+        in_tree=tuple(sorted(one.id for one in others)),
         packages=packages,
     )
 
 
-def requirements(metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...]) -> tuple[str, ...]:
+def requirements(metadata: tuple[Metadata, ...], others: tuple[OtherBuild, ...]) -> tuple[str, ...]:
     """Gather what the builds require, in PEP 508's words; sorted."""
     of_sdists = {str(requirement) for rule in metadata for requirement in rule.build}
-    return tuple(sorted(of_sdists | {str(requirement) for one in in_tree for requirement in one.requires}))
+    return tuple(sorted(of_sdists | {str(requirement) for one in others for requirement in one.requires}))
 
 
 def _ask(asked: tuple[str, ...], target: Target) -> str:
@@ -166,7 +166,7 @@ def _config(target: Target) -> str:
 
 
 def _locked(
-    package: Package, metadata: tuple[Metadata, ...], in_tree: tuple[InTree, ...], target: Target
+    package: Package, metadata: tuple[Metadata, ...], others: tuple[OtherBuild, ...], target: Target
 ) -> LockedPackage:
     wheels = {unquote((wheel.url or wheel.path or "").rpartition("/")[2]): wheel for wheel in package.wheels or ()}
     best = wheel_choice.best_wheel(wheels, target.platform, target.profile)
@@ -177,7 +177,7 @@ def _locked(
             remedy="bound it to a version that has one, with `build` in a [[metadata]] table",
         )
     dependents: list[str] = [rule.name for rule in metadata if _names(package.name, rule.build)]
-    dependents += [one.id for one in in_tree if _names(package.name, one.requires)]
+    dependents += [one.id for one in others if _names(package.name, one.requires)]
     return LockedPackage(
         name=package.name,
         version=package.version,

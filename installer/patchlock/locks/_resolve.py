@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from packaging.markers import default_environment
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -55,7 +54,7 @@ def resolve(order: ResolutionInputs) -> Lock:
         concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool,
     ):
         folder = Path(name)
-        prefetched = _build_requirements.prefetch(order.rules, order.in_tree, target(order), pool)
+        prefetched = _build_requirements.prefetch(order.rules, order.other_builds, target(order), pool)
         _resolver_input.write(order, folder)
         try:
             found = _resolver.ask(folder)
@@ -75,7 +74,7 @@ def resolve(order: ResolutionInputs) -> Lock:
     gaps = _record_gaps.notices(order, packages, requirements_of(order), markers(order))
     command = f"patchlock lock {order.app.name} --profile {order.profile.name}"
     build = _build_requirements.build_constraints_of(
-        packages, order.rules, order.in_tree, target(order), command, prefetched
+        packages, order.rules, order.other_builds, target(order), command, prefetched
     )
     return Lock(
         provenance=Provenance(
@@ -230,20 +229,7 @@ def target(order: ResolutionInputs) -> _build_requirements.Target:
 
 def markers(order: ResolutionInputs) -> dict[str, str]:
     """Give the environment of the machine that is locked for, as markers see it."""
-    system = {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[order.platform.os]
-    sys_platform = {"linux": "linux", "windows": "win32", "macos": "darwin"}[order.platform.os]
-    machine = {"amd64": "AMD64"}.get(order.platform.machine, order.platform.machine)
-    return default_environment() | {  # type: ignore[return-value]
-        "os_name": "nt" if order.platform.os == "windows" else "posix",
-        "sys_platform": sys_platform,
-        "platform_system": system,
-        "platform_machine": machine,
-        "platform_python_implementation": "CPython",
-        "implementation_name": "cpython",
-        "python_version": str(order.profile.python),
-        "python_full_version": f"{order.profile.python}.0",
-        "implementation_version": f"{order.profile.python}.0",
-    }
+    return wheel_choice.marker_environment(order.platform, order.profile.python)
 
 
 def _via(dependents: tuple[NormalizedName, ...]) -> list[str]:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from packaging.requirements import Requirement
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidSdistFilename, NormalizedName, canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
 from patchlock.core import uv
 from patchlock.distributions import policy
 from patchlock.distributions.policy.declared import Kind
 from patchlock.distributions.policy.fitting import gone, only_sdists
+from patchlock.locks import wheel_choice
 from patchlock.model.app import PairLike
 from patchlock.model.errors import PolicyError
 from patchlock.model.identities import Sha256
@@ -185,6 +186,34 @@ def only_built(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedNam
     wanted, offered = _doubtful(order, words)
     ranges = {canonicalize_name(name): Requirement(f"{name}{bound}") for name, bound in _NO_WHEELS_OF.findall(words)}
     return only_sdists((*wanted, *ranges.values()), offered)
+
+
+def built_here(order: ResolutionInputs, words: str) -> tuple[tuple[NormalizedName, Version], ...]:
+    """Name what uv misses wheels of although the index has some, with the newest version that has an sdist.
+
+    They are for other machines, or were uploaded after the cut-off; of these only what is plain Python is built.
+    Arguments as `missing_wheels`.
+    """
+    _, offered = _doubtful(order, words)
+    missed = {canonicalize_name(a or b) for a, b in _NO_WHEELS.findall(words)}
+    found = []
+    for name in sorted(missed & offered.keys()):
+        files = [file.filename for file in offered[name] if file.yanked is None]
+        wheels = [file for file in files if file.endswith(".whl")]
+        sdists = [Version(parsed[1]) for file in files if (parsed := _sdist(file)) is not None]
+        is_late = all(wheel.endswith("-none-any.whl") for wheel in wheels)
+        is_foreign = wheel_choice.best_wheel(wheels, order.platform, order.profile) is None
+        if wheels and sdists and (is_late or is_foreign):
+            found.append((name, max(sdists, key=lambda version: (not version.is_prerelease, version))))
+    return tuple(found)
+
+
+def _sdist(filename: str) -> tuple[str, str] | None:
+    try:
+        name, version = parse_sdist_filename(filename)
+    except InvalidSdistFilename:
+        return None
+    return name, str(version)
 
 
 def _doubtful(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from packaging.utils import NormalizedName
+from packaging.version import Version
 
 from patchlock.core import uv
 from patchlock.locks.exports.pylock import Located
@@ -42,26 +43,50 @@ def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mappi
         if package.url
     }
     asked = [package for package in lock.packages if not package.url]
-    offered = _offered(lock, platform, installing=installing) if asked else {}
-    missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in offered]
+    sdists = frozenset(package.name for package in asked if package.why.endswith("sdist"))
+    pins = [(package.name, package.version) for package in asked]
+    found = offered(pins, lock.provenance.python, platform, sdists=sdists, installing=installing) if asked else {}
+    missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in found]
     if missing:
         raise _gone(missing)
-    return places | {package.name: offered[package.sha256] for package in asked}
+    return places | {package.name: found[package.sha256] for package in asked}
 
 
-def _offered(lock: Lock, platform: Platform, *, installing: bool) -> dict[str, Located]:
-    """Ask for every file of every pinned version that fits the platform, by sha256."""
+def offered(
+    pins: Iterable[tuple[NormalizedName, Version]],
+    python: str,
+    platform: Platform,
+    *,
+    sdists: Container[NormalizedName] = (),
+    installing: bool,
+) -> dict[str, Located]:
+    """Ask for every file of pinned versions that fits a platform.
+
+    Args:
+        pins: names and versions.
+        python: major and minor version.
+        platform: the one it is for.
+        sdists: those of which the sdist is wanted.
+        installing: see `locate`.
+
+    Returns:
+        sha256 → where that file lies.
+
+    Raises:
+        DownloadError: the index does not have one of them.
+        NetworkError: the index does not answer.
+    """
     from packaging.pylock import Pylock
 
-    pins = [package for package in lock.packages if not package.url]
-    with tempfile.TemporaryDirectory(prefix="patchlock-addresses-") as name:
-        folder = Path(name)
-        (folder / "pins.txt").write_text("".join(f"{p.name}=={p.version}\n" for p in pins), encoding="utf-8")
-        sdists = [option for p in pins if p.why.endswith("sdist") for option in ("--no-binary", p.name)]
+    with tempfile.TemporaryDirectory(prefix="patchlock-addresses-") as folder_name:
+        folder = Path(folder_name)
+        wanted = tuple(pins)
+        (folder / "pins.txt").write_text("".join(f"{name}=={version}\n" for name, version in wanted), encoding="utf-8")
+        options = [option for name, _ in wanted if name in sdists for option in ("--no-binary", name)]
         try:
             uv.run(
-                *("pip", "compile", "pins.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *sdists),
-                *("--python-version", lock.provenance.python, "--python-platform", platform.uv),
+                *("pip", "compile", "pins.txt", "--no-deps", "--no-config", "--only-binary", ":all:", *options),
+                *("--python-version", python, "--python-platform", platform.uv),
                 *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
                 cwd=folder,
                 installing=installing,

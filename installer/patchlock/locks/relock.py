@@ -39,7 +39,7 @@ from patchlock.patches import requirements_for_locks
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """The cut-off stays as the lock has it; that of upstream's commit, where upstream has moved or there is no lock."""
+    """The cut-off stays as the lock has it; the app's, where upstream has moved or there is no lock."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +128,8 @@ def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs,
     """
     require_possible(request.app, request.profile, request.platform)
     asked = locks_request.read_requirements(request)
-    as_of, newer = _bounds(current(request), asked.snapshot.commit, asked.snapshot.date, cut_off)
+    day = request.app.as_of or asked.snapshot.date
+    as_of, newer = _bounds(current(request), asked.snapshot.commit, day, cut_off)
     return locks_request.collect_inputs(request, asked, as_of, newer), asked.raw
 
 
@@ -164,7 +165,7 @@ def require_known_bytes(request: Request, lock: Lock, accept: Iterable[str] = ()
     indexes = [request.catalogue.index(name) for name in request.profile.indexes]
     found = (
         *recorded_index.contradictions((p for p in made if (p.name, p.sha256) not in held), indexes),
-        *recorded_index.replaced(known, made),
+        *recorded_index.replaced(known, made, indexes),
     )
     refused = [one for one in found if not one.is_named(accept)]
     if refused:

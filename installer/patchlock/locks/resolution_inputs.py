@@ -15,7 +15,7 @@ from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.profile import Profile
-from patchlock.model.recipes import InTree, fits
+from patchlock.model.recipes import OtherBuild, fits
 from patchlock.model.recorded_index import RecordedIndex
 from patchlock.patches import requirements_for_locks
 from patchlock.patches.requirements_for_locks import AskedRequirements, Pin
@@ -61,9 +61,16 @@ class ResolutionInputs:
         return rules_of(self)
 
     @property
-    def in_tree(self) -> tuple[InTree, ...]:
-        """What is built in the app's own tree."""
-        return tuple(one for one in self.app.in_tree if fits(one, self.profile.name, self.platform.name))
+    def other_builds(self) -> tuple[OtherBuild, ...]:
+        """What is built that is no sdist of the lock: in the app's own tree, and from source by choice."""
+        here = self.profile.name, self.platform.name
+        trees = [OtherBuild(id=one.id, requires=one.requires) for one in self.app.in_tree if fits(one, *here)]
+        sources = [
+            OtherBuild(id=f"{one.name} from source", requires=one.archive.requires)
+            for one in (*self.app.recipes, *self.profile.recipes)
+            if one.archive and fits(one, *here)
+        ]
+        return (*trees, *sources)
 
     @property
     def cut_offs(self) -> Mapping[NormalizedName, str]:

@@ -1,10 +1,12 @@
-"""Which wheel an installer prefers on a platform; pure."""
+"""Which wheel an installer prefers on a platform, and what markers see there; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from packaging.markers import default_environment
 from packaging.utils import parse_wheel_filename
+from packaging.version import Version
 
 from patchlock.model.fits import Platform
 from patchlock.model.platforms import wheel_rank
@@ -24,3 +26,26 @@ def best_wheel(filenames: Iterable[str], platform: Platform, profile: Profile) -
         if fitting:
             ranked.append((-min(fitting), build, filename))  # no build number is the empty tuple, which sorts first
     return max(ranked, key=lambda found: found[:2])[2] if ranked else None
+
+
+def marker_environment(platform: Platform, python: Version) -> dict[str, str]:
+    """Give the environment of a machine, as markers see it.
+
+    Args:
+        platform: of the machine.
+        python: major and minor version.
+    """
+    system = {"linux": "Linux", "windows": "Windows", "macos": "Darwin"}[platform.os]
+    sys_platform = {"linux": "linux", "windows": "win32", "macos": "darwin"}[platform.os]
+    machine = {"amd64": "AMD64"}.get(platform.machine, platform.machine)
+    return default_environment() | {  # type: ignore[return-value]
+        "os_name": "nt" if platform.os == "windows" else "posix",
+        "sys_platform": sys_platform,
+        "platform_system": system,
+        "platform_machine": machine,
+        "platform_python_implementation": "CPython",
+        "implementation_name": "cpython",
+        "python_version": str(python),
+        "python_full_version": f"{python}.0",
+        "implementation_version": f"{python}.0",
+    }

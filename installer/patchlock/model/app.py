@@ -11,8 +11,7 @@ from typing import Annotated, Protocol
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, NormalizedName, canonicalize_name
 
-from patchlock.model.bench import Bench
-from patchlock.model.checks import Check
+from patchlock.model.checks import Check, SoundCheck
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
@@ -20,10 +19,10 @@ from patchlock.model.models import Model
 from patchlock.model.needs import MemoryNeed, Need
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
-from patchlock.model.platforms import PlatformNames
 from patchlock.model.profile import Profile
 from patchlock.model.recipes import InTree, Recipe
-from patchlock.model.table_fields import Filled, FilledTexts, Key, Known, Parsed
+from patchlock.model.refusals import RefusedPair
+from patchlock.model.table_fields import Filled, FilledTexts, Key, Parsed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,17 +93,6 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RefusedPair:
-    """A pair that cannot be, and why."""
-
-    profile: Annotated[str, Known('there is no profile "{}"', "profiles")]
-    platforms: PlatformNames = ()
-    """Empty: all platforms of the profile."""
-    why: str
-    source: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class MissingOption:
     """What a person may ask for with `--with`, and cannot have."""
 
@@ -150,6 +138,8 @@ class App:
     source: str
     upstream: Upstream
     branch: str
+    as_of: str = ""
+    """Until when files may have been uploaded that a new lock takes: RFC 3339, UTC; "": until the commit's time."""
     directory: PurePosixPath
     """The app's folder in the clone, `.` for the root."""
     requirement_files: Annotated[tuple[PurePosixPath, ...], Key("requirements"), Filled(), Parsed(PurePosixPath)]
@@ -181,9 +171,12 @@ class App:
     missing_options: tuple[MissingOption, ...] = ()
     models: tuple[Model, ...] = ()
     """What it downloads itself, or a person has to put there."""
-    bench: Bench | None = None
-    """The job that `bench` measures; None: nobody has said one."""
     origin: Origin
+
+    @property
+    def sounds(self) -> tuple[SoundCheck, ...]:
+        """The jobs that make a sound; `bench` measures the first."""
+        return tuple(check for check in self.checks if isinstance(check, SoundCheck))
 
     @property
     def optional_lists(self) -> OptionalLists:

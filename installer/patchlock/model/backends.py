@@ -56,7 +56,7 @@ class BackEnd:
     """What computes."""
 
     device: str
-    """As torch calls the kind: `cpu`, `cuda` (also for ROCm and ZLUDA), `privateuseone` (DirectML)."""
+    """As torch calls the kind: `cpu`, `cuda` (also for ROCm and ZLUDA), `mps`, `xpu`, `privateuseone` (DirectML)."""
     built_for: str
     """What torch has to be built for, a key of `BUILDS`; "" where any torch will do."""
     first_seconds: int
@@ -65,7 +65,13 @@ class BackEnd:
     """How long each other kernel may take."""
 
 
-BUILDS: Mapping[str, str] = {"cuda": "CUDA", "hip": "ROCm", "directml": "DirectML (torch-directml)"}
+BUILDS: Mapping[str, str] = {
+    "cuda": "CUDA",
+    "hip": "ROCm",
+    "mps": "Apple's Metal (MPS)",
+    "xpu": "Intel's GPUs (XPU)",
+    "directml": "DirectML (torch-directml)",
+}
 """What `verify/_children/compute.py` says that a torch is built for → its name."""
 
 BACK_ENDS: Mapping[str, BackEnd] = {
@@ -77,6 +83,11 @@ BACK_ENDS: Mapping[str, BackEnd] = {
     # Each kernel is compiled at its first use, some for minutes: https://github.com/patientx/ComfyUI-Zluda#readme
     "zluda": BackEnd(device="cuda", built_for="cuda", first_seconds=900, seconds=300),
     "directml": BackEnd(device="privateuseone", built_for="directml", first_seconds=120, seconds=60),
+    # Metal's shaders are compiled at first use.
+    "mps": BackEnd(device="mps", built_for="mps", first_seconds=300, seconds=120),
+    # What is not compiled for the card ahead of time is compiled at first use:
+    # https://docs.pytorch.org/docs/2.8/notes/get_start_xpu.html
+    "xpu": BackEnd(device="xpu", built_for="xpu", first_seconds=300, seconds=120),
 }
 
 HIDDEN_DEVICES = dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"), "")

@@ -28,7 +28,7 @@ class BuildConstraints:
     sdists: tuple[str, ...]
     """`name==version`, sorted."""
     in_tree: tuple[str, ...] = ()
-    """Ids of what is built in the app's own tree, sorted."""
+    """Ids of what is built in the app's own tree, and of what can be built from source by choice; sorted."""
     packages: tuple[LockedPackage, ...]
     """Sorted by name."""
 

@@ -88,6 +88,29 @@ class LayersCheck:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SoundCheck:
+    """The app must speak or sing once by its own code, and make a sound; `bench` measures the same job."""
+
+    id: str
+    what: str
+    """The job, as a clause."""
+    module: str
+    """A file beside the app's."""
+    job: str
+    """The function of that file that makes the job."""
+    timeout: int
+    """Seconds to load all of it, and again for each run of `bench`, beside what the back end needs to compile."""
+    runs: int = 5
+    """How often `bench` does it, after once that does not count."""
+    on_the_processor: ProfileNames = ()
+    """Profiles on which the app computes this on the processor, whatever the machine has."""
+    memory_gb: int = 0
+    """Gigabytes (10^9 bytes) that it may have with all that it starts; 0: a share of the machine's memory."""
+    code: str
+    """Of that file; it is no key."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CommandCheck:
     """A command of the app must end with exit code 0 and print a text."""
 
@@ -144,11 +167,12 @@ LoadsCheck = ImportsCheck | SmokeImportCheck
 """What shows that libraries and the app's modules load; it runs before anything is computed."""
 OwnCheck = CommandCheck | PythonCheck | ServesCheck
 """What the app computes or serves itself."""
-Check = LoadsCheck | OnnxSessionCheck | LayersCheck | OwnCheck
+Check = LoadsCheck | OnnxSessionCheck | LayersCheck | SoundCheck | OwnCheck
 CHECKS: Mapping[str, type[Check]] = {
     "imports": ImportsCheck,
     "onnx-session": OnnxSessionCheck,
     "layers": LayersCheck,
+    "sound": SoundCheck,
     "command": CommandCheck,
     "python": PythonCheck,
     "serves": ServesCheck,

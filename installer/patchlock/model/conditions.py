@@ -51,6 +51,12 @@ def _windows(host: Host, _: Device | None) -> str:
     return found[1] if found else ""
 
 
+def _macos(host: Host, _: Device | None) -> str:
+    """Read the version of macOS; its kernel, which counts otherwise, is `release`."""
+    found = re.match(r"macos (\d+(?:\.\d+)*)", host.distribution)
+    return found[1] if found else ""
+
+
 VERSIONED: Mapping[str, Versioned] = {
     "nvidia-driver": Versioned(called="the driver", unit="", os="", read=_nvidia),
     "adrenalin": Versioned(
@@ -62,7 +68,7 @@ VERSIONED: Mapping[str, Versioned] = {
     "kernel": Versioned(called="the kernel", unit="", os="linux", read=_kernel),
     "windows": Versioned(called="the system", unit="Windows ", os="windows", read=_windows),
     "jetson-linux": Versioned(called="the system", unit="Jetson Linux ", os="linux", read=lambda host, _: host.tegra),
-    "macos": Versioned(called="the system", unit="macOS ", os="macos", read=lambda host, _: host.release),
+    "macos": Versioned(called="the system", unit="macOS ", os="macos", read=_macos),
 }
 """Name → what it is; `profiles/needs/<name>.toml` says how a person gets a newer one."""
 

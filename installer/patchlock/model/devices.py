@@ -14,9 +14,9 @@ from typing import Annotated
 from patchlock.model.hosts import Device
 from patchlock.model.table_fields import Filled, OneOf
 
-VENDORS: Mapping[str, str] = {"1002": "AMD", "10de": "NVIDIA", "8086": "Intel"}
+VENDORS: Mapping[str, str] = {"1002": "AMD", "106b": "Apple", "10de": "NVIDIA", "8086": "Intel"}
 """PCI vendor → who that is, of those whose cards are in the table."""
-ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}")
+ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}|dg[12]|bmg|(?:mtl|arl|ptl)-h|lnl-m")
 """What compiled code can be for."""
 FAMILIES: Mapping[str, str] = {
     "polaris": "Radeon RX 400 and 500",
@@ -46,6 +46,7 @@ FAMILIES: Mapping[str, str] = {
     "orin": "Jetson Orin",
     "thor": "Jetson Thor",
     "gb10": "DGX Spark",
+    "apple": "graphics of Apple's M chips",
     "intel-integrated": "graphics of Intel's processors",
     "arc": "Intel Arc",
     "arc-integrated": "Arc graphics of Intel's Core Ultra",
@@ -58,7 +59,7 @@ Source: https://github.com/ROCm/TheRock/blob/main/SUPPORTED_GPUS.md;
 https://github.com/pytorch/pytorch/blob/main/.ci/docker/manywheel/build.sh"""
 
 
-OF_CARDS = ("cuda", "rocm", "zluda", "directml")
+OF_CARDS = ("cuda", "rocm", "zluda", "directml", "mps", "xpu")
 """Of `backends.BACK_ENDS`, those that compute on a card."""
 
 

@@ -199,9 +199,14 @@ class PolicyError(PatchlockError):
 
 
 class HashMismatchError(PatchlockError):
-    """Bytes differ from the sha256 that was promised; nothing was installed."""
+    """Bytes differ from the sha256 that was promised; nothing was installed.
+
+    Attributes:
+        found: sha256 of what came; "" where nobody has computed it.
+    """
 
     code = "hash-mismatch"
+    found = ""
 
 
 class NetworkError(PatchlockError):
@@ -358,6 +363,12 @@ class LocksError(PatchlockError):
     code = "locks"
 
 
+class UpdateError(PatchlockError):
+    """Some of several apps could not be updated."""
+
+    code = "update"
+
+
 class CheckError(PatchlockError):
     """What the catalogue promises does not hold."""
 
@@ -386,6 +397,12 @@ class WheelsMissingError(PatchlockError):
     """Files of a lock are not on this machine, and nobody may be asked for them."""
 
     code = "wheels-missing"
+
+
+class BundleError(PatchlockError):
+    """A bundle is damaged, or is for something else than what is asked for; nothing of it was used."""
+
+    code = "bundle"
 
 
 class UntrustedCatalogueError(PatchlockError):

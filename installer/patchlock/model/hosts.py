@@ -134,7 +134,7 @@ class Recording:
 def to_json(recording: Recording) -> dict[str, Any]:
     """Write a recording as JSON's values, without what is empty."""
     written = _written(recording)
-    return {"patchlock-host": FORMAT, **written}
+    return {"patchlock_host": FORMAT, **written}
 
 
 def _written(value: Any) -> Any:
@@ -160,14 +160,14 @@ def from_json(data: object, where: str) -> Recording:
     """
     if isinstance(data, dict) and isinstance(data.get("data"), dict):
         data = data["data"]
-    if not isinstance(data, dict) or data.get("patchlock-host") != FORMAT:
+    if not isinstance(data, dict) or data.get("patchlock_host") != FORMAT:
         raise UsageError(
-            f'this is no recorded machine: its "patchlock-host" must be {FORMAT}',
+            f'this is no recorded machine: its "patchlock_host" must be {FORMAT}',
             where=where,
             remedy="make one with `patchlock detect --json`",
         )
     mistakes: list[str] = []
-    values = {key: value for key, value in data.items() if key not in {"patchlock-host", CHOICE}}
+    values = {key: value for key, value in data.items() if key not in {"patchlock_host", CHOICE}}
     recording: Recording | None = _read(Recording, values, "", mistakes)
     if mistakes or recording is None:
         raise UsageError(

@@ -54,6 +54,11 @@ class Installation:
         return self.folder / "bench.json"
 
     @property
+    def sounds(self) -> Path:
+        """Where what the app has said or sung to be judged can be heard."""
+        return self.folder / "sounds"
+
+    @property
     def pointer(self) -> Path:
         """One line: the generation in use."""
         return self.folder / "current"

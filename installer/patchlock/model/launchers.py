@@ -6,9 +6,10 @@ isolation, gate and variables.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,8 +21,12 @@ class Starter:
     arguments: tuple[str, ...]
     """Before those of patchlock."""
     variables: Mapping[str, str]
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Variables for a shell that has them not, or empty."""
     anchor: str
     """An absolute path that is there as long as patchlock is."""
+    prepares: bool = False
+    """Windows: `anchor` is `install.ps1`, which names the folder of the Python to start, and `program` is not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +51,34 @@ class Target:
         )
 
     @property
-    def gone(self) -> tuple[str, str]:
-        """Say that patchlock is not where it was: what comes before that path, and what after it; ASCII."""
-        again = f"patchlock install {self.app} --profile {self.profile}"
-        return "patchlock: it is not at ", f" any more; run `{again}` from where it is now, which writes this file anew"
+    def again(self) -> str:
+        """Name the command that writes the launcher anew; ASCII."""
+        return f"patchlock install {self.app} --profile {self.profile}"
+
+    @property
+    def name(self) -> str:
+        """Name the app in a menu."""
+        return self.title.partition(": ")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Itself:
+    """Patchlock, as what a launcher is for."""
+
+    command: tuple[str, ...] = ()
+    says: str = "Starts patchlock. Written by `patchlock install`."
+    again: str = "install.sh, or on Windows install.cmd,"
+
+
+def _gone(target: Target | Itself) -> tuple[str, str]:
+    """Say that patchlock is not where it was: what comes before that path, and what after it; ASCII."""
+    again = f"run `{target.again}`" if isinstance(target, Target) else f"run {target.again}"
+    return "patchlock: it is not at ", f" any more; {again} from where it is now, which writes this file anew"
 
 
 def names(app: str, profile: str) -> tuple[str, ...]:
     """Name all files that may be an installation's launchers, on any system."""
-    return "run", "run.bat", "run.ps1", _desktop_name(app, profile)
+    return "run", "run.bat", "run.ps1", "run.command", "start-menu.ps1", _desktop_name(app, profile)
 
 
 def for_programs(os: str) -> str:
@@ -79,16 +103,19 @@ def files(starter: Starter, target: Target, *, os: str, folder: str) -> dict[str
         file name → content.
     """
     if os == "windows":
-        return {"run.bat": batch(starter, target), "run.ps1": powershell(starter, target)}
+        made = {"run.bat": batch(starter, target), "run.ps1": powershell(starter, target)}
+        return made | {"start-menu.ps1": start_menu(target)}
     made = {"run": shell(starter, target)}
+    if os == "macos":  # a name that the Finder opens in its Terminal
+        made["run.command"] = made["run"]
     if os == "linux" and folder.isprintable():  # otherwise no menu could name it
         made[_desktop_name(target.app, target.profile)] = desktop(target, f"{folder}/run")
     return made
 
 
-def shell(starter: Starter, target: Target) -> bytes:
+def shell(starter: Starter, target: Target | Itself) -> bytes:
     """Write a script for any POSIX shell. Paths that are no UTF-8 keep their bytes."""
-    before, after = target.gone
+    before, after = _gone(target)
     words = shlex.join((starter.program, *starter.arguments, *target.command))
     lines = [
         "#!/bin/sh",
@@ -99,6 +126,7 @@ def shell(starter: Starter, target: Target) -> bytes:
         "fi",
         "unset PYTHONHOME",
         *(f"export {name}={shlex.quote(value)}" for name, value in starter.variables.items()),
+        *(f'[ -n "${{{name}-}}" ] || export {name}={shlex.quote(value)}' for name, value in starter.defaults.items()),
         f'exec {words} "$@"',
     ]
     return ("\n".join(lines) + "\n").encode("utf-8", errors="surrogateescape")
@@ -111,7 +139,7 @@ def desktop(target: Target, script: str) -> bytes:
     """
     values = {
         "Type": "Application",
-        "Name": target.title.partition(": ")[0],
+        "Name": target.name,
         "Comment": f"{target.app} on {target.profile}, as patchlock installed it",
         "Exec": f"sh {_exec_word(script)}",
         "Terminal": "true",
@@ -132,11 +160,12 @@ def _desktop_text(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 
-def batch(starter: Starter, target: Target) -> bytes:
+def batch(starter: Starter, target: Target | Itself) -> bytes:
     """Write a script for `cmd`, which reads a file in the console's code page: it is UTF-8 while paths are read."""
-    before, after = target.gone
+    before, after = _gone(target)
     settings = [
-        _set(name, value) for name, value in ({"PATCHLOCK_AT": starter.anchor} | dict(starter.variables)).items()
+        *(_set(name, value) for name, value in ({"PATCHLOCK_AT": starter.anchor} | dict(starter.variables)).items()),
+        *(f"if not defined {name} {_set(name, value)}" for name, value in starter.defaults.items()),
     ]
     if not all(line.isascii() for line in settings):
         settings = [
@@ -145,8 +174,9 @@ def batch(starter: Starter, target: Target) -> bytes:
             *settings,
             "chcp %PATCHLOCK_CODE_PAGE% >nul",
         ]
-    words = (starter.program, *starter.arguments, *target.command)
-    command = " ".join('"%PATCHLOCK_AT%"' if word == starter.anchor else _batch_word(word) for word in words)
+    program = '"%PATCHLOCK_PYTHON%"' if starter.prepares else _batch_word(starter.program, starter.anchor)
+    words = (_batch_word(word, starter.anchor) for word in (*starter.arguments, *target.command))
+    command = " ".join([program, *words])
     lines = [
         "@echo off",
         f"rem {target.says}",
@@ -154,6 +184,7 @@ def batch(starter: Starter, target: Target) -> bytes:
         *settings,
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
+        *(_PREPARE if starter.prepares else ()),
         f"{command} %*",
         "exit /b %ERRORLEVEL%",
         ":gone",
@@ -163,18 +194,77 @@ def batch(starter: Starter, target: Target) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 
+_POWERSHELL = "powershell -NoProfile -ExecutionPolicy Bypass"
+_PREPARE = (
+    # `--`, `-x:y` and quotation marks do not get through PowerShell, so it prepares, and Python is started from here:
+    # https://github.com/PowerShell/PowerShell/issues/20208, https://github.com/PowerShell/PowerShell/issues/16432.
+    # The path of that Python might not get through a code page; the name of its folder does.
+    # `%%` leaves the variable to the cmd that runs PowerShell: what a `%` in its value says is expanded by neither.
+    'set "PATCHLOCK_TOOL="',
+    'set "PATCHLOCK_PREPARE=1"',
+    f'for /f "delims=" %%t in (\'{_POWERSHELL} -File "%%PATCHLOCK_AT%%" ^<nul\') do set "PATCHLOCK_TOOL=%%t"',
+    "if not defined PATCHLOCK_TOOL exit /b 1",
+    'set "PATCHLOCK_PREPARE="',
+    r'set "PATCHLOCK_PYTHON=%LOCALAPPDATA%\patchlock\Cache\%PATCHLOCK_TOOL%\Scripts\python.exe"',
+    r'if defined PATCHLOCK_CACHE_DIR set "PATCHLOCK_PYTHON=%PATCHLOCK_CACHE_DIR%\%PATCHLOCK_TOOL%\Scripts\python.exe"',
+)
+
+
+def bootstrap() -> bytes:
+    """Write `install.cmd`, which stands beside `install.ps1` and needs no execution policy.
+
+    `PATCHLOCK_MODULE` names what is started in the place of `patchlock install`.
+    """
+    lines = [
+        "@echo off",
+        "rem Prepares patchlock and starts it, under any execution policy: install.cmd APP [options]",
+        "rem Written by patchlock.model.launchers.bootstrap, as the launchers are.",
+        "setlocal DisableDelayedExpansion",
+        'set "PATCHLOCK_AT=%~dp0install.ps1"',
+        'set "PATCHLOCK_BOOTSTRAP=%~dp0install.ps1"',
+        'set "PYTHONPATH=%~dp0installer"',
+        'set "PYTHONHOME="',
+        *_PREPARE,
+        'set "PATCHLOCK_STARTS=patchlock install"',
+        'if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"',
+        'set "PATCHLOCK_MODULE="',
+        'set "PATCHLOCK_LOCK="',
+        '"%PATCHLOCK_PYTHON%" -P -m %PATCHLOCK_STARTS% %*',
+        "exit /b %ERRORLEVEL%",
+    ]
+    return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+
 def _set(name: str, value: str) -> str:
     return f'set "{name}={value.replace("%", "%%")}"'
 
 
-def _batch_word(word: str) -> str:
+def _batch_word(word: str, anchor: str) -> str:
+    if word == anchor:
+        return '"%PATCHLOCK_AT%"'
     doubled = word.replace("%", "%%")
     return f'"{doubled}"' if " " in word or not word.isascii() else doubled
 
 
+_PREPARE_BY_POWERSHELL = (
+    "$start.FileName = 'powershell'",
+    """$start.Arguments = '-NoProfile -ExecutionPolicy Bypass -File "' + $at + '"'""",
+    "$start.EnvironmentVariables['PATCHLOCK_PREPARE'] = '1'",
+    "$start.RedirectStandardOutput = $true",
+    "$process = [Diagnostics.Process]::Start($start)",
+    "$tool = $process.StandardOutput.ReadToEnd().Trim()",
+    "if (-not $tool) { exit 1 }",
+    "$cache = $start.EnvironmentVariables['PATCHLOCK_CACHE_DIR']",
+    r"""if (-not $cache) { $cache = "$env:LOCALAPPDATA\patchlock\Cache" }""",
+    r"$start.FileName = Join-Path $cache (Join-Path $tool 'Scripts\python.exe')",
+    "$start.RedirectStandardOutput = $false",
+    "$start.EnvironmentVariables.Remove('PATCHLOCK_PREPARE')",
+)
+
+
 def powershell(starter: Starter, target: Target) -> bytes:
     """Write a script for PowerShell 5.1 and later, which spoils quotation marks in arguments unless it is done here."""
-    before, after = target.gone
+    before, after = _gone(target)
     words = ", ".join(_literal(word) for word in (*starter.arguments, *target.command))
     lines = [
         f"# {target.says}",
@@ -185,18 +275,18 @@ def powershell(starter: Starter, target: Target) -> bytes:
         "    exit 127",
         "}",
         "$start = New-Object Diagnostics.ProcessStartInfo",
-        f"$start.FileName = {_literal(starter.program)}",
-        f"$quoted = @({words}) + $args | ForEach-Object {{",
-        """    '"' + ([string]$_ -replace '(\\\\*)"', '$1$1\\"' -replace '(\\\\+)$', '$1$1') + '"'""",
-        "}",
-        "$start.Arguments = $quoted -join ' '",
         "$start.UseShellExecute = $false",
-        "$start.WorkingDirectory = (Get-Location).ProviderPath",
         "$start.EnvironmentVariables.Remove('PYTHONHOME')",
         *(
             f"$start.EnvironmentVariables[{_literal(name)}] = {_literal(value)}"
             for name, value in starter.variables.items()
         ),
+        *(_PREPARE_BY_POWERSHELL if starter.prepares else [f"$start.FileName = {_literal(starter.program)}"]),
+        f"$quoted = @({words}) + $args | ForEach-Object {{",
+        """    '"' + ([string]$_ -replace '(\\\\*)"', '$1$1\\"' -replace '(\\\\+)$', '$1$1') + '"'""",
+        "}",
+        "$start.Arguments = $quoted -join ' '",
+        "$start.WorkingDirectory = (Get-Location).ProviderPath",
         "$process = [Diagnostics.Process]::Start($start)",
         "$process.WaitForExit()",
         "exit $process.ExitCode",
@@ -210,3 +300,20 @@ def _literal(text: str) -> str:
     for mark in "'\u2018\u2019\u201a\u201b":
         text = text.replace(mark, mark * 2)
     return f"'{text}'"
+
+
+def start_menu(target: Target) -> bytes:
+    """Write the script that adds the app to the Start menu, or takes it out with `-Remove`; for PowerShell 5.1."""
+    name = re.sub(r'[<>:"/\\|?*\x00-\x1f]+', " ", f"{target.name} ({target.profile})")
+    lines = [
+        f"# Adds {target.app} to the Start menu, or takes it out with -Remove. Written by `patchlock install`.",
+        "param([switch] $Remove)",
+        "$ErrorActionPreference = 'Stop'",
+        f"$link = Join-Path ([Environment]::GetFolderPath('Programs')) {_literal(name + '.lnk')}",
+        "if ($Remove) { Remove-Item -LiteralPath $link -ErrorAction Ignore; exit 0 }",
+        "$shortcut = (New-Object -ComObject WScript.Shell).CreateShortcut($link)",
+        "$shortcut.TargetPath = Join-Path $PSScriptRoot 'run.bat'",
+        "$shortcut.WorkingDirectory = $PSScriptRoot",
+        "$shortcut.Save()",
+    ]
+    return b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in lines).encode()

@@ -18,7 +18,9 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.table_fields import OneOf
 
-Rule = Literal["family", "pair", "one-owner", "arch", "tags", "artifact", "metadata", "outside", "unused"]
+Rule = Literal[
+    "family", "pair", "one-owner", "arch", "placeholder", "tags", "artifact", "metadata", "outside", "unused"
+]
 EXCUSABLE: tuple[Rule, ...] = ("family", "pair", "one-owner", "arch")
 """Rules that an app or a profile may make an exception from, with a reason."""
 Builds = Literal["same", "same-if-tagged", "any"]
@@ -86,6 +88,27 @@ class SharedFolder:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Placeholder:
+    """Names of a vendor's own index, of which PyPI has something else that holds the name."""
+
+    names: tuple[str, ...]
+    """As shells match them: `amd-torch-device-*`."""
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unclaimed:
+    """A chip that wheels have code for, and that no profile of a platform is meant for."""
+
+    platform: str
+    chip: str
+    """`sm_75`."""
+    why: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class RecordedWheelFacts:
     """What was found in one wheel, once for all."""
 
@@ -113,6 +136,8 @@ class Rules:
     folders: tuple[SharedFolder, ...] = ()
     wheels: Mapping[Sha256, RecordedWheelFacts] = dataclasses.field(default_factory=dict)
     arch_free: tuple[ArchFree, ...] = ()
+    placeholders: tuple[Placeholder, ...] = ()
+    unclaimed: tuple[Unclaimed, ...] = ()
 
 
 # --- facts about the wheels of one lock -------------------------------------------------------------------------------

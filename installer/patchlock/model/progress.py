@@ -17,6 +17,10 @@ class Progress(Protocol):
         """Say what the running stage is at, in a few words; the last one stands for its result."""
         ...
 
+    def transfer(self, done: int, total: int) -> None:
+        """Say how many bytes of the running stage are here, and of how many; 0 where nobody knows."""
+        ...
+
     def note(self, text: str) -> None:
         """Say something between stages, at once."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -21,6 +21,8 @@ from patchlock.model.table_fields import Filled, FilledTexts, Key, Matches, Pars
 
 _GB = 1_000_000_000
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+FROM_SOURCE = "-from-source"
+_OPTION = re.compile(rf"[a-z0-9]+(-[a-z0-9]+)*{FROM_SOURCE}")
 Programs = Annotated[tuple[str, ...], Matches('"{}" is not the name of a program', re.compile(r"[A-Za-z0-9+._-]+"))]
 
 
@@ -60,9 +62,36 @@ class Jobs:
         return max(1, min(max(fitting, self.least), self.most, processors))
 
 
+def _url(text: str) -> str:
+    if not text.startswith("https://") or "#" in text or not text.endswith((".tar.gz", ".tar.xz", ".zip")):
+        raise ValueError(f'"{text}" must be the https address of a .tar.gz, .tar.xz or .zip file')
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceArchive:
+    """What a person may have built in the place of the wheel that the lock names."""
+
+    option: Annotated[str, Matches('"{}" must be lower-case words joined by "-" that end in "-from-source"', _OPTION)]
+    """The name by which a person chooses it; recipes that share it are built together."""
+    url: Annotated[str, Parsed(_url)]
+    sha256: Annotated[str, Matches("it is not 64 lower-case hexadecimal digits", re.compile("[0-9a-f]{64}"))]
+    requires: tuple[Requirement, ...] = ()
+    """What its build requires; pinned beside the lock with what builds sdists."""
+    hours: int
+    """About, where `processors` of them build."""
+    processors: int
+    memory_gb: int
+    """10^9 bytes that the build needs at least."""
+    disk_gb: int
+    """10^9 bytes that the build writes."""
+    gives: str
+    """What is to be had by it; a clause."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How one distribution is built from its sdist."""
+    """How one distribution is built: from its sdist, or where a person asks for it from another archive."""
 
     name: NormalizedName
     versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
@@ -85,7 +114,65 @@ class Recipe:
     """Only for these profiles; empty: for all."""
     platforms: PlatformNames = ()
     """Only for these platforms; empty: for all."""
+    archive: SourceArchive | None = None
+    """Of its source, where the lock has a wheel; None: the lock has an sdist."""
     origin: Origin
+
+    @property
+    def option(self) -> str:
+        """The name by which a person chooses it; "" for one that is used wherever the lock has the sdist."""
+        return self.archive.option if self.archive else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceBuild:
+    """What is built together where a person chooses it, and what that costs."""
+
+    option: str
+    recipes: tuple[Recipe, ...]
+
+    @property
+    def archives(self) -> tuple[SourceArchive, ...]:
+        """The sources, in the order of the builds."""
+        return tuple(recipe.archive for recipe in self.recipes if recipe.archive)
+
+    @property
+    def memory_gb(self) -> int:
+        """10^9 bytes; one build follows the other."""
+        return max(one.memory_gb for one in self.archives)
+
+    @property
+    def disk_gb(self) -> int:
+        """10^9 bytes of all builds."""
+        return sum(one.disk_gb for one in self.archives)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Programs, each once."""
+        return tuple(dict.fromkeys(program for recipe in self.recipes for program in recipe.needs))
+
+    def told(self) -> str:
+        """Say what it gives and what it costs."""
+        return cost(self.archives)
+
+
+def cost(archives: Sequence[SourceArchive]) -> str:
+    """Say what building these sources gives and what it costs."""
+    hours, most = sum(one.hours for one in archives), max(one.processors for one in archives)
+    memory, disk = max(one.memory_gb for one in archives), sum(one.disk_gb for one in archives)
+    return (
+        f"{'; '.join(one.gives for one in archives)}; it takes about {hours} hours where {most} processors "
+        f"build, {memory} GB of memory and {disk} GB of disk"
+    )
+
+
+def source_builds(recipes: Iterable[Recipe]) -> tuple[SourceBuild, ...]:
+    """Group what a person may have built from source by its name, in the order of the recipes."""
+    found: dict[str, list[Recipe]] = {}
+    for recipe in recipes:
+        if recipe.option:
+            found.setdefault(recipe.option, []).append(recipe)
+    return tuple(SourceBuild(option=option, recipes=tuple(group)) for option, group in found.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +196,14 @@ class InTree:
     profiles: ProfileNames = ()
     platforms: PlatformNames = ()
     origin: Origin
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherBuild:
+    """A build that is none of an sdist of the lock."""
+
+    id: str
+    requires: tuple[Requirement, ...]
 
 
 def fits(rule: Recipe | InTree, profile: str, platform: str) -> bool:

@@ -26,6 +26,29 @@ def _uploaded(text: str) -> str:
     return text
 
 
+def _day(text: str) -> str:
+    try:
+        known = not text or datetime.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError(f'"{text}" must be a day, such as "2026-01-31"')
+    return text
+
+
+Day = Annotated[str, Parsed(_day)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierBytes:
+    """What a file was under the same name before its publisher published it again."""
+
+    sha256: Sha256
+    seen: Day = ""
+    """When somebody first saw it, `2026-01-31`; "" where that is not known."""
+    source: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedWheel:
     """One wheel of an index, as the index answered."""
@@ -40,6 +63,10 @@ class RecordedWheel:
     source: str
     uploaded: Annotated[str, Parsed(_uploaded)] = ""
     """When the index took it, an RFC 3339 time; "" where that is not known."""
+    seen: Day = ""
+    """When somebody first saw these bytes, as `EarlierBytes.seen`."""
+    earlier: tuple[EarlierBytes, ...] = ()
+    """A lock takes `sha256` and none of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,3 +105,5 @@ class RecordedIndex:
     whole: RecordingFilter | None = None
     """Of these, the record had every version that the index had when it was asked; None where it never was."""
     sdists: tuple[RecordedSdist, ...] = ()
+    is_flat: bool = False
+    """Whether it is one folder that lists all files, and has no page for each distribution."""

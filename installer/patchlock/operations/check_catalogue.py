@@ -9,6 +9,7 @@ from pathlib import Path
 
 from patchlock.catalogue import fact_sources, optional_patches
 from patchlock.catalogue.pairs import require_possible
+from patchlock.catalogue.reader import Catalogue
 from patchlock.distributions.policy import Rules
 from patchlock.locks import relock
 from patchlock.locks.lock_request import Request, lock_inputs, read_patched
@@ -18,7 +19,7 @@ from patchlock.model.errors import PatchlockError
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.patch import Outcome, OutcomeKind
 from patchlock.model.recipes import Recipe
-from patchlock.operations import patch_test
+from patchlock.operations import _chip_coverage, patch_test
 from patchlock.operations.patch_test import PatchTestRequest
 from patchlock.patches import engine
 
@@ -52,6 +53,16 @@ def sources(root: Path) -> CatalogueFinding:
     return CatalogueFinding(what="sources", says=f"of the facts in {len(files)} files", problems=tuple(problems))
 
 
+def chips(catalogue: Catalogue) -> CatalogueFinding | None:
+    """Compare the chips of profiles with the wheels of their locks; None where no scan has looked into any."""
+    scanned = _chip_coverage.scanned_torch(catalogue)
+    if not scanned:
+        return None
+    of = len({profile for _, profile in scanned})
+    wrong = _chip_coverage.problems(catalogue.read_all()[1], catalogue.cards(), scanned, catalogue.rules().unclaimed)
+    return CatalogueFinding(what="chips", says=f"of {of} profiles, whose torch was scanned", problems=wrong)
+
+
 _EXAMPLES = {"cases", "upstream"}
 """Folders of an app whose files are others', or as others write them."""
 
@@ -76,7 +87,7 @@ def patches(request: Request) -> CatalogueFinding:
     """Apply the patches of a profile to upstream's commit, without and with all that can be chosen."""
     app = request.app
     what = f"{request.profile.name} at {app.upstream.commit[:12]}"
-    options = tuple(option.name for option in optional_patches.of_profile(app, request.profile.name))
+    options = tuple(option.name for option in optional_patches.of_patches(app, request.profile.name))
     try:
         for chosen in ((), options) if options else ((),):
             upstream = read_patched(dataclasses.replace(request, chosen=chosen))
@@ -140,7 +151,7 @@ def rules(requests: Sequence[Request]) -> CatalogueFinding:
     for recipe in app.recipes:
         packages = _packages(locks, recipe.profiles, recipe.platforms)
         if packages is not None and not any(_is_built(one, recipe) for one in packages):
-            problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has it as an sdist; remove it")
+            problems.append(f"[[recipe]] of {recipe.name} ({recipe.origin}): no lock has what it builds; remove it")
     return CatalogueFinding(
         what="rules", says=f"{len(builds)} [[build]], {len(stated)} [[metadata]]", problems=tuple(problems)
     )
@@ -148,7 +159,7 @@ def rules(requests: Sequence[Request]) -> CatalogueFinding:
 
 def _is_built(package: LockedPackage, recipe: Recipe) -> bool:
     is_named = package.name == recipe.name and recipe.versions.contains(package.version, prereleases=True)
-    return is_named and package.why.endswith("sdist")
+    return is_named and (recipe.archive is not None or package.why.endswith("sdist"))
 
 
 def _of_today(request: Request) -> Lock | None:

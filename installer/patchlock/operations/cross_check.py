@@ -9,6 +9,7 @@ import html
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -102,7 +103,7 @@ def require_tools() -> None:
     if importlib.util.find_spec("piptools") is None or importlib.util.find_spec("pip") is None:
         raise ProgramMissingError(
             "pip-tools is not installed beside patchlock",
-            remedy="install patchlock with its extra: uv tool install 'patchlock[maintain]'",
+            remedy=f"install it: `uv pip install --python {shlex.quote(sys.executable)} pip pip-tools`",
         )
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.pairs import require_possible
+from patchlock.core import atomic_files, bundles
 from patchlock.locks import addresses
 from patchlock.locks.exports import cyclonedx, dockerfile, pylock
 from patchlock.locks.exports.cyclonedx import AppliedPatch
 from patchlock.locks.lock_request import Request, Upstream, read_patched, read_sealed_lock, require_fresh, sources
-from patchlock.model import lockfile
+from patchlock.model import lockfile, needs
 from patchlock.model.digests import sha256
-from patchlock.model.errors import RefusedError
+from patchlock.model.errors import BundleError, RefusedError
 from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock
 from patchlock.model.patch import Patch
+from patchlock.operations import bundle as bundle_operations
 from patchlock.patches import engine, outcomes, targets
 
 
@@ -61,21 +63,25 @@ def as_cyclonedx(request: Request) -> str:
     )
 
 
-def as_dockerfile(request: Request, base: str = "") -> str:
+def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) -> str:
     """Write how an image of the pair is built.
 
     Args:
         request: the pair.
         base: the image to build on, "" for the usual one.
+        bundle: a bundle of the pair, from which the image is built.
 
     Raises:
         RefusedError: no image can be for that platform.
         LockMissingError: there is no lock.
         LockStaleError: the lock was made from something else.
         PatchError: a patch cannot do what it says.
+        BundleError: the bundle is damaged, of another lock, or does not have patchlock itself.
     """
     lock, digest = _lock(request)
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    wanted = needs.needs_for((*request.profile.needs, *request.app.needs), request.profile.name, request.platform.name)
+    packages = {name for need in wanted for name in request.catalogue.resource(need.name).packages.get("apt", ())}
     text = dockerfile.document(
         request.app,
         request.profile,
@@ -84,9 +90,36 @@ def as_dockerfile(request: Request, base: str = "") -> str:
         file=path.relative_to(request.catalogue.root).as_posix(),
         sha256=digest,
         base=base,
+        packages=sorted(packages),
+        bundle=_image_bundle(request, bundle) if bundle is not None else None,
     )
-    _upstream(request, lock)  # proves that the build can do it
+    if bundle is None:
+        _upstream(request, lock)  # proves that the build can do it
     return text
+
+
+def _image_bundle(request: Request, file: Path) -> dockerfile.ImageBundle:
+    """Look at a bundle whole; an image is built from one that has patchlock itself."""
+    header = bundle_operations.read_header(file, request.app.name, request.profile.name)
+    bundle_operations.require_lock(request, header, file)
+    if not any(name.startswith("tool/") for name in bundles.require_whole(file).pieces):
+        raise BundleError(
+            "the bundle has no patchlock in it, which patches the app while the image is built",
+            where=str(file),
+            remedy="make it with --with-tool",
+        )
+    return dockerfile.ImageBundle(file=file.name, sha256=atomic_files.sha256(file))
+
+
+def as_compose(request: Request) -> str:
+    """Write how the image of the pair is built and run by `docker compose`.
+
+    Raises:
+        RefusedError: no image can be for that platform.
+        LockMissingError: there is no lock.
+    """
+    lock, _ = _lock(request)
+    return dockerfile.compose(request.app, request.profile, request.platform, lock)
 
 
 def applied(request: Request, upstream: Upstream) -> tuple[AppliedPatch, ...]:

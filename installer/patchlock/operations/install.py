@@ -30,10 +30,10 @@ from patchlock.model.models import models_for
 from patchlock.model.patch import Outcome
 from patchlock.model.progress import Progress
 from patchlock.operations import _session, missing_imports, readiness
-from patchlock.operations.install_plan import inputs_digest
+from patchlock.operations.install_plan import built_here, inputs_digest
 from patchlock.patches import engine
 from patchlock.patches import outcomes as patches_outcomes
-from patchlock.verify import checks, proof, start
+from patchlock.verify import checks, proof, sounds, start
 from patchlock.verify.checks import LEVELS
 from patchlock.worktree import clone, clone_patches, move, trees, upstream_cache
 
@@ -96,6 +96,8 @@ def install(
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
+        if built := built_here(request, lock):
+            progress.note(f"built from source on this machine, which may take minutes: {', '.join(built)}")
     with _session.hold_installation(request, progress) as held:
         before = stored_choice.read(request.installation.folder)
         if request.kept is not None:
@@ -131,7 +133,7 @@ def _unproved(request: Request) -> VerifyError:
     pair = f"{request.app.name} --profile {request.profile.name}"
     return VerifyError(
         f"{request.app.name} is installed; not verified: nothing was computed on {request.profile.back_end}, as no "
-        "device was seen",
+        "device was found",
         where=str(request.installation.folder),
         remedy=f"where the device is, run `patchlock verify {pair}`; an install that is meant for another machine is "
         "made with --no-device",
@@ -163,7 +165,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     folder = generations.generation(request.installation, name)
     upstream = read_patched(request, snapshot)
     require_fresh(request, lock, upstream)
-    ref, applied = _commit(request, upstream)
+    ref, applied = commit_patched(request, upstream)
     if generations.read_receipt(folder) is None:
         venv.create(folder, python, lock=held)
     return _Job(
@@ -180,7 +182,7 @@ def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, 
     )
 
 
-def _commit(request: Request, upstream: Upstream) -> tuple[str, CommitId]:
+def commit_patched(request: Request, upstream: Upstream) -> tuple[str, CommitId]:
     """Commit the patched files in our cache; gives the ref, and the commit."""
     ref = f"refs/patchlock/{request.profile.name}"
     message = patches_outcomes.commit_message(request.app, request.profile, upstream.patched.outcomes)
@@ -397,8 +399,11 @@ def prove(
     started = start.prove(request.app.launch, where, profile.back_end, others, declared)
     loads = checks.run([one for one in others if isinstance(one, LoadsCheck)], where, tell, started.shown)
     own = checks.run([one for one in others if isinstance(one, OwnCheck) and one is not started.check], where, tell)
+    # An install lets the app make its first sound; `verify` all of them.
+    wanted_sounds = request.app.sounds[: 1 if is_short else None]
+    heard = sounds.listen(wanted_sounds, where, profile.name, profile.back_end, request.installation.sounds, tell)
     results = sorted(
-        (*stands, *loads, started.result, *proved.results, *started.computed, *own),
+        (*stands, *loads, started.result, *proved.results, *started.computed, *own, *heard),
         key=lambda result: LEVELS.index(result.level),
     )
     return dataclasses.replace(proved, results=tuple(results))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from patchlock.catalogue.pairs import require_possible
 from patchlock.environments import freshness, generations
+from patchlock.environments.builds import in_tree
 from patchlock.environments.generations import Receipt
 from patchlock.locks.lock_request import Request, read_sealed_lock, read_upstream, require_fresh
 from patchlock.model.app import App
@@ -58,6 +59,12 @@ def plan(request: Request) -> Plan:
         inputs=inputs_digest(request, data),
         missing=missing_imports(request, upstream, lock),
     )
+
+
+def built_here(request: Request, lock: Lock) -> tuple[str, ...]:
+    """Name what an install builds from source, unless it has kept the result of an earlier one."""
+    sdists = tuple(package.name for package in lock.packages if package.why.endswith("sdist"))
+    return (*sdists, *(build.id for build in in_tree.in_tree_builds(request)))
 
 
 def inputs_digest(request: Request, lock: bytes) -> Sha256:

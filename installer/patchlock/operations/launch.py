@@ -17,7 +17,7 @@ from patchlock.verify.checks import CheckContext
 DEVICE, PROCESSOR = "PATCHLOCK_DEVICE", "cpu"
 """The variable that forces a device in every app, and its one value that is no number of a card."""
 _HIP = "HIP_VISIBLE_DEVICES"
-_SELECTS: Mapping[str, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": _HIP, "zluda": _HIP}
+_SELECTS: Mapping[str, str] = {"cuda": "CUDA_VISIBLE_DEVICES", "rocm": _HIP, "xpu": "ZE_AFFINITY_MASK", "zluda": _HIP}
 """Back end → the variable that shows one card alone; for DirectML, `patches/shared/compute-device.toml` reads ours."""
 
 

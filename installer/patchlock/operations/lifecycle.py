@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,47 +68,64 @@ class PruneResult:
     """Whatever else of the cache no generation of any home needs; what each is."""
 
 
-def prune(request: Request, progress: Progress, *, dry_run: bool) -> PruneResult:
-    """Remove every generation but the one in use, and of the cache what no generation of any home needs then."""
+def prune(requests: Iterable[Request], cache: Path, home: Path, progress: Progress, *, dry_run: bool) -> PruneResult:
+    """Remove every generation but those in use, and of the cache what no generation of any home needs then.
+
+    Args:
+        requests: the installations; may be none.
+        cache: of patchlock.
+        home: of the installations.
+        progress: told what stays, and why.
+        dry_run: only say what would be removed.
+    """
+    removed: list[tuple[Receipt, FreedSpace]] = []
+    folders: list[Path] = []
+    for request in requests:
+        generations.require_current(request.installation, request.app.name)
+        with contextlib.ExitStack() as stack:
+            if not dry_run:
+                stack.enter_context(_session.hold_installation(request, progress))
+            old = _old_generations(request, progress)  # another patchlock may have switched meanwhile
+            places = [generations.generation(request.installation, receipt.id) for receipt in old]
+            removed += zip(old, disk_space.measure(places), strict=True)
+            folders += places
+            if not dry_run:
+                _remove_generations(request)
+    needed = cache_pruning.needed(cache, home, without=folders)
+    downloads, kept = wheelhouse.unneeded(cache, needed), cache_pruning.unused_folders(cache, needed)
+    rooms = iter(disk_space.measure([*(one.folder for one in downloads), *(one.folder for one in kept)]))
+    result = PruneResult(
+        generations=tuple(removed),
+        downloads=tuple((one.filename, next(rooms)) for one in downloads),
+        others=tuple((one.what, next(rooms)) for one in kept),
+    )
+    if not dry_run:
+        wheelhouse.remove(downloads)
+        cache_pruning.remove(kept)
+    return result
+
+
+def _remove_generations(request: Request) -> None:
+    """Remove all but the one in use, those without a receipt that can be read, too; the installation is held."""
     installation = request.installation
-    generations.require_current(installation, request.app.name)
-    if dry_run:
-        return _superfluous(request, progress)
-    with _session.hold_installation(request, progress):
-        pruned = _superfluous(request, progress)  # another patchlock may have switched meanwhile
-        used = {name for name in generations.names(installation) if _is_used(installation, name)}
-        now = generations.require_current(installation, request.app.name)
-        for name in generations.names(installation):
-            if name != now.id and name not in used:
-                folder = generations.generation(installation, name)
-                (folder / generations.RECEIPT).unlink(missing_ok=True)
-                atomic_files.remove_tree(folder)
-        clone.unprotect_others(installation.source, generations.names(installation))
-    needed = cache_pruning.needed(request.cache, request.home)
-    wheelhouse.remove(wheelhouse.unneeded(request.cache, needed))
-    cache_pruning.remove(cache_pruning.unused_folders(request.cache, needed))
-    return pruned
+    now = generations.require_current(installation, request.app.name)
+    for name in generations.names(installation):
+        if name != now.id and not _is_used(installation, name):
+            folder = generations.generation(installation, name)
+            (folder / generations.RECEIPT).unlink(missing_ok=True)
+            atomic_files.remove_tree(folder)
+    clone.unprotect_others(installation.source, generations.names(installation))
 
 
-def _superfluous(request: Request, progress: Progress) -> PruneResult:
-    """Name what `prune` removes, and how much room that frees."""
+def _old_generations(request: Request, progress: Progress) -> list[Receipt]:
+    """List those that are not in use, the newest first."""
     installation = request.installation
     now = generations.require_current(installation, request.app.name)
     others = [receipt for receipt in generations.receipts(installation) if receipt.id != now.id]
     for receipt in others:
         if _is_used(installation, receipt.id):
             progress.note(f"generation {receipt.id} stays: {request.app.name} still runs in it")
-    others = [receipt for receipt in others if not _is_used(installation, receipt.id)]
-    folders = [generations.generation(installation, receipt.id) for receipt in others]
-    needed = cache_pruning.needed(request.cache, request.home, without=folders)
-    downloads = wheelhouse.unneeded(request.cache, needed)
-    kept = cache_pruning.unused_folders(request.cache, needed)
-    rooms = iter(disk_space.measure([*folders, *(one.folder for one in downloads), *(one.folder for one in kept)]))
-    return PruneResult(
-        generations=tuple((receipt, next(rooms)) for receipt in others),
-        downloads=tuple((one.filename, next(rooms)) for one in downloads),
-        others=tuple((one.what, next(rooms)) for one in kept),
-    )
+    return [receipt for receipt in others if not _is_used(installation, receipt.id)]
 
 
 def _is_used(installation: Installation, name: str) -> bool:
@@ -178,6 +197,45 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
         return UninstallResult(files=files, commits=commits, downloads=0, models=0)
     size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
     return UninstallResult(files=files, commits=commits, downloads=size, models=stored.bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UninstallPlan:
+    """What an uninstall would remove, and what belongs to the user."""
+
+    environments: FreedSpace
+    """Of all generations."""
+    files: tuple[tuple[str, int], ...]
+    """As `UninstallResult.files`."""
+    commits: tuple[str, ...]
+    models: int
+    """Bytes of models that no other installation of this home uses."""
+    downloads: int
+    """Bytes of the cache that no other generation of any home needs."""
+
+
+def plan_uninstall(request: Request) -> UninstallPlan:
+    """Say what an uninstall would remove; changes nothing.
+
+    Raises:
+        NotInstalledError: there is nothing to remove.
+    """
+    installation = request.installation
+    if not installation.folder.exists():
+        generations.require_current(installation, request.app.name)
+    files, commits = _users(installation.source) if (installation.source / ".git").exists() else ((), ())
+    folders = tuple(installation.environments.glob("*"))
+    needed = cache_pruning.needed(request.cache, request.home, without=folders)
+    others = cache_pruning.unused_folders(request.cache, needed)
+    downloads = sum(one.size for one in wheelhouse.unneeded(request.cache, needed))
+    shared = disk_space.measure(folders)
+    return UninstallPlan(
+        environments=FreedSpace(freed=sum(one.freed for one in shared), shared=sum(one.shared for one in shared)),
+        files=files,
+        commits=commits,
+        models=models.unused(request).bytes,
+        downloads=downloads + sum(_bytes(one.folder) for one in others),
+    )
 
 
 def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:

@@ -10,7 +10,7 @@ import contextlib
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -78,11 +78,25 @@ def missing_imports(request: Request, upstream: Upstream, lock: Lock) -> tuple[R
         lock: of the pair.
     """
     packages = KnownModules(lock.packages, request.cache)
-    files = _read(upstream) if packages.is_anything_known() else None
+    files = read_files(upstream) if packages.is_anything_known() else None
     if files is None:
         return ()
     launch = request.app.launch
-    reached = import_graph.reached(files, launch.command, launch.environment.get("PYTHONPATH", "")).modules
+    return of_program(files, packages, launch.command, launch.environment.get("PYTHONPATH", ""))
+
+
+def of_program(
+    files: Mapping[PurePosixPath, bytes], packages: KnownModules, command: Sequence[str], python_path: str
+) -> tuple[ReachedImport, ...]:
+    """Name what one program imports as soon as it starts, and no package has.
+
+    Args:
+        files: the app's Python files, patched.
+        packages: of its lock.
+        command: with which it is started.
+        python_path: its PYTHONPATH.
+    """
+    reached = import_graph.reached(files, command, python_path).modules
     return tuple(one for one in import_graph.of_others(files, reached) if packages.lack(one.module))
 
 
@@ -102,7 +116,7 @@ def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> st
     return "; ".join([import_graph.missing_text(missing), *hints])
 
 
-def _read(upstream: Upstream) -> Mapping[PurePosixPath, bytes] | None:
+def read_files(upstream: Upstream) -> Mapping[PurePosixPath, bytes] | None:
     """Give the Python files of the app's folder as they will be; None where the clone of upstream lacks some."""
     snapshot = upstream.snapshot
     listed = upstream_cache.files(snapshot.repository, snapshot.commit, snapshot.directory)
@@ -117,9 +131,16 @@ class KnownModules:
     Args:
         packages: the lock's.
         cache: the user's, with what is kept of wheels and sdists.
+        brings: says of a distribution of which nothing is known whether it has a module, where a guess is wanted.
     """
 
-    def __init__(self, packages: Iterable[LockedPackage], cache: Path) -> None:
+    def __init__(
+        self,
+        packages: Iterable[LockedPackage],
+        cache: Path,
+        brings: Callable[[NormalizedName, str], bool] | None = None,
+    ) -> None:
+        self._brings = brings
         self._cache, self._folder = cache, cache / wheel_facts.FOLDER
         self._found: dict[LockedPackage, frozenset[str] | None] = {}
         self._read: dict[LockedPackage, frozenset[str]] = {}
@@ -172,7 +193,9 @@ class KnownModules:
         if package not in self._found:
             self._found[package] = self._look_at(package)
         found = self._found[package]
-        return found is not None and top not in found
+        if found is None:
+            return self._brings is not None and not self._brings(package.name, top)
+        return top not in found
 
     def _look_at(self, package: LockedPackage) -> frozenset[str] | None:
         """Give the names that modules of a package can have: of what lies here, or of its release for other machines.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from patchlock.environments import generations, models
-from patchlock.environments.models import LocatedFile, Tell
+from patchlock.environments.models import LocatedFile
 from patchlock.locks.lock_request import Request
 from patchlock.model.models import ModelSize, size_of
 from patchlock.model.progress import Progress
@@ -22,7 +21,7 @@ class FetchResult:
     were_there: int
 
 
-def fetch(request: Request, progress: Progress, meter: Callable[[], Tell]) -> FetchResult:
+def fetch(request: Request, progress: Progress) -> FetchResult:
     """Bring every file of the app's models to where the app looks for it, and check those that are there.
 
     Killed anywhere, each file is there whole and right or not at all, and the next fetch goes on.
@@ -30,7 +29,6 @@ def fetch(request: Request, progress: Progress, meter: Callable[[], Tell]) -> Fe
     Args:
         request: the installed pair.
         progress: told what goes on.
-        meter: makes what is told how much of a file has come.
 
     Raises:
         NotInstalledError: the app is not installed, so that it looks nowhere.
@@ -46,7 +44,7 @@ def fetch(request: Request, progress: Progress, meter: Callable[[], Tell]) -> Fe
         for one in located:
             with progress.stage("model"):
                 progress.say(str(one.file.path))
-                is_new = models.bring(request, one, meter(), progress.note)
+                is_new = models.bring(request, one, progress.transfer, progress.note)
                 progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
             if is_new:
                 brought.append(one)

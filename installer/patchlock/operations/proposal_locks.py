@@ -7,14 +7,18 @@ import datetime
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 from patchlock.catalogue.authoring import drafts
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals import document
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
+from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core.atomic_files import atomic_write
 from patchlock.locks import relock
@@ -25,9 +29,14 @@ from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
+from patchlock.model.lockfile import Lock
 from patchlock.model.profile import Profile
+from patchlock.operations import _pin_repairs
 
 _ROUNDS = 24
+_CONFLICTS = 6
+"""Sets of edits, one after the other, each for the conflict that the last one has left."""
+_MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
 _TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
 _NO_TRITON = """\
 # A library asks for it on every Linux; torch's build for the processor has no use for it.
@@ -56,6 +65,8 @@ class LockSettings:
     seconds: float
     """For each explanation."""
     sets: Mapping[str, SharedSet]
+    importers: Callable[[], Importers] = Importers
+    """Gives the imports of the app, which are asked for only where something has to go."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +82,7 @@ class LockResult:
     """Of the lock, from the catalogue's root; "" where there is none."""
     edits: tuple[str, ...]
     """What was added to the proposal, a clause each."""
+    lock: Lock | None = None
     error: PatchlockError | None = None
     stuck: tuple[Explanation, ResolutionInputs] | None = None
 
@@ -93,16 +105,115 @@ def write(proposal: Proposal, root: Path) -> Path:
 
 
 def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str], None] = lambda _: None) -> LockResult:
-    """Lock a pair; what an sdist says of itself is added, and with `solve` what resolves a conflict."""
-    edits: list[str] = []
-    cut_off: relock.CutOff = relock.Kept()
-    later = list(_later(trying.date)) if trying.solve else []
+    """Lock a pair; what an sdist says of itself is added, and with `solve` what resolves a conflict.
+
+    A build, a companion of torch's and files of a later day come before another version, and an app that goes without
+    what it requires is the last resort.
+    """
     pair = f"{proposal.name} × {trying.profile.name} × {trying.platform.name}"
+    made = _resolved(proposal, trying, pair, [], tell)
+    if made.error is None or not trying.solve or not isinstance(made.error, UnsatisfiableError | PolicyError):
+        return made if made.error is None else _explained(made, trying, tell)
+    for later in () if proposal.as_of else _later(trying.date):
+        tried = _resolved(dataclasses.replace(made.proposal, as_of=later), trying, pair, list(made.edits), tell)
+        if tried.error is None:
+            edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
+            return dataclasses.replace(tried, edits=(*tried.edits, edit))
+    edits = list(made.edits)
+    for may_drop, as_of in ((False, made.proposal.as_of), (False, relock.now()), (True, relock.now())):
+        found = dataclasses.replace(made.proposal, as_of=as_of)
+        for _ in range(_CONFLICTS):
+            tried = _resolved(found, trying, pair, edits, tell)
+            if tried.error is None:
+                return tried
+            edits = list(tried.edits)
+            mended = _edited(tried, trying, tell, may_drop=may_drop)
+            if mended is None:
+                break
+            found, added = mended
+            edits += added
+    return _explained(made, trying, tell)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherLock:
+    """What became of the lock of one more pair."""
+
+    profile: str
+    platform: str
+    packages: int
+    """0 where there is no lock."""
+    why: str
+    """Why there is none, a clause; "" where there is one."""
+
+
+def lock_others(
+    proposal: Proposal, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
+) -> tuple[Proposal, tuple[OtherLock, ...]]:
+    """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
+
+    A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is.
+    """
+    found: list[OtherLock] = []
+    for profile in profiles:
+        for platform in profile.platforms:
+            if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
+                continue
+            pair = f"{proposal.name} × {profile.name} × {platform.name}"
+            there = dataclasses.replace(trying, profile=profile, platform=platform)
+            made = _resolved(proposal, there, pair, [], tell)
+            if made.error is None:
+                proposal = made.proposal
+                found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
+                continue
+            why = " ".join(made.error.what.split())[:300]
+            found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
+            if isinstance(made.error, UnsatisfiableError | PolicyError):
+                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
+    write(proposal, trying.catalogue.root)
+    return proposal, tuple(found)
+
+
+def _refused(proposal: Proposal, one: OtherLock) -> str:
+    return document.rule_table(
+        "refused",
+        profile=one.profile,
+        platforms=(one.platform,),
+        why=f"no lock can be made: {one.why}",
+        source=proposal.link(proposal.requirements.path),
+    )
+
+
+def _explained(made: LockResult, trying: LockSettings, tell: Callable[[str], None]) -> LockResult:
+    """Say why there is no lock."""
+    if not isinstance(made.error, UnsatisfiableError) or not trying.seconds:
+        return made
+    order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
+    found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
+    return dataclasses.replace(made, stuck=(found, order) if found is not None else None)
+
+
+def _edited(
+    made: LockResult, trying: LockSettings, tell: Callable[[str], None], *, may_drop: bool
+) -> tuple[Proposal, list[str]] | None:
+    """Write the smallest edits that resolve a conflict into the proposal; None where none is known."""
+    if not isinstance(made.error, UnsatisfiableError) or not trying.seconds:
+        return None
+    order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
+    found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
+    return _mended(made.proposal, found, trying, may_drop=may_drop) if found is not None else None
+
+
+def _resolved(
+    proposal: Proposal, trying: LockSettings, pair: str, edits: list[str], tell: Callable[[str], None]
+) -> LockResult:
+    """Lock a pair with what costs no version: metadata of sdists, builds of what has no wheel, companions of torch."""
+    edits = list(edits)
     for _ in range(_ROUNDS):
-        request = _request(proposal, trying)
-        tell(f"resolving {pair}")
+        request = request_for(proposal, trying)
+        tell(f"resolving {pair}" + (f" with files until {proposal.as_of[:10]}" if proposal.as_of else ""))
         try:
-            lock = relock.resolve(request, cut_off)
+            lock = relock.resolve(request, relock.Kept())
         except MetadataMissingError as error:
             tables = "\n".join(error.evidence)
             proposal = dataclasses.replace(
@@ -110,38 +221,71 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             )
             edits += [f"[[metadata]] of {sdist}" for sdist in error.sdists]
         except UnsatisfiableError as error:
-            order, raw = relock.collect_inputs(request, cut_off)
-            found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell) if trying.seconds else None
-            mended = _mended(proposal, found, trying, may_drop=not later) if found and trying.solve else None
-            if mended is not None:
-                proposal, added = mended
-                edits += added
-            elif later:
-                cut_off = relock.Until(time=later.pop(0))
-            else:
-                return _failed(proposal, pair, edits, error, (found, order) if found is not None else None)
-        except PolicyError as error:
-            if trying.solve and _TRITON.match(error.what) and _NO_TRITON not in proposal.tables:
-                proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _NO_TRITON))
-                edits.append("[[exclude]] of triton")
-            elif later:
-                cut_off = relock.Until(time=later.pop(0))
-            else:
+            more = _builds(proposal, request, error) if trying.solve else None
+            if more is None:
                 return _failed(proposal, pair, edits, error)
+            proposal = dataclasses.replace(proposal, tables=(*proposal.tables, more[0]))
+            edits.append(more[1])
+        except PolicyError as error:
+            more = _companions(proposal, trying, error) if trying.solve else None
+            if more is None:
+                return _failed(proposal, pair, edits, error)
+            proposal = dataclasses.replace(proposal, tables=(*proposal.tables, more[0]))
+            edits.append(more[1])
         except PatchlockError as error:
             return _failed(proposal, pair, edits, error)
         else:
             path, _ = relock.write(request, lock)
-            if isinstance(cut_off, relock.Until):
-                edits.append(f"the lock takes files until {cut_off.time[:10]}: those of the commit's day do not fit")
             return LockResult(
                 proposal=proposal,
                 pair=pair,
                 packages=len(lock.packages),
                 file=path.relative_to(trying.catalogue.root).as_posix(),
                 edits=tuple(edits),
+                lock=lock,
             )
     return _failed(proposal, pair, edits, UnsatisfiableError(f"{_ROUNDS} rounds of edits were not enough"))
+
+
+def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> tuple[str, str] | None:
+    """Allow the builds that uv misses wheels for; gives the tables, and what they are."""
+    order, _ = relock.collect_inputs(request, relock.Kept())
+    known = {name for table in proposal.tables for name in _built(table)}
+    needed = explanation.builds_needed(order, "\n".join(map(str, (error.what, *error.evidence))))
+    everywhere = {name: version for name, version in needed.everywhere if name not in known}
+    here = {name: version for name, version in needed.here if name not in known}
+    if not everywhere and not here:
+        return None
+    why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
+    tables = [document.build_table(everywhere, why=why, source=source)] if everywhere else []
+    if here:
+        platforms = (request.platform.name,)
+        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=platforms))
+    listed = ", ".join(f"{name} {version}" for name, version in (everywhere | here).items())
+    return "\n\n".join(tables), f"[[build]] of {listed}"
+
+
+def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Bound what is built for one version of torch, by the table of its family; gives the table, and what it is."""
+    if _TRITON.match(error.what) and _NO_TRITON not in proposal.tables:
+        return _NO_TRITON, "[[exclude]] of triton"
+    families = trying.catalogue.rules().families
+    for found in _MISFIT.finditer(error.what):
+        member, head, version = canonicalize_name(found[1]), found[2], Version(found[3])
+        fitting = _pin_repairs.companions(version, member, [one for one in families if one.head == head])
+        if fitting is None:
+            continue
+        bound = f"{member}=={fitting}"
+        table = document.rule_table(
+            "constraint",
+            requirement=bound,
+            profiles=(trying.profile.name,),
+            why=f"{member} is built for one version of {head}, and its own metadata does not say for which",
+            source="profiles/policy/torch-family.toml",
+        )
+        if not any(f'"{bound}"' in known for known in proposal.tables):
+            return table, f"[[constraint]] {bound}, for {head} {version}"
+    return None
 
 
 def _later(date: str) -> Iterator[str]:
@@ -158,12 +302,12 @@ def _failed(
     pair: str,
     edits: list[str],
     error: PatchlockError,
-    stuck: tuple[Explanation, ResolutionInputs] | None = None,
 ) -> LockResult:
-    return LockResult(proposal=proposal, pair=pair, packages=0, file="", edits=tuple(edits), error=error, stuck=stuck)
+    return LockResult(proposal=proposal, pair=pair, packages=0, file="", edits=tuple(edits), error=error)
 
 
-def _request(proposal: Proposal, trying: LockSettings) -> Request:
+def request_for(proposal: Proposal, trying: LockSettings) -> Request:
+    """Write a proposal into the scratch catalogue, and give the pair."""
     write(proposal, trying.catalogue.root)
     return Request(
         app=trying.catalogue.app(proposal.name),
@@ -193,20 +337,14 @@ def _mended(
 
     An app that goes without what it requires is the last resort: files of a later day come before.
     """
-    known = {name for table in proposal.tables for name in _built(table)}
-    builds = [(name, version) for name, version in found.builds if name not in known]
-    if builds:
-        listed = ", ".join(f"{name} {version}" for name, version in builds)
-        why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
-        table = document.build_table(dict(builds), why=why, source=source)
-        return dataclasses.replace(proposal, tables=(*proposal.tables, table)), [f"[[build]] of {listed}"]
-    fitting = (one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one)))
-    chosen = next(fitting, None)
+    fitting = [one for one in found.tried if not one.remedy.by_hand and (may_drop or not _drops(one))]
+    importers = trying.importers() if any(map(_drops, fitting)) else Importers()
+    chosen = min(fitting, key=lambda one: any(map(importers.is_needed_at_start, _drops(one))), default=None)
     return _with(proposal, chosen, trying) if chosen is not None else None
 
 
-def _drops(tried: Tried) -> bool:
-    return any(change.member is not None and not change.after for change in tried.remedy.changes)
+def _drops(tried: Tried) -> tuple[NormalizedName, ...]:
+    return tuple(one.member.name for one in tried.remedy.changes if one.member is not None and not one.after)
 
 
 def _built(table: str) -> list[str]:
@@ -227,7 +365,12 @@ def _with(proposal: Proposal, chosen: Tried, trying: LockSettings) -> tuple[Prop
         own[patch.id] = _section(proposal, written)
         added.append(f"patch {patch.id}: {patch.why}")
     changes = {change.member.requester.place: change for change in chosen.remedy.changes if change.member is not None}
-    listed = [f"{c.member.requirement} → {c.after or '(dropped)'}" for c in changes.values() if c.member is not None]
+    importers = trying.importers() if _drops(chosen) else Importers()
+    listed = [
+        f"{c.member.requirement} → {c.after or f'(dropped: {importers.told(c.member.name)})'}"
+        for c in changes.values()
+        if c.member is not None
+    ]
     remark = f"edits that were tried with uv: {'; '.join(listed)}; look whether the app works with them"
     return (
         dataclasses.replace(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -12,10 +13,15 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue.proposals import (
+    conda_packages,
     document,
+    documents,
+    importers,
     imports,
+    launch_commands,
     module_repairs,
     narrowing,
+    own_metadata,
     project_facts,
     requirement_choice,
     requirement_repairs,
@@ -24,17 +30,24 @@ from patchlock.catalogue.proposals import (
 )
 from patchlock.catalogue.proposals import launch as proposals_launch
 from patchlock.catalogue.proposals.findings import AppMetadata, Finding, Issue, Proposal, ProposedPatch, RequirementFile
+from patchlock.catalogue.proposals.importers import Importers
+from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
 from patchlock.catalogue.reader import Catalogue
 from patchlock.core import uv
-from patchlock.distributions import index_client
+from patchlock.distributions import index_client, project_links
 from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import RequirementsError, UsageError
 from patchlock.model.patch import Outcome
+from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
+from patchlock.operations import _pin_repairs
 from patchlock.patches import requirement_sources
+from patchlock.patches.evaluation import Evaluator, Memoized
+from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
@@ -57,6 +70,8 @@ class ProposalRequest:
     revision: str | None = None
     requirements: PurePosixPath | None = None
     """The requirement file that is meant."""
+    for_all: bool = False
+    """All profiles are meant, and not `profile` alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +84,15 @@ class ProposalResult:
     """Of the commit: RFC 3339, UTC."""
     problems: tuple[str, ...]
     """What is wrong with its patches; empty where all apply and keep what they promise."""
+    clone: CandidateApp
+    commands: tuple[LaunchCommand, ...]
+    """With which it may be started, the likeliest first."""
+
+    def importers(self) -> Importers:
+        """Read who imports what, and whether as the likeliest command starts."""
+        first = next(iter(self.commands), None)
+        command, environment = (first.command, first.environment) if first is not None else ((), {})
+        return importers.read(self.clone.files, command, environment.get("PYTHONPATH", ""))
 
 
 def name_of(url: str) -> str:
@@ -124,19 +148,31 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
         revision=wanted.revision,
         more=[str(chosen)] if chosen is not None else [],
     )
-    ranked = requirement_choice.candidates(_only(clone, chosen))
+    told = documents.told({**clone.files, **clone.documents})
+    ranked = requirement_choice.candidates(_only(clone, chosen), told, [chosen] if chosen is not None else [])
     if chosen is None:
         ranked = requirement_choice.fitting_machine(ranked, wanted.profile.name.partition("-")[0])
-    alternatives = ranked[1:] if chosen is None else ()
+        beside = requirement_choice.together(ranked[0].path, told, clone.files)
+    else:
+        beside = (chosen,)
+    alternatives = tuple(one for one in ranked if one.path not in beside)
     tell(f"looking at {len(clone.files)} files")
-    draft = _draft(wanted, clone, ranked[0], alternatives)
+    evaluator = Memoized()
+    draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator)
     tell("trying the patches")
     sets = {name: wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()}
     fitted = narrowing.fit(
-        draft.sets, draft.sections, sets, clone.files, (str(ranked[0].path),), (wanted.profile.name,)
+        draft.sets, draft.sections, sets, clone.files, tuple(map(str, beside)), (wanted.profile.name,), evaluator
     )
     proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections)
-    return ProposalResult(proposal=proposal, outcomes=fitted.outcomes, date=clone.date, problems=fitted.problems)
+    return ProposalResult(
+        proposal=proposal,
+        outcomes=fitted.outcomes,
+        date=clone.date,
+        problems=fitted.problems,
+        clone=clone,
+        commands=commands,
+    )
 
 
 def _only(clone: CandidateApp, path: PurePosixPath | None) -> Mapping[PurePosixPath, bytes]:
@@ -148,16 +184,24 @@ def _only(clone: CandidateApp, path: PurePosixPath | None) -> Mapping[PurePosixP
 
 
 def _draft(
-    wanted: ProposalRequest, clone: CandidateApp, chosen: RequirementFile, alternatives: tuple[RequirementFile, ...]
-) -> Proposal:
+    wanted: ProposalRequest,
+    clone: CandidateApp,
+    chosen: RequirementFile,
+    beside: tuple[PurePosixPath, ...],
+    alternatives: tuple[RequirementFile, ...],
+    evaluator: Evaluator,
+) -> tuple[Proposal, tuple[LaunchCommand, ...]]:
     files = clone.files
-    paths = requirement_repairs.all_files(files, chosen.path)
+    paths = tuple(dict.fromkeys(path for one in beside for path in requirement_repairs.all_files(files, one)))
     asked = _asked(files, paths)
-    found = imports.read(files)
+    trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
+    found = imports.read(files, trees)
+    profiles = [wanted.catalogue.profile(name) for name in wanted.catalogue.profile_names()]
     tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)))
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
-    examined = shared_sets.examine(shared, tree)
-    launch = proposals_launch.launching(files)
+    examined = shared_sets.examine(shared, tree, evaluator)
+    commands = launch_commands.candidates({**files, **clone.documents}, trees)
+    launch = proposals_launch.launching(commands)
     licence, licence_from = project_facts.licence(files)
     python, python_from = project_facts.python(files)
     draft = Proposal(
@@ -175,27 +219,74 @@ def _draft(
             imports=(),
         ),
         requirements=chosen,
+        together=beside,
         alternatives=alternatives,
         sets=tuple(choice for choice, _ in examined),
         sections=(),
-        needs=system_needs.read(files, found, wanted.catalogue.resource_names()),
+        needs=system_needs.read({**files, **clone.documents}, found, wanted.catalogue.resource_names()),
         issues=tuple(issue for _, issue in examined),
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
-    lines = requirement_repairs.repair(files, paths, _on_index(files, paths), draft.link, excluded)
+    lines = requirement_repairs.repair(
+        files, paths, _on_index(files, paths), draft.link, excluded, profiles, _addresses
+    )
     more = module_repairs.repair(lines.modules, found, draft.link)
+    conda = _conda(files, paths, found, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
-    sdists, builds = _sdists(left, draft)
-    modules = proposals_launch.modules_to_import(files, found, left, draft.facts.launch)
-    return dataclasses.replace(
+    offered = _offered(asked)
+    pins = _pins(asked, offered, wanted, profiles, draft)
+    sdists, builds = _sdists(left, offered, draft)
+    own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
+    modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
+    whole = dataclasses.replace(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
-        sections=(*lines.sections, *more),
-        issues=(*draft.issues, *lines.issues, *sdists),
+        sections=(*lines.sections, *conda[0], *pins[0], *more, *own[0]),
+        issues=(*draft.issues, *lines.issues, *conda[1], *pins[1], *sdists, *own[1]),
         tables=builds,
         remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
     )
+    return whole, commands
+
+
+def _conda(
+    files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...], found: tuple[Import, ...], draft: Proposal
+) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
+    sections: tuple[ProposedPatch, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    for path in paths:
+        source = decode(path, files[path])
+        if path.suffix in {".yml", ".yaml"} and isinstance(source, SourceText):
+            made = conda_packages.repair(source, found, draft.link)
+            sections, issues = (*sections, *made[0]), (*issues, *made[1])
+    return sections, issues
+
+
+def _offered(
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+) -> Mapping[NormalizedName, tuple[IndexFile, ...]]:
+    """Ask the index what it has of all that is required, where it may be asked."""
+    if not index_client.is_asked(online=uv.is_online()):
+        return {}
+    return index_client.read_all(
+        name for name, all_of in asked.items() if any(one.requirement.url is None for one in all_of)
+    )
+
+
+def _pins(
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
+    wanted: ProposalRequest,
+    profiles: Iterable[Profile],
+    draft: Proposal,
+) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
+    offers = [
+        _pin_repairs.Offers(profile, tuple(wanted.catalogue.index(name) for name in profile.indexes), offered)
+        for profile in profiles
+        if profile.name == wanted.profile.name or wanted.for_all
+    ]
+    return _pin_repairs.repair(asked, offers, wanted.catalogue.rules().families, draft.link)
 
 
 def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:
@@ -233,6 +324,12 @@ def _on_index(
     return lambda name: bool(known.get(name))
 
 
+@functools.cache
+def _addresses(name: NormalizedName) -> tuple[str, ...]:
+    """Ask the index what a distribution names as its own, where it may be asked."""
+    return project_links.read(name) if index_client.is_asked(online=uv.is_online()) else ()
+
+
 def _dropped(sections: tuple[ProposedPatch, ...]) -> set[NormalizedName]:
     """Name the distributions that patches take out of the requirement files, on some machine at least."""
     ops = [section.written.patch.op for section in sections]
@@ -240,14 +337,15 @@ def _dropped(sections: tuple[ProposedPatch, ...]) -> set[NormalizedName]:
 
 
 def _sdists(
-    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]], draft: Proposal
+    asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]],
+    offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
+    draft: Proposal,
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
     """Find what the index has as sdists alone, and allow it to be built."""
-    if not index_client.is_asked(online=uv.is_online()):
-        return (), ()
     wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
-    offered = index_client.read_all(canonicalize_name(one.name) for one in wanted)
-    found = dict(only_sdists(wanted, offered))
+    # A pin without a wheel moves to a version that has one, where there is any.
+    never = {name for name, files in offered.items() if not any(file.filename.endswith(".whl") for file in files)}
+    found = {name: version for name, version in only_sdists(wanted, offered) if name in never}
     if not found:
         return (), ()
     places = tuple(one.found for name in found for one in asked[name])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patchlock.core import uv
+from patchlock.environments.builds import from_source
 from patchlock.hardware import interpreters, memory_needs, preflight, resource_detection
 from patchlock.hardware import on_paper as paper
 from patchlock.hardware import system as hardware_system
@@ -91,6 +92,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         *preflight.judge(facts, wanted, resources, python=profile.python),
         *_sdks(request, can_look=not on_paper and os.name == "nt"),
         *memory_needs.findings(memory),
+        *(() if on_paper else from_source.findings(request)),
     )
     findings = tuple(sorted(findings, key=lambda finding: not finding.stops))
     if ignore_needs:
@@ -110,7 +112,7 @@ def _facts(
     request: Request, lock: Lock, wanted: tuple[Need, ...], resources: Mapping[str, Resource], asked: str
 ) -> Facts:
     """Gather the facts about this machine."""
-    system = hardware_system.system()
+    system, source = hardware_system.system(), request.installation.source
     uv.find()  # before there are threads: `sysconfig`, which it asks, may not be started in several (CPython 3.11)
     with ThreadPoolExecutor(max_workers=1) as pool:
         python = pool.submit(hardware_system.python, asked)  # uv takes as long for that as all the rest
@@ -122,7 +124,7 @@ def _facts(
                 hardware_system.folder(request.home, "PATCHLOCK_HOME"),
                 hardware_system.folder(request.cache, "PATCHLOCK_CACHE_DIR"),
             ),
-            is_source_of_another=hardware_system.is_of_another(request.installation.source),
+            source_of_another=str(source) if hardware_system.is_of_another(source) else "",
             has_long_paths=hardware_system.has_long_paths(),
             longest_path=longest_path(request, lock) if os.name == "nt" else 0,
             seen={

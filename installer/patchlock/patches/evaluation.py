@@ -6,9 +6,17 @@ import hashlib
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from patchlock.model.patch import Ensure, Located, Op
+from patchlock.model.patch import Ensure, Located, Op, Refusal
 from patchlock.model.text_files import SourceText, encode
 from patchlock.patches import _notebooks
+
+
+def python_code(source: SourceText) -> SourceText | Refusal:
+    """Give the code that an op on Python looks at: a notebook's cells as one file, of any other file its text."""
+    if source.path.suffix != _notebooks.SUFFIX:
+        return source
+    notebook = _notebooks.read(source)
+    return notebook if isinstance(notebook, Refusal) else notebook.code
 
 
 class Evaluator(Protocol):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -18,6 +19,8 @@ Files = Mapping[PurePosixPath, bytes]
 _GOES_ON = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _STARTERS: Mapping[str, int] = {"uvicorn": 0, "gunicorn": 0, "hypercorn": 0, "daphne": 0, "flask": 0}
 """Programs that import `module:object`, the first argument that is no option."""
+_TYPED = PurePosixPath("(command)")
+"""The code of `python -c`."""
 _SHOWN = 3
 """Modules in one sentence."""
 _RUNNERS = frozenset({"streamlit", "accelerate", "torchrun", "gradio", "chainlit"})
@@ -57,22 +60,56 @@ def tree(path: PurePosixPath, data: bytes) -> ast.Module | None:
         return None
 
 
-def reached(files: Files, command: Sequence[str], python_path: str = "") -> Reached:
+class Trees:
+    """Python files of an app, each parsed when it is first wanted.
+
+    Args:
+        files: the app's, by path from the folder in which it is started.
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self._parsed: MutableMapping[PurePosixPath, ast.Module | None] = {}
+
+    def beside(self, path: PurePosixPath, data: bytes) -> Trees:
+        """Give these files and one more; what is parsed stays so."""
+        both = Trees(ChainMap({path: data}, dict(self.files)))
+        both._parsed = ChainMap({}, self._parsed)  # the added file is none of these trees
+        return both
+
+    def of(self, path: PurePosixPath) -> ast.Module | None:
+        """Give one of the files; None where it cannot be parsed."""
+        if path not in self._parsed:
+            self._parsed[path] = tree(path, self.files[path])
+        return self._parsed[path]
+
+
+def reached(files: Files, command: Sequence[str], python_path: str = "", trees: Trees | None = None) -> Reached:
     """Follow the imports of a program.
 
     Args:
         files: the app's, by path from the folder in which it is started.
         command: as it is started.
         python_path: its PYTHONPATH, folders from there with `:` between them.
+        trees: of the same files, where several programs of them are followed.
     """
     folders = [PurePosixPath(one) for one in python_path.replace(";", ":").split(":") if one]
-    first = _program(files, command, [PurePosixPath(), *folders])
+    known = trees if trees is not None else Trees(files)
+    if "-c" in command[1:-1]:
+        known = known.beside(_TYPED, command[list(command).index("-c") + 1].encode())
+        first: PurePosixPath | None = _TYPED
+    else:
+        first = _program(files, command, [PurePosixPath(), *folders])
     if first is None:
         return Reached(files=(), modules=())
-    is_script = any(word.endswith(".py") for word in command)
-    walk = _Walk(files, [first.parent if is_script else PurePosixPath(), *folders])
+    is_script = "-m" not in command and any(word.endswith(".py") for word in command)
+    walk = _Walk(known, [first.parent if is_script else PurePosixPath(), *folders])
+    if "-m" in command:  # the packages that a module is in are imported before it
+        for folder in reversed(first.parents[:-1]):
+            if folder / "__init__.py" in files and folder / "__init__.py" != first:
+                walk.visit(folder / "__init__.py")
     walk.visit(first, is_program=True)
-    return Reached(files=tuple(walk.seen), modules=tuple(walk.modules.values()))
+    return Reached(files=tuple(path for path in walk.seen if path != _TYPED), modules=tuple(walk.modules.values()))
 
 
 def of_others(files: Collection[PurePosixPath], modules: Iterable[ReachedImport]) -> tuple[ReachedImport, ...]:
@@ -121,11 +158,11 @@ def _module(files: Files, dotted: str, roots: Collection[PurePosixPath]) -> Pure
 
 
 class _Walk:
-    def __init__(self, files: Files, roots: Sequence[PurePosixPath]) -> None:
-        self._files, self._roots = files, list(dict.fromkeys(roots))
-        self._folders = {folder for path in files if path.suffix == ".py" for folder in path.parents}
-        self._bodies: dict[PurePosixPath, Sequence[ast.stmt]] = {}
+    def __init__(self, trees: Trees, roots: Sequence[PurePosixPath]) -> None:
+        self._trees, self._files, self._roots = trees, trees.files, list(dict.fromkeys(roots))
+        self._folders = {folder for path in self._files if path.suffix == ".py" for folder in path.parents}
         self._called: set[tuple[PurePosixPath, str]] = set()
+        self._found: dict[str, PurePosixPath | None] = {}
         self.seen: list[PurePosixPath] = []
         self.modules: dict[str, ReachedImport] = {}
 
@@ -136,10 +173,8 @@ class _Walk:
         self._run(path, self._body(path), is_program=is_program)
 
     def _body(self, path: PurePosixPath) -> Sequence[ast.stmt]:
-        if path not in self._bodies:
-            module = tree(path, self._files[path])
-            self._bodies[path] = module.body if module else ()
-        return self._bodies[path]
+        module = self._trees.of(path)
+        return module.body if module else ()
 
     def _run(self, path: PurePosixPath, body: Sequence[ast.stmt], *, is_program: bool = False) -> None:
         # What a function imports is no name of its file's.
@@ -210,7 +245,9 @@ class _Walk:
         return self._own(top) is not None or self._is_folder(top)
 
     def _own(self, dotted: str) -> PurePosixPath | None:
-        return _module(self._files, dotted, self._roots)
+        if dotted not in self._found:
+            self._found[dotted] = _module(self._files, dotted, self._roots)
+        return self._found[dotted]
 
     def _is_folder(self, dotted: str) -> bool:
         """Tell whether it is a package without `__init__.py`."""

@@ -92,12 +92,17 @@ def _shown(line: bytes | None) -> str:
 # --- all patches of an app --------------------------------------------------------------------------------------------
 
 
-def problems_together(patches: Sequence[Patch], contents: Files) -> tuple[str, ...]:
+def problems_together(patches: Sequence[Patch], contents: Files, evaluator: Evaluator | None = None) -> tuple[str, ...]:
     """Apply all patches twice, and each two that write one file in both orders; say what is not the same.
 
     A file that a patch makes is not there the second time either: the patches before it never see it.
+
+    Args:
+        patches: all of them.
+        contents: the files.
+        evaluator: whom to ask; one that remembers, as the same is asked again and again.
     """
-    evaluator = Memoized()
+    evaluator = evaluator or Memoized()
     patched = engine.apply(patches, contents, evaluator=evaluator)
     made = {change.path for change in patched.changes if change.before is None}
     left = {path: data for path, data in _after(contents, patched).items() if path not in made}

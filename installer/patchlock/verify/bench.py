@@ -8,7 +8,6 @@ import hashlib
 import json
 import platform
 import statistics
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,10 @@ from typing import Any
 
 from patchlock.core import atomic_files
 from patchlock.environments.generations import Receipt
-from patchlock.model import kernel_results
-from patchlock.model.backends import BACK_ENDS
-from patchlock.model.bench import Bench
+from patchlock.model.checks import SoundCheck
 from patchlock.model.errors import CommandFailedError
 from patchlock.model.installation import Installation
-from patchlock.verify import _supervisor, checks
+from patchlock.verify import sounds
 from patchlock.verify.checks import CheckContext
 
 _LEAST = 1.1
@@ -100,53 +97,48 @@ class BenchResult:
         return (self.job, self.machine, self.weights) == (other.job, other.machine, other.weights)
 
 
-def measure(bench: Bench, receipt: Receipt, back_end: str, place: CheckContext, runs: int = 0) -> BenchResult:
-    """Do the job in the environment of a generation.
+def measure(
+    check: SoundCheck, receipt: Receipt, back_end: str, place: CheckContext, folder: Path, runs: int = 0
+) -> BenchResult:
+    """Do the job of a check in the environment of a generation, at its full size.
 
     Args:
-        bench: the job.
+        check: the job.
         receipt: of the generation.
         back_end: of the profile.
         place: where it runs.
+        folder: the last sound is kept there, see `sounds.listen`.
         runs: that count; 0: as many as the job says.
 
     Raises:
-        CommandFailedError: the job fails, hangs, or takes more memory than it may.
+        CommandFailedError: the job fails, hangs, takes more memory than it may, or makes no sound.
         ProgramMissingError: the environment's own Python is not there.
     """
-    device = "cpu" if receipt.profile in bench.on_the_processor else BACK_ENDS[back_end].device
-    ours = checks.process_context(place)
-    with tempfile.TemporaryDirectory(prefix="patchlock-bench-", ignore_cleanup_errors=True) as folder:
-        script = Path(folder) / Path(bench.module).name
-        script.write_text(bench.code, encoding="utf-8")
-        with checks.own_program("bench") as program:
-            words = (str(program), str(script), bench.job, device, str(runs or bench.runs))
-            memory = _supervisor.memory_limit(bench.memory_gb)
-            command = (str(ours.python), *ours.options, *words)
-            with _supervisor.start_program(*command, env=ours.variables, cwd=ours.folder, memory=memory) as running:
-                ended = running.wait(bench.timeout)
-                text = running.output.rstrip()
-    where = f"{receipt.app} on {receipt.profile}: {bench.what}"
-    remedy = f"run `patchlock verify {receipt.app} --profile {receipt.profile}`, which names what does not work"
-    if failed := kernel_results.failure(ended):
-        raise CommandFailedError(
-            f"the job of `bench` {failed[0].value}: {failed[1]}", where=where, remedy=remedy, evidence=ended.log
-        )
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{check.id}.wav"
     try:
-        answer = json.loads(text.splitlines()[-1])
-        return _result(answer, bench, receipt, ended.peak)
-    except (IndexError, ValueError, KeyError, TypeError) as error:
-        raise CommandFailedError("the job of `bench` printed no answer", where=where, remedy=remedy) from error
+        answer, peak = sounds.make(check, place, receipt.profile, back_end, file=file, runs=runs or check.runs)
+    except CommandFailedError as error:
+        raise CommandFailedError(
+            error.what,
+            where=f"{receipt.app} on {receipt.profile}",
+            remedy=f"run `patchlock verify {receipt.app} --profile {receipt.profile}`, which names what does not work",
+            evidence=error.evidence,
+        ) from error
+    try:
+        return _result(answer, check, receipt, peak)
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandFailedError(f"{check.what}: the job printed no answer", where=receipt.app) from error
 
 
-def _result(answer: dict[str, Any], bench: Bench, receipt: Receipt, peak: int) -> BenchResult:
-    digest = hashlib.sha256(f"{bench.job}\n{bench.code}".encode()).hexdigest()[:12]
+def _result(answer: dict[str, Any], check: SoundCheck, receipt: Receipt, peak: int) -> BenchResult:
+    digest = hashlib.sha256(f"{check.job}\n{check.code}".encode()).hexdigest()[:12]
     own = answer.pop("peak")  # of one process, where nobody counts what it started
     given = {
         **answer,
         "peak": max(peak, int(answer["held"] or 0)) or own,
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "job": f"{bench.what} ({digest})",
+        "job": f"{check.what} ({digest})",
         "machine": hashlib.sha256(platform.node().encode()).hexdigest()[:12],
         "profile": receipt.profile,
         "chosen": receipt.chosen,

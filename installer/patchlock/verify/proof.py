@@ -404,12 +404,12 @@ def _task(program: str, name: str, device: str, seconds: float) -> Task:
 
 def _is_card(device: str) -> bool:
     """Whether torch computes on it, and not on the processor; a provider of ONNX Runtime is none of torch's."""
-    return device.startswith(("cuda", "privateuseone"))
+    return device.startswith(("cuda", "mps", "privateuseone", "xpu"))
 
 
 def _row(workshop: TaskRunner, tasks: Sequence[Task], back_end: BackEnd) -> Generator[KernelExit]:
     """Run kernels in as few processes as they let it be, each with the profiler where it sees the device work."""
-    if back_end.device != "cuda":  # the processor has nothing to show, and DirectML's work no profiler of torch's sees
+    if back_end.device != "cuda":  # the processor has nothing to show, and of the others torch's profiler is not asked
         yield from workshop.run_row(tasks)
         return
     left, shows = list(tasks), True

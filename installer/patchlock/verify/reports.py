@@ -40,7 +40,7 @@ def data(report: Report) -> dict[str, Any]:
         "format": FORMAT,
         "made": report.made,
         "machine": report.machine,
-        "back-end": report.back_end,
+        "back_end": report.back_end,
         "versions": dict(report.versions),
         "devices": dict(report.devices),
         "kernels": [_row(one) for one in report.judged],
@@ -57,10 +57,10 @@ def _row(one: ComparedResult) -> dict[str, Any]:
         "failed": one.is_failure,
         "error": proof.error,
         "ms": proof.ms,
-        "cpu-ms": proof.cpu_ms,
-        "first-ms": proof.first_ms,
-        "shown-by": proof.shown,
-        "slower-than-cpu": proof.is_slower,
+        "cpu_ms": proof.cpu_ms,
+        "first_ms": proof.first_ms,
+        "shown_by": proof.shown,
+        "slower_than_cpu": proof.is_slower,
         "expected": None
         if expectation is None
         else {

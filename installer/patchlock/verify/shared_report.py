@@ -59,7 +59,7 @@ def data(
         say: takes names out, see `mask`.
 
     Returns:
-        Keys as in `docs/formats.md`; `levels` says what may be claimed.
+        Keys as in `docs/formats/profiles.md`; `levels` says what may be claimed.
     """
     system = (host.distribution or host.os, _numbers(host.release), host.libc, host.processor)
     return {
@@ -175,7 +175,7 @@ def _kernel(one: Mapping[str, Any]) -> list[str]:
     outcome = f'<td class="{"no" if one["failed"] else "yes"}">{escape(str(one["outcome"]))}'
     if one["detail"]:
         outcome += f"<br><small>{escape(str(one['detail']))}</small>"
-    numbers = (_error(one["error"]), _milliseconds(one["ms"]), _milliseconds(one["cpu-ms"]))
+    numbers = (_error(one["error"]), _milliseconds(one["ms"]), _milliseconds(one["cpu_ms"]))
     return [
         f"<td>{escape(str(one['kernel']))}",
         f"<td>{escape(str(one['device']))}",

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from packaging.specifiers import SpecifierSet
 
-from patchlock.catalogue.proposals import requirement_choice
+from patchlock.catalogue.proposals import documents, requirement_choice, submodules
 from patchlock.catalogue.proposals.findings import Files
+from patchlock.catalogue.proposals.submodules import Submodule
 from patchlock.model.app import App, GitUpstream, Launch
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
@@ -31,6 +32,9 @@ class CandidateApp:
     date: str
     files: Files
     """Python files, requirement files, and at the root what documents the project."""
+    documents: Files
+    """What tells people what to type: pages, Dockerfiles, start scripts."""
+    submodules: tuple[Submodule, ...]
 
 
 def read(
@@ -52,19 +56,27 @@ def read(
     app = _unknown(name, url)
     snapshot = upstream_cache.fetch(app, catalogue=Path(), cache=cache, source=source, revision=revision or "HEAD")
     listed = upstream_cache.files(snapshot.repository, snapshot.commit, PurePosixPath())
-    wanted = [path for path in listed if _is_wanted(path) or str(path) in more]
-    contents = upstream_cache.read(snapshot, wanted)
+    wanted = {path for path in listed if _is_wanted(path) or str(path) in more}
+    pages = {path for path in listed if documents.is_document(path)}
+    contents = upstream_cache.read(snapshot, wanted, optional=pages)
     return CandidateApp(
         branch=_branch(snapshot, revision),
         commit=snapshot.commit,
         date=snapshot.date,
-        files={path: data for path, data in contents.items() if len(data) <= _LARGEST},
+        files={path: data for path, data in contents.items() if path in wanted and len(data) <= _LARGEST},
+        submodules=submodules.read(
+            contents.get(PurePosixPath(".gitmodules"), b""),
+            upstream_cache.submodule_commits(snapshot.repository, snapshot.commit),
+            url,
+        ),
+        documents={path: data for path, data in contents.items() if path in pages and len(data) <= _LARGEST},
     )
 
 
 def _is_wanted(path: PurePosixPath) -> bool:
     at_root = len(path.parts) == 1 and bool(_DOCUMENTS.fullmatch(path.name))
-    return path.suffix == ".py" or at_root or requirement_choice.is_candidate(path)
+    is_text = len(path.parts) == 1 and path.suffix in {".txt", ".in"}
+    return path.suffix == ".py" or at_root or is_text or requirement_choice.is_candidate(path)
 
 
 def _branch(snapshot: upstream_cache.Snapshot, revision: str | None) -> str:

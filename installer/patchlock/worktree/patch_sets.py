@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__
@@ -37,7 +37,7 @@ def of_app(
     files = {"app": found.origin.file, **{one.name: one.origin.file for one in found.shared}}
     texts = {name: (catalogue.root / file).read_bytes() for name, file in files.items()}
     said = choice or Choice()
-    options = {option.name for option in optional_patches.of_profile(found, profile)}
+    options = {option.name for option in optional_patches.of_patches(found, profile)}
     chosen = tuple(sorted((set(kept) | set(said.added)) & options - set(said.left_out)))
     return PatchSet(
         name=app,
@@ -53,10 +53,21 @@ def of_app(
         ),
         directory=found.directory,
         seen=found.upstream.commit,
+        starts=_started(found.launch.command),
         catalogue=location.patches_digest(catalogue.root, app, profile),
         options=tuple(sorted(options)),
         chosen=chosen,
     )
+
+
+def _started(command: Sequence[str]) -> str:
+    """Name the file that a command runs, "" where it is not Python that runs one."""
+    match command:
+        case ("python", "-m", module, *_):
+            return f"{module.replace('.', '/')}.py"
+        case ("python", file, *_):
+            return file
+    return ""
 
 
 def of_file(file: Path, home: Path | None = None) -> PatchSet:

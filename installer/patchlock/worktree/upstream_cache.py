@@ -7,6 +7,7 @@ import dataclasses
 import datetime
 import hashlib
 import shutil
+import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -28,6 +29,8 @@ _SETTINGS = (
     # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
     *("-c", "core.fsync=objects,derived-metadata,reference", "-c", "core.fsyncMethod=batch"),
 )
+_PATIENCE = 30.0
+"""Seconds that a repository may take to say where a branch is."""
 _PROTOCOLS = "file:git:http:https:ssh"
 """What upstream may be fetched over; `ext` would run a program that the address names."""
 
@@ -273,6 +276,38 @@ def _borrow(repository: Path, clone: Path) -> bool:
     return True
 
 
+def write_bundle(snapshot: Snapshot, refs: Mapping[str, CommitId], target: Path) -> None:
+    """Write commits of upstream, with all of their history, as a git bundle.
+
+    Args:
+        snapshot: in whose repository they are.
+        refs: full name that each has in the bundle → commit.
+        target: the file.
+
+    Raises:
+        UpstreamError: the history is not whole, as in a shallow or partial clone.
+    """
+    with tempfile.TemporaryDirectory(prefix="patchlock-upstream-") as folder:
+        work = Path(folder)
+        git("init", "-q", "--bare", "--object-format=sha1", ".", repository=work)
+        objects = (snapshot.repository / "objects").resolve()
+        (work / "objects" / "info" / "alternates").write_text(f"{objects}\n", encoding="utf-8", newline="\n")
+        if (shallow := snapshot.repository / "shallow").is_file():
+            shutil.copyfile(shallow, work / "shallow")
+        try:
+            for name, commit in refs.items():
+                git("update-ref", name, commit, repository=work)
+            git("bundle", "create", "--quiet", str(target.resolve()), *refs, repository=work)
+            git("bundle", "verify", "--quiet", str(target.resolve()), repository=snapshot.repository)
+        except CommandFailedError as error:
+            raise UpstreamError(
+                "the history of upstream is not whole, and cannot be put into a bundle",
+                where=str(snapshot.repository),
+                remedy="give a clone that is neither shallow nor partial: --source PATH-OR-URL",
+                evidence=error.evidence[:1],
+            ) from error
+
+
 def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path) -> CommitId:
     """Bring a branch of a repository into a clone that is not ours, through our cache.
 
@@ -305,6 +340,37 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
             ) from error
         git("fetch", *options, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
     return CommitId(git("rev-parse", ref, repository=into).text)
+
+
+def branch_commit(address: str, branch: str) -> CommitId:
+    """Ask a repository at which commit a branch of it is; nothing is fetched.
+
+    Args:
+        address: path or URL.
+        branch: its name there.
+
+    Raises:
+        UpstreamError: it cannot be reached, or has no such branch.
+    """
+    env = process.environment(
+        {
+            "LC_ALL": "C",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ALLOW_PROTOCOL": _PROTOCOLS,
+            "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        }
+    )
+    words = ("ls-remote", "--exit-code", "--", _address(address), f"refs/heads/{branch}")
+    try:
+        told = process.run("git", *_SETTINGS, *words, env=env, timeout=_PATIENCE).text
+    except CommandFailedError as error:
+        raise UpstreamError(
+            f"branch {branch} cannot be looked up",
+            where=address,
+            remedy="check the address and the connection",
+            evidence=error.evidence[:1],
+        ) from error
+    return CommitId(told.split()[0])
 
 
 def _has(repository: Path, commit: str) -> bool:
@@ -340,6 +406,16 @@ def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[
             if mode in {b"100644", b"100755"}:
                 found[PurePosixPath(path.decode("utf-8", errors="surrogateescape"))] = blob.decode()
     return found
+
+
+def submodule_commits(repository: Path, commit: CommitId) -> dict[PurePosixPath, CommitId]:
+    """List the submodules of a commit: path → the commit that it names of the other repository."""
+    listed = git("ls-tree", "-r", "-z", commit, repository=repository).stdout
+    rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(b"160000 "))
+    return {
+        PurePosixPath(path.decode("utf-8", "surrogateescape")): CommitId(head.split()[2].decode())
+        for head, _, path in rows
+    }
 
 
 def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[str, bytes]:

@@ -42,6 +42,8 @@ class PatchSet:
     """The commit that the patches' author saw, if there is one."""
     catalogue: str = ""
     """Digest of the catalogue's files that say all of this, "" for a file of patches; see `manifest.Manifest`."""
+    starts: str = ""
+    """The app's file that is run, below its folder; "" where no file is named."""
     skipped: tuple[str, ...] = ()
     """Ids of patches that a person does not want, sorted; also of such as are not among these."""
     options: tuple[str, ...] = ()
@@ -54,26 +56,27 @@ def require_app(tree: Tree, wanted: PatchSet) -> None:
     """Refuse a folder that is something else, by names alone, before anything is read or written.
 
     It is the app if it has the commit that the patches' author saw, or one at least of the files that they change by
-    name; requirement files do not count, which every project has.
+    name, else the file that is run; requirement files at the top do not count, which every project has.
 
     Raises:
         UpstreamError: it is not the app.
     """
     exact = {path for patch in wanted.patches for path in targets.missing(patch, ())}
-    named = sorted(str(path) for path in exact if not _REQUIREMENTS.search(str(path)))
+    named = sorted(str(path) for path in exact if not _REQUIREMENTS.fullmatch(str(path)))
+    named = named or ([wanted.starts] if wanted.starts else [])
     if wanted.seen is None or not named or (tree.is_clone and commit_of(tree.root, wanted.seen)):
         return
     if not any((tree.root / wanted.directory / name).is_file() for name in named):
         below = "" if wanted.directory == PurePosixPath() else f"{wanted.directory}/"
         raise UpstreamError(
-            f"this folder is not {wanted.name}: it has none of the files that the patches change by name, as "
+            f"this folder is not {wanted.name}: it has none of the files by which it is known, as "
             f"{' and '.join(below + name for name in named[:2])}",
             where=str(tree.root),
             remedy=f"nothing was changed; name the app's own folder: --source FOLDER, or clone {wanted.name} first",
         )
 
 
-_REQUIREMENTS = re.compile(r"(^|/)(requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg))$")
+_REQUIREMENTS = re.compile(r"requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)")
 
 
 def patched(

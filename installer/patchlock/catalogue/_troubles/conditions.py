@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from patchlock.catalogue._troubles.devices import device_tests
 from patchlock.catalogue._troubles.rules import RULES
@@ -98,8 +98,8 @@ def _contains(wanted: SpecifierSet, text: str) -> bool:
     """Compare what stands at the beginning: `6.8.0-45-generic` is 6.8.0, `2.7.1+cu118` is 2.7.1 (cu118)."""
     try:
         version = Version(text)
-    except InvalidVersion:
-        found = re.match(r"\d+(\.\d+)*", text)
+    except ValueError:
+        found = re.match(r"\d{1,18}(\.\d{1,18})*(?!\d)", text)
         if found is None:
             return False
         version = Version(found[0])
@@ -330,4 +330,4 @@ CONDITION_KEYS: Mapping[str, Callable[[Table, str], Iterator[Test]]] = {
     "says": _says,
     "rule": _rule,
 }
-"""Key → how it is read into tests; `docs/formats.md` says what each means."""
+"""Key → how it is read into tests; `docs/formats/troubles.md` says what each means."""

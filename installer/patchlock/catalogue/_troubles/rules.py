@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from patchlock.catalogue._troubles.devices import device_label
 from patchlock.model.devices import KnownDevice
@@ -63,7 +63,7 @@ def _backend(local: str) -> str:
 def _version(text: str) -> Version | None:
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:
         return None
 
 

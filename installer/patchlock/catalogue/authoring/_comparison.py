@@ -38,13 +38,25 @@ class Returned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Inserted:
+    """Statements stand where there were none."""
+
+    statements: tuple[ast.stmt, ...]
+    below: ast.stmt | None
+    """The one before them; None: they are the first of their block."""
+    above: ast.stmt | None
+    """The one behind them; None: they are the last."""
+    scope: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Unknown:
     """Something else changed."""
 
     line: int
 
 
-Change = Replaced | Removed | Returned | Unknown
+Change = Replaced | Removed | Returned | Inserted | Unknown
 
 
 def compare(before: ast.Module, after: ast.Module) -> Iterator[Change]:
@@ -55,8 +67,15 @@ def compare(before: ast.Module, after: ast.Module) -> Iterator[Change]:
 def _blocks(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> Iterator[Change]:
     matcher = difflib.SequenceMatcher(None, [_code(s) for s in old], [_code(s) for s in new], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
-        if tag != "equal":
+        if tag == "insert":
+            yield _inserted(old, i, new[k:m], scope)
+        elif tag != "equal":
             yield from _unequal(old[i:j], new[k:m], scope)
+
+
+def _inserted(old: Sequence[ast.stmt], at: int, new: Sequence[ast.stmt], scope: str) -> Inserted:
+    below, above = (old[at - 1] if at else None), (old[at] if at < len(old) else None)
+    return Inserted(statements=tuple(new), below=below, above=above, scope=scope)
 
 
 def _unequal(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> Iterator[Change]:
@@ -72,6 +91,8 @@ def _unequal(old: Sequence[ast.stmt], new: Sequence[ast.stmt], scope: str) -> It
         elif tag == "delete":
             for one in old[i:j]:
                 yield _removed(one, scope)
+        elif tag == "insert":
+            yield _inserted(old, i, new[k:m], scope)
         else:
             yield Unknown(line=(old[i:j] or new[k:m])[0].lineno)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchlock.catalogue.authoring import _comparison, _guards
-from patchlock.catalogue.authoring._comparison import Change, Removed, Replaced, Returned
+from patchlock.catalogue.authoring._comparison import Change, Inserted, Removed, Replaced, Returned
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
 from patchlock.model.patch import Op
 from patchlock.patches.ops.syntax import Module
 
+_TOO_MANY = 40
+"""Lines of a statement that are no insertion but a piece of a program."""
 _TOO_LONG = 160
 """Characters of a pattern that nobody would want to read."""
 
@@ -34,10 +37,13 @@ def recognise(before: Module, after: Module) -> Recognised:
     sayer = _Sayer(before=before, after=after)
     replaced = [change for change in changes if isinstance(change, Replaced)]
     others = [change for change in changes if not isinstance(change, Replaced)]
-    said = [sayer.other(change) for change in others]
+    # What a guard moves is no new statement.
+    said = [None if guarded and isinstance(change, Inserted) else sayer.other(change) for change in others]
     drafts += [draft for draft in said if draft is not None]
     of_expressions, left = sayer.replaced(replaced)
+    # Where comments and blank lines go beside a new statement is said hunk by hunk.
     is_complete = len(drafts) == len(guarded) + len(others) and not left
+    is_complete = is_complete and not any(isinstance(change, Inserted) for change in others)
     return Recognised(drafts=(*drafts, *of_expressions), is_complete=is_complete)
 
 
@@ -69,9 +75,72 @@ class _Sayer:
             case Returned(name=name, value=value):
                 returns = ast.unparse(value) if value is not None else "None"
                 made = op("disable-function", function=name, returns=returns)
-                return self._draft("disable-function", made, (name,), is_exact=False)
+                checks = ensures(("disabled", {"function": name, "returns": returns}))
+                return self._draft("disable-function", made, (name,), checks, is_exact=False)
+            case Inserted():
+                return self._guard(change) or self._insertion(change)
             case _:
                 return None
+
+    def _guard(self, change: Inserted) -> Draft | None:
+        """Say that a function leaves early on a condition."""
+        match change.statements:
+            case [ast.If(test=test, body=[ast.Return(value=value)], orelse=[])]:
+                fields = {"returns": self._text(self.after, value) if value is not None else ""}
+            case [ast.If(test=test, body=[ast.Raise(exc=ast.expr() as error, cause=None)], orelse=[])]:
+                fields = {"raises": self._text(self.after, error)}
+            case _:
+                return None
+        is_entry = change.below is None or _is_docstring(change.below)
+        if not change.scope or not is_entry:
+            return None
+        condition = self._text(self.after, test)
+        made = op("guard-entry", function=change.scope, condition=condition, **fields)
+        if made is None or self._count(made) != 1:
+            return None
+        checks = ensures(("guarded", {"function": change.scope, "condition": condition}))
+        return self._draft("guard-entry", made, (change.scope,), checks)
+
+    def _insertion(self, change: Inserted) -> Draft | None:
+        """Say which statements stand beside which."""
+        text = self._block(change.statements)
+        within = (change.scope,) if change.scope else ()
+        places: list[dict[str, str]] = [
+            {key: self._line(anchor)}
+            for key, anchor in (("below", change.below), ("above", change.above))
+            if anchor is not None
+        ]
+        if change.scope:
+            places += [{"at": "start"}] if change.below is None or _is_docstring(change.below) else []
+            places += [{"at": "end"}] if change.above is None else []
+        elif change.below is None or _is_docstring(change.below):
+            places.append({"at": "top"})
+        for place in places if text else ():
+            made = op("insert-statement", statement=text, within=within, **place)
+            if made is not None and self._count(made) == 1:
+                checks = ensures(("has-statement", {"statement": text, "within": within}))
+                word = text.partition("\n")[0]
+                return self._draft("insert-statement", made, (word,), checks, name=f"add {word}")
+        return None
+
+    def _block(self, statements: tuple[ast.stmt, ...]) -> str:
+        """Give the lines of statements without their indentation; "" where they share lines or are many."""
+        first, last = statements[0], statements[-1]
+        decorators = getattr(first, "decorator_list", [])
+        start = self.after.line_start(self.after.start(first))
+        if decorators:
+            start = self.after.line_start(self.after.start(decorators[0]))
+        end = self.after.end(last)
+        text = self.after.source.text[start : self.after.line_end(end)]
+        lead = text[: len(text) - len(text.lstrip())]
+        is_alone = not lead.strip() and self.after.source.text[start:].lstrip()[:1] != ""
+        lines = textwrap.dedent(text.replace("\r\n", "\n"))
+        return lines.strip("\n") if is_alone and lines.count("\n") < _TOO_MANY else ""
+
+    def _line(self, statement: ast.stmt) -> str:
+        """Give a statement in one line, as it is written where that is possible."""
+        text = self.before.segment(statement)
+        return ast.unparse(statement) if "\n" in text or "\r" in text else text
 
     def replaced(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
         """Say replaced expressions, first each by itself, then with what stands around it; and give what is left."""
@@ -80,9 +149,7 @@ class _Sayer:
             reachable = [change for change in left if len(change.levels) > level]
             for scoped in (False, True):
                 for group in _groups(reachable, level, scoped):
-                    draft = self._replacement(
-                        group[0], level, group[0].scope if scoped else "", len(_distinct(group, level))
-                    )
+                    draft = self._replacement(group[0], level, _scope(group), len(_distinct(group, level)))
                     if draft is not None:
                         drafts.append(draft)
                         inside = {id(change) for change in group}
@@ -92,7 +159,11 @@ class _Sayer:
 
     def _replacement(self, change: Replaced, level: int, scope: str, count: int) -> Draft | None:
         old, new = change.levels[level]
-        if isinstance(old, ast.Call) and isinstance(new, ast.Call) and (draft := self._argument(old, new, count)):
+        if (
+            isinstance(old, ast.Call)
+            and isinstance(new, ast.Call)
+            and (draft := self._argument(old, new, scope, count))
+        ):
             return draft
         if isinstance(old, ast.Call) and not any(isinstance(node, ast.Call) for node in ast.walk(new)):
             return self._call(old, self._text(self.after, new), scope, count, is_exact=True)
@@ -105,31 +176,45 @@ class _Sayer:
         return self._draft("replace-expression", made, (pattern,), checks, sites=count, name=replacement)
 
     def _arguments(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:
-        """Say which calls of a function got a keyword argument, whatever else is in them."""
+        """Say which calls of a function got a keyword argument, or another value of it, whatever else is in them."""
         groups: dict[tuple[str, str, str], list[Replaced]] = {}
         for change in changes:
-            old, new = change.levels[0]
-            added = _added_keyword(old, new)
-            if added is not None and isinstance(old, ast.Call):
-                key = (self._text(self.before, old.func), added.arg or "", self._text(self.after, added.value))
-                groups.setdefault(key, []).append(change)
+            for old, new in change.levels[:2]:
+                added = _added_keyword(old, new)
+                if added is not None and isinstance(old, ast.Call):
+                    key = (self._callee(old.func), added.arg or "", self._text(self.after, added.value))
+                    groups.setdefault(key, []).append(change)
+                    break
         drafts: list[Draft] = []
         for (function, argument, value), group in groups.items():
-            made = op("set-argument", call=f"{function}($*arguments)", argument=argument, value=value)
+            within = (scope,) if (scope := _scope(group)) else ()
+            made = op("set-argument", call=f"{function}($*arguments)", argument=argument, value=value, within=within)
             if made is not None and self._count(made) == len(group):
                 name = f"{argument} of {function}"
-                draft = self._draft("set-argument", made, (function,), sites=len(group), name=name)
+                callee = function.replace("$object", "*")
+                checks = ensures(("argument", {"callee": callee, "argument": argument, "value": value}))
+                word = function.removeprefix("$object.")
+                draft = self._draft("set-argument", made, (word,), checks, sites=len(group), name=name)
                 drafts += [draft] if draft is not None else []
                 changes = [change for change in changes if change not in group]
         return drafts, changes
 
-    def _argument(self, old: ast.Call, new: ast.Call, count: int) -> Draft | None:
+    def _callee(self, function: ast.expr) -> str:
+        """Write what is called; of a method of something computed, its name alone."""
+        match function:
+            case ast.Attribute(value=ast.Call() | ast.Subscript(), attr=name):
+                return f"$object.{name}"
+            case _:
+                return self._text(self.before, function)
+
+    def _argument(self, old: ast.Call, new: ast.Call, scope: str, count: int) -> Draft | None:
         """Say that one call, told by all that is in it, got a keyword argument."""
         added = _added_keyword(old, new)
         if added is None:
             return None
         value, call = self._text(self.after, added.value), self._text(self.before, old)
-        made = op("set-argument", call=call, argument=added.arg, value=value)
+        within = (scope,) if scope else ()
+        made = op("set-argument", call=call, argument=added.arg, value=value, within=within)
         if made is None or self._count(made) != count:
             return None
         function = self._text(self.before, old.func)
@@ -137,7 +222,7 @@ class _Sayer:
 
     def _call(self, call: ast.Call, returns: str, scope: str, count: int, is_exact: bool = False) -> Draft | None:
         text = self._text(self.before, call)
-        for within in ((), (scope,)) if scope else ((),):
+        for within in ((scope,), ()) if scope else ((),):
             made = op("neutralise-call", call=text, returns=returns, within=within)
             if made is not None and self._count(made) == count and len(text) <= _TOO_LONG:
                 name = ast.unparse(call.func)
@@ -208,6 +293,20 @@ def _groups(changes: list[Replaced], level: int, scoped: bool) -> list[list[Repl
         scope = change.scope if scoped else ""
         found.setdefault((ast.dump(old), ast.dump(new), scope), []).append(change)
     return list(found.values())
+
+
+def _scope(group: list[Replaced]) -> str:
+    """Give the one function in which something was replaced; "" where it was in several: it is meant for the file."""
+    scopes = {change.scope for change in group}
+    return scopes.pop() if len(scopes) == 1 else ""
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Constant(value=str())):
+            return True
+        case _:
+            return False
 
 
 def _distinct(group: list[Replaced], level: int) -> set[int]:

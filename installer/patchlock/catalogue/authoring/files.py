@@ -9,11 +9,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.authoring import _declared_changes, _guards, _python_changes, _requirement_changes, _texts
+from patchlock.catalogue.authoring import (
+    _declared_changes,
+    _guards,
+    _key_changes,
+    _python_changes,
+    _requirement_changes,
+    _texts,
+)
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
-from patchlock.model.patch import BLOCKING, Refusal
+from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText, Undecodable, decode
-from patchlock.patches import engine
+from patchlock.patches import engine, evaluation
 from patchlock.patches.ops.syntax import parse
 
 
@@ -67,12 +74,46 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
         whole = _proved(drafts, path, before, after)
         if whole.likeness is not Likeness.OTHER and whole.drafts:
             return whole
-    exact = _kept(tuple(draft for draft in drafts if draft.is_exact), path, before)
-    if exact:
-        middle = _applied(exact, path, before)
-        if middle != before and (found := _completed(exact, path, before, middle, after)):
-            return found
+    if semantic and (found := _hunk_by_hunk(path, before, _without_dead_code(drafts, path, before, after), after)):
+        return found
     return _by_text(path, old, new, before, after)
+
+
+def _without_dead_code(drafts: Iterable[Draft], path: PurePosixPath, before: bytes, after: bytes) -> bytes:
+    """Give the edited file without what stands behind a `return` that the user put first, as the op leaves it."""
+    for draft in drafts:
+        if draft.op_name == "disable-function":
+            cut = _applied((draft,), path, after)
+            after = cut if likeness(before, cut, after, path) is Likeness.MEANING else after
+    return after
+
+
+def _hunk_by_hunk(path: PurePosixPath, before: bytes, target: bytes, after: bytes) -> FileDrafts | None:
+    """Keep each op that brings the file nearer to what it is to become, and say the rest as a diff."""
+    kept: list[Draft] = []
+    current, wanted = before, decode(path, target)
+    for recognise in (_requirements, _keys, _python):
+        source = decode(path, current)
+        if isinstance(source, Undecodable) or isinstance(wanted, Undecodable):
+            return None
+        for draft in recognise(source, wanted)[0]:
+            step = _applied((draft,), path, current)
+            if _is_nearer(path, step, current, target) and _telling(draft, path, current, step, target):
+                kept.append(draft)
+                current = step
+    found = _completed(tuple(kept), path, before, current, target) if kept else None
+    if found is None or target == after:
+        return found
+    patched = _applied(found.drafts, path, before)
+    return dataclasses.replace(found, likeness=likeness(before, patched, after, path))
+
+
+def _is_nearer(path: PurePosixPath, step: bytes, current: bytes, target: bytes) -> bool:
+    texts = [decode(path, data) for data in (step, current, target)]
+    one, other, wanted = (
+        "" if isinstance(text, Undecodable) else _texts.normalize_newlines(text.text) for text in texts
+    )
+    return step != current and _texts.changed_lines(one, wanted) < _texts.changed_lines(other, wanted)
 
 
 def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes) -> FileDrafts:
@@ -84,20 +125,36 @@ def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: byte
     return dataclasses.replace(found, drafts=(), likeness=Likeness.OTHER)
 
 
-def _recognised(old: SourceText, new: SourceText) -> tuple[tuple[Draft, ...], bool]:
+_Said = tuple[tuple[Draft, ...], bool]
+"""Ops that make one file into another, and whether they say all of it."""
+
+
+def _recognised(old: SourceText, new: SourceText) -> _Said:
+    return _requirements(old, new) if _requirement_changes.is_requirement_file(old) else _python(old, new)
+
+
+def _requirements(old: SourceText, new: SourceText) -> _Said:
     if _requirement_changes.is_requirement_file(old):
         return tuple(_requirement_changes.recognise(old, new)), True
-    if _declared_changes.declares(old) and (found := tuple(_declared_changes.recognise(old, new))):
-        return found, False
-    if old.path.suffix in {".py", ".pyw"}:
-        before, after = parse(old), parse(new)
-        if not isinstance(before, Refusal) and not isinstance(after, Refusal):
-            try:
-                said = _python_changes.recognise(before, after)
-            except RecursionError:
-                return (), False
-            return said.drafts, said.is_complete
-    return (), False
+    return (tuple(_declared_changes.recognise(old, new)) if _declared_changes.declares(old) else ()), False
+
+
+def _keys(old: SourceText, new: SourceText) -> _Said:
+    return tuple(_key_changes.recognise(old, new)), False
+
+
+def _python(old: SourceText, new: SourceText) -> _Said:
+    if old.path.suffix not in {".py", ".pyw", ".ipynb"}:
+        return (), False
+    codes = evaluation.python_code(old), evaluation.python_code(new)
+    before, after = (one if isinstance(one, Refusal) else parse(one) for one in codes)
+    if isinstance(before, Refusal) or isinstance(after, Refusal):
+        return (), False
+    try:
+        said = _python_changes.recognise(before, after)
+    except RecursionError:
+        return (), False
+    return said.drafts, said.is_complete
 
 
 def _completed(
@@ -118,15 +175,6 @@ def _completed(
         if found.likeness in {Likeness.BYTES, Likeness.TEXT} and len(found.drafts) == len(exact) + 1:
             return found
     return None
-
-
-def _kept(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes) -> tuple[Draft, ...]:
-    """Leave out the drafts that the engine refuses on this file; checks are chosen later."""
-    patches = [dataclasses.replace(one, ensures=()).patch(f"draft-{i}", [path]) for i, one in enumerate(drafts)]
-    patched = engine.apply(patches, {path: before})
-    bad = {outcome.patch for outcome in patched.outcomes if outcome.kind in BLOCKING or outcome.path is None}
-    bad |= {failure.partition(":")[0] for failure in patched.failures}
-    return tuple(draft for index, draft in enumerate(drafts) if f"draft-{index}" not in bad)
 
 
 def _applied(drafts: Iterable[Draft], path: PurePosixPath, before: bytes) -> bytes:
@@ -150,7 +198,7 @@ def _proved(drafts: tuple[Draft, ...], path: PurePosixPath, before: bytes, after
         if step == current:
             return FileDrafts(path=path, drafts=(), likeness=Likeness.OTHER)
         source = decode(path, current)
-        sites = len(draft.op.locate(source).sites) if isinstance(source, SourceText) else 0
+        sites = len(evaluation.DIRECT.locate(draft.op, source).sites) if isinstance(source, SourceText) else 0
         telling = _telling(draft, path, current, step, result)
         chosen.append(dataclasses.replace(draft, ensures=telling, sites=sites))
         current = step

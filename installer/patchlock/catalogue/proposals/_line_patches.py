@@ -17,8 +17,15 @@ from patchlock.model.text_files import SourceText
 from patchlock.patches import requirement_sources
 from patchlock.patches.pip_requirements import Line
 
-PROCESSOR = ("cpu",)
-"""Profiles for which what only CUDA has a use for is left out."""
+
+@dataclass(frozen=True, kw_only=True)
+class MissingModule:
+    """A top-level module that is not there on some profiles any more."""
+
+    name: str
+    why: str
+    """A clause."""
+    profiles: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +35,7 @@ class Repair:
     kind: str
     finding: Finding
     section: ProposedPatch | None = None
-    module: tuple[str, str] | None = None
+    module: MissingModule | None = None
     remark: str = ""
     name: NormalizedName | None = None
     """Of the distribution, where the line says it."""
@@ -49,9 +56,9 @@ class LinePatcher:
             return Repair(kind=kind, finding=self.finding, remark=remark or f"{self.finding}: edit this line by hand")
         return self._text(kind, "", comment, remark)
 
-    def replaced(self, kind: str, name: NormalizedName, comment: str) -> Repair:
+    def replaced(self, kind: str, name: NormalizedName, comment: str, *, remark: str = "") -> Repair:
         """Write the name of a distribution in the place of the line."""
-        return self._text(kind, name, comment, "")
+        return self._text(kind, name, comment, remark)
 
     def _text(self, kind: str, new: str, comment: str, remark: str) -> Repair:
         text = self.source.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -63,10 +70,13 @@ class LinePatcher:
         check = ("lacks", {"text": whole.strip()})
         return self._repair(kind, "replace-text", f"no-{kind}-{self.line.line}", fields, comment, check, remark=remark)
 
-    def set(self, kind: str, name: NormalizedName, specifier: SpecifierSet, comment: str) -> Repair:
+    def set(
+        self, kind: str, name: NormalizedName, specifier: SpecifierSet, comment: str, *, remark: str = ""
+    ) -> Repair:
         """Give the distribution another specifier, and no address."""
         fields: dict[str, object] = {"name": name, "specifier": specifier}
-        return self._repair(kind, "set-requirement", f"{name}-of-the-index", fields, comment, ("requirement", fields))
+        check = ("requirement", fields)
+        return self._repair(kind, "set-requirement", f"{name}-of-the-index", fields, comment, check, remark=remark)
 
     def without(
         self,
@@ -76,7 +86,7 @@ class LinePatcher:
         *,
         remark: str = "",
         profiles: tuple[str, ...] = (),
-        module: tuple[str, str] | None = None,
+        module: MissingModule | None = None,
     ) -> Repair:
         """Take the distribution out of the file, for some profiles or all."""
         fields: dict[str, object] = {"name": name}
@@ -84,12 +94,18 @@ class LinePatcher:
         made = self._repair(kind, "drop-requirement", f"no-{name}", fields, comment, check, profiles, remark=remark)
         return dataclasses.replace(made, module=module, name=name)
 
-    def renamed(self, kind: str, name: NormalizedName, to: Requirement) -> Repair:
-        """Take another distribution, where there is only the processor."""
+    def without_key(self, kind: str, key: str, comment: str) -> Repair:
+        """Take a key of a TOML file out of it."""
+        fields = {"key": tuple(key.split("."))}
+        word = f"no-{key.removeprefix('tool.')}"
+        return self._repair(kind, "delete-key", word, fields, comment, ("no-key", fields))
+
+    def renamed(self, kind: str, name: NormalizedName, to: Requirement, profiles: tuple[str, ...]) -> Repair:
+        """Take another distribution on some profiles."""
         fields: dict[str, object] = {"name": name, "to": to}
         comment = f"{to.name} is the same library without CUDA."
         check: tuple[str, dict[str, object]] = ("no-requirement", {"name": name})
-        return self._repair(kind, "rename-requirement", f"{to.name}-for-{name}", fields, comment, check, PROCESSOR)
+        return self._repair(kind, "rename-requirement", f"{to.name}-for-{name}", fields, comment, check, profiles)
 
     def _repair(
         self,

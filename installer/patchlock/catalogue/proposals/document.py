@@ -7,36 +7,47 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from patchlock.catalogue.authoring import writing
-from patchlock.catalogue.proposals.findings import Proposal
+from patchlock.catalogue.proposals.findings import Proposal, ranked
 from patchlock.model.toml_text import item
 
 if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from tomlkit.items import Table
 
+_SCHEMA = "#:schema ../../docs/schemas/app.json\n"
+"""Where editors with Taplo look for the keys; `catalogue.schemas.write` puts it there."""
 _WIDTH = 118
 _SHOWN = 8
 
 
 def render(proposal: Proposal) -> str:
     """Give the whole text of `app.toml`."""
-    parts = [_head(proposal), _upstream(proposal), _launch(proposal), *_needs(proposal), *proposal.tables]
+    parts = [_SCHEMA + _head(proposal), _upstream(proposal), _launch(proposal), *_needs(proposal), *proposal.tables]
     parts += ["\n".join([*_comment(one.comment), writing.tables([one.written])]) for one in proposal.sections]
     parts.append(_check(proposal))
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
 
 
-def build_table(versions: Mapping[NormalizedName, object], *, why: str, source: str) -> str:
+def build_table(
+    versions: Mapping[NormalizedName, object], *, why: str, source: str, platforms: tuple[str, ...] = ()
+) -> str:
     """Write the `[[build]]` table of distributions that have no wheel.
 
     Args:
         versions: of each.
         why: they are built.
         source: of that.
+        platforms: on which alone; none: on all.
     """
     above = f"No wheel: {', '.join(f'{name} {version}' for name, version in versions.items())}."
-    rows = (("names", tuple(versions)), ("why", why), ("source", source))
+    rows: list[tuple[str, object] | str] = [("names", tuple(versions)), ("why", why), ("source", source)]
+    rows += [("platforms", platforms)] if platforms else []
     return _piece((f"# {above}",), {"build": [_table(*rows)]}).rstrip()
+
+
+def rule_table(word: str, **rows: object) -> str:
+    """Write a table of a rule of locks, such as `[[constraint]]`; its keys in their order."""
+    return _piece((), {word: [_table(*rows.items())]}).rstrip()
 
 
 def _comment(text: str) -> Iterator[str]:
@@ -67,7 +78,7 @@ def _head(proposal: Proposal) -> str:
     facts = proposal.facts
     above = [
         *_comment(f"Proposed by `patchlock new-app {proposal.url}`. Look each line through; what is found, and where:"),
-        *(line for issue in proposal.issues for line in _comment(_told(issue.name, issue.found))),
+        *(line for issue in ranked(proposal.issues) for line in _comment(_told(issue.name, issue.found))),
         *(line for remark in proposal.remarks for line in _comment(f"TODO: {remark}")),
         "",
     ]
@@ -80,8 +91,10 @@ def _head(proposal: Proposal) -> str:
         ("python", facts.python),
         *_comment(f"{proposal.requirements.path}: {proposal.requirements.why} ({proposal.requirements.count} lines)."),
         *_others("Not", [f"{one.path} ({one.why})" for one in proposal.alternatives]),
-        ("requirements", (str(proposal.requirements.path),)),
+        ("requirements", tuple(map(str, proposal.together))),
     ]
+    if proposal.extras:
+        rows.append(("extras", proposal.extras))
     for one in proposal.sets:
         rows += _comment(f"{one.name}: {one.why}.")
     if proposal.sets:
@@ -105,7 +118,16 @@ def _others(word: str, others: list[str]) -> list[str]:
 
 
 def _upstream(proposal: Proposal) -> str:
-    rows = (("url", proposal.url), ("branch", proposal.branch), ("commit", proposal.commit))
+    rows: list[tuple[str, object] | str] = [
+        ("url", proposal.url),
+        ("branch", proposal.branch),
+        ("commit", proposal.commit),
+    ]
+    if proposal.as_of:
+        rows += [
+            "Files of the commit's day do not fit together: locks take those of later months.",
+            ("as-of", proposal.as_of),
+        ]
     return _piece((), {"upstream": _table(*rows)})
 
 

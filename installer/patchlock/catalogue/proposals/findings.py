@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from packaging.utils import NormalizedName
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.identities import CommitId
@@ -38,6 +40,36 @@ class Issue:
     """By path and line."""
     remedy: str
     """What the proposal does about it; a clause."""
+
+
+STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
+"""What an issue does, worst first."""
+_FIRST_USE = frozenset(
+    [
+        "device-helper",
+        "no-run-time-pip",
+        "onnxruntime-one-provider",
+        "removed-interface",
+        "submodule",
+        "torch-load-weights-only",
+    ]
+)
+_SLOWER = frozenset({"sdist-only"})
+_COSMETIC = frozenset({"torch-pin"})
+
+
+def stops(issue: Issue) -> str:
+    """Say what an issue does where nobody does anything about it, one of `STOPS`."""
+    if issue.name in _FIRST_USE:
+        return STOPS[1]
+    if issue.name in _SLOWER:
+        return STOPS[2]
+    return STOPS[3] if issue.name in _COSMETIC else STOPS[0]
+
+
+def ranked(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+    """Put the issues in order: the worst first, and of those that are as bad the one with most places."""
+    return tuple(sorted(issues, key=lambda issue: (STOPS.index(stops(issue)), -len(issue.found), issue.name)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +148,8 @@ class Proposal:
     commit: CommitId
     facts: AppMetadata
     requirements: RequirementFile
+    together: tuple[PurePosixPath, ...]
+    """All files that people are told to install from in one go, that one among them."""
     alternatives: tuple[RequirementFile, ...]
     sets: tuple[SetChoice, ...]
     sections: tuple[ProposedPatch, ...]
@@ -123,6 +157,10 @@ class Proposal:
     issues: tuple[Issue, ...]
     tables: tuple[str, ...] = ()
     """TOML of further tables, such as `[[build]]`."""
+    extras: tuple[NormalizedName, ...] = ()
+    """Of the project files, that are taken."""
+    as_of: str = ""
+    """Until when locks take files; "": until the commit's time."""
     remarks: tuple[str, ...] = ()
     """What a person has to look at; sentences without a full stop."""
 

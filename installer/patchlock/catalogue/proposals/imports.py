@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Files, Finding
-from patchlock.patches import import_graph
+from patchlock.patches.import_graph import Trees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +25,20 @@ class Import:
         return self.module.partition(".")[0]
 
 
-def read(files: Files) -> tuple[Import, ...]:
-    """List all absolute imports of the Python files, wherever in a file they stand; a file of Python 2 has none."""
-    return tuple(one for path in sorted(files) if path.suffix == ".py" for one in _of(path, files[path]))
+def read(files: Files, trees: Trees | None = None) -> tuple[Import, ...]:
+    """List all absolute imports of the Python files, wherever in a file they stand; a file of Python 2 has none.
+
+    Args:
+        files: of the tree.
+        trees: of its Python files, where they are wanted for more.
+    """
+    parsed = trees if trees is not None else Trees(files)
+    paths = (path for path in sorted(files) if path.suffix == ".py" and b"import" in files[path])
+    return tuple(one for path in paths for one in _of(path, parsed.of(path)))
 
 
-def _of(path: PurePosixPath, data: bytes) -> Iterator[Import]:
-    if b"import" not in data or (module := import_graph.tree(path, data)) is None:
-        return
-    for node in ast.walk(module):
+def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
+    for node in _statements(module.body) if module is not None else ():
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -42,3 +47,13 @@ def _of(path: PurePosixPath, data: bytes) -> Iterator[Import]:
             continue
         for name in names:
             yield Import(module=name, found=Finding(path=path, line=node.lineno, text=ast.unparse(node)[:100]))
+
+
+def _statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """Give the statements of some statements: an expression has no import in it."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, name, ())

@@ -1,4 +1,4 @@
-"""Patches for source that imports what is left out on a processor; pure."""
+"""Patches for source that imports what is left out without a card; pure."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Collection, Mapping
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
-from patchlock.catalogue.proposals._line_patches import PROCESSOR
+from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import ProposedPatch
 from patchlock.catalogue.proposals.imports import Import
 
 
 def repair(
-    modules: Mapping[str, str], imports: Collection[Import], link: Callable[..., str]
+    modules: Mapping[str, MissingModule], imports: Collection[Import], link: Callable[..., str]
 ) -> tuple[ProposedPatch, ...]:
-    """Let the app start without modules that are not there on a processor.
+    """Let the app start without modules that are not there on some profiles.
 
     Args:
-        modules: top-level modules → why they are not there.
+        modules: by their names.
         imports: of the app's files.
         link: names a place of upstream as a reader can open it, by path and line.
     """
     sections = []
-    for module, why in modules.items():
+    for module, missing in modules.items():
         found = [one.found for one in imports if one.top == module]
-        made = op("optional-import", package=module, message=why)
+        made = op("optional-import", package=module, message=missing.why)
         if not found or made is None:
             continue
         checks = ensures(("imports-without", {"package": module}))
@@ -39,9 +39,9 @@ def repair(
         )
         patch = dataclasses.replace(
             draft.patch(draft.slug, dict.fromkeys(one.path for one in found)),
-            why=f"{module} is not there: {why}",
+            why=f"{module} is not there: {missing.why}",
             source=link(found[0].path, found[0].line),
-            profiles=PROCESSOR,
+            profiles=missing.profiles,
         )
         comment = "; ".join(map(str, found[:3])) + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
         sections.append(ProposedPatch(comment=comment, written=Written(patch=patch, ensures=checks)))

@@ -14,6 +14,7 @@ from patchlock.catalogue.proposals.findings import Files, ProposedPatch, SetChoi
 from patchlock.model.app import SharedSet
 from patchlock.model.patch import BLOCKING, Outcome, Patch
 from patchlock.patches import engine, targets, trials
+from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.postconditions import ENSURES
 
 _AFTER = re.compile(r'write after = \["([a-z0-9-]+)"\](?: in ([a-z0-9-]+))?')
@@ -50,6 +51,7 @@ def fit(
     files: Files,
     requirement_files: tuple[str, ...],
     profiles: Sequence[str],
+    evaluator: Evaluator,
 ) -> Fitted:
     """Apply everything for each profile; where a patch is refused in a file, it goes on without that file.
 
@@ -60,6 +62,7 @@ def fit(
         files: of the tree.
         requirement_files: which stand for `{requirements}` in sets.
         profiles: for which the patches are tried.
+        evaluator: whom to ask what ops find; one that remembers, as the same files are looked at each time.
     """
     taken = {one.name: one for one in choices}
     own = {one.written.patch.id: one for one in sections}
@@ -67,13 +70,13 @@ def fit(
     for _ in range(_ROUNDS):
         theirs = _theirs(taken.values(), sets, requirement_files)
         patches = [*theirs.values(), *(one.written.patch for one in own.values())]
-        troubles = _troubles(patches, files, profiles)
+        troubles = _troubles(patches, files, profiles, evaluator)
         if not troubles:
             break
         problems = tuple(_told(troubles))
         patch_id, trouble = next(iter(troubles.items()))
         patch = theirs.get(patch_id) or own[patch_id].written.patch
-        narrowed = _narrowed(patch, trouble, files)
+        narrowed = _narrowed(patch, trouble, files, evaluator)
         if patch_id in theirs:
             name = next(name for name, one in sets.items() if patch_id in {p.id for p in one.patches})
             taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch_id))
@@ -84,7 +87,7 @@ def fit(
             own[narrowed.written.patch.id] = narrowed
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
-    last = engine.apply(engine.for_profile(patches, profiles[0]), files)
+    last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
     left = tuple(one for one in taken.values() if _has_any(sets[one.name], one))
     return Fitted(sets=left, sections=tuple(own.values()), outcomes=last.outcomes, problems=())
 
@@ -107,14 +110,16 @@ def _theirs(
     }
 
 
-def _troubles(patches: Sequence[Patch], files: Files, profiles: Sequence[str]) -> dict[str, _Trouble]:
+def _troubles(
+    patches: Sequence[Patch], files: Files, profiles: Sequence[str], evaluator: Evaluator
+) -> dict[str, _Trouble]:
     """Say of each patch that is refused why; in the order of the patches, so that what comes first is mended first."""
     found: dict[str, _Trouble] = {}
     ids = [patch.id for patch in patches]
     for profile in profiles:
         wanted = engine.for_profile(patches, profile)
         concerned = {path: files[path] for path in targets.candidates(wanted, files)}
-        patched = engine.apply(wanted, concerned)
+        patched = engine.apply(wanted, concerned, evaluator=evaluator)
         failures = list(patched.failures)
         for outcome in patched.outcomes:
             if outcome.kind in BLOCKING:
@@ -125,7 +130,7 @@ def _troubles(patches: Sequence[Patch], files: Files, profiles: Sequence[str]) -
                     lines = ", ".join(str(site.line) for site in outcome.sites[:_SHOWN])
                     trouble.files[outcome.path] = f"line {lines}: {outcome.detail}" if lines else outcome.detail
         if not found and not failures:
-            failures += trials.problems_together(wanted, concerned)
+            failures += trials.problems_together(wanted, concerned, evaluator)
         for failure in failures:
             _note(found, failure, ids)
     return {name: found[name] for name in sorted(found, key=ids.index)}
@@ -149,9 +154,9 @@ def _told(troubles: Mapping[str, _Trouble]) -> Iterator[str]:
         yield from [f"{name}: {one.everywhere}"] if one.everywhere else []
 
 
-def _narrowed(patch: Patch, trouble: _Trouble, files: Files) -> ProposedPatch | None:
+def _narrowed(patch: Patch, trouble: _Trouble, files: Files, evaluator: Evaluator) -> ProposedPatch | None:
     """Write the patch out for the files in which it can be applied; None where there is none."""
-    located, unreadable = targets.locate(patch, targets.matching_files(patch, files), files)
+    located, unreadable = targets.locate(patch, targets.matching_files(patch, files), files, evaluator)
     paths = [path for path, (_, where) in located.items() if where.sites and path not in trouble.files]
     if trouble.everywhere or not paths or (unreadable and not trouble.files):
         return None

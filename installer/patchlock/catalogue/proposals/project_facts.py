@@ -99,6 +99,14 @@ def _pyproject(files: Files) -> Mapping[str, object]:
         return {}
 
 
+def poetry_scripts(files: Files) -> Mapping[str, str]:
+    """Read the scripts of a Poetry project: name → `module:function`."""
+    table: object = _pyproject(files)
+    for key in ("tool", "poetry", "scripts"):
+        table = table.get(key) if isinstance(table, dict) else None
+    return {k: v for k, v in table.items() if isinstance(v, str)} if isinstance(table, dict) else {}
+
+
 def _poetry_python(files: Files) -> str:
     table: object = _pyproject(files)
     for key in ("tool", "poetry", "dependencies", "python"):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals.findings import Files, RequirementFile
+from patchlock.catalogue.proposals.documents import Told
+from patchlock.catalogue.proposals.findings import Files, Finding, RequirementFile
 from patchlock.model.errors import RequirementsError
 from patchlock.model.text_files import Undecodable, decode
 from patchlock.patches import requirement_sources
 from patchlock.patches.pip_requirements import EmptyLine, LocationLine, OptionLine, RequirementLine, Unreadable
 
-_PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requirements?|reqs?)(?:[-_.].*)?\.(?:txt|in)")
+_PIP = re.compile(r"(?i)(?:.*[-_.])?(?:requir\w*ments?|reqs?)(?:[-_.].*)?\.(?:txt|in)")
+"""Misspelt ones, too."""
 _CONDA = re.compile(r"(?i)(?:environment|conda|env)[^/]*\.ya?ml")
+_INSTALLERS = frozenset({"pip", "pip3", "uv", "conda", "mamba", "micromamba", "pip.exe"})
 _PROJECT = ("pyproject.toml", "setup.cfg", "setup.py")
 _OTHER_PURPOSE = re.compile(
     r"(?i)(?:^|[-_./])(dev|develop|test|tests|doc|docs|train|training|lint|ci|build|example|examples|notebook|notebooks|"
@@ -30,15 +34,60 @@ def is_candidate(path: PurePosixPath) -> bool:
     return bool(_PIP.fullmatch(path.name) or in_folder or _CONDA.fullmatch(path.name) or path.name in _PROJECT)
 
 
-def candidates(files: Files) -> tuple[RequirementFile, ...]:
+def named(told: Iterable[Told], files: Files) -> tuple[tuple[PurePosixPath, Finding], ...]:
+    """List the files that people are told to install from, in that order, each with its first place."""
+    found: dict[PurePosixPath, Finding] = {}
+    for line in told:
+        words = line.words
+        if not _INSTALLERS.intersection(word.rpartition("/")[2] for word in words[:6]):
+            continue
+        for before, word in zip(("", *words), words, strict=False):
+            name = before.startswith(("-r", "-f", "--requirement", "--file")) and word
+            name = name or (re.match(r"(?:-r|--requirement=|--file=)(.+)", word) or ["", ""])[1]
+            plain = PurePosixPath(str(name).replace("\\", "/").removeprefix("./"))
+            path = next((path for path in (line.folder / plain, plain) if path in files), None)
+            if path is not None:
+                found.setdefault(path, line.found)
+    return tuple(found.items())
+
+
+def together(first: PurePosixPath, told: Iterable[Told], files: Files) -> tuple[PurePosixPath, ...]:
+    """List what people are told to install from in one go with a file, in the same block of the same document."""
+    by_block: dict[tuple[PurePosixPath, int], list[Told]] = {}
+    for line in told:
+        by_block.setdefault((line.found.path, line.block), []).append(line)
+    for lines in by_block.values():
+        paths = [path for path, _ in named(lines, files)]
+        if first in paths:
+            return tuple(path for path in paths if path == first or _is_for_all(path))
+    return (first,)
+
+
+def _is_for_all(path: PurePosixPath) -> bool:
+    """Tell whether a file is for whoever starts the app; what is called extra is, where people are told to take it."""
+    name = str(path.with_suffix(""))
+    purpose = _OTHER_PURPOSE.search(name)
+    is_extra = purpose is not None and purpose[1].lower() in {"extra", "extras", "optional"}
+    return (purpose is None or is_extra) and _OTHER_MACHINE.search(name) is None
+
+
+def candidates(
+    files: Files, told: Collection[Told] = (), listed: Collection[PurePosixPath] = ()
+) -> tuple[RequirementFile, ...]:
     """List the files that say what an app requires, the likeliest first.
+
+    Args:
+        files: of the tree.
+        told: what its documents tell people to type.
+        listed: further files that are meant.
 
     Raises:
         RequirementsError: there is none, or the only ones are no text.
     """
     unreadable: list[str] = []
     found: list[tuple[tuple[int, ...], RequirementFile]] = []
-    for path in sorted(filter(is_candidate, files)):
+    places = dict(named(told, files))
+    for path in sorted(path for path in files if is_candidate(path) or path in places or path in listed):
         source = decode(path, files[path])
         if isinstance(source, Undecodable):
             unreadable.append(f"{path} cannot be read as text: {source.why}")
@@ -50,7 +99,7 @@ def candidates(files: Files) -> tuple[RequirementFile, ...]:
         if path.name in _PROJECT and not count:
             continue  # a computed list; what it is computed from is another file
         if count or broken or includes or all(isinstance(line, EmptyLine) for line in lines):
-            rank, why = _judged(path, count)
+            rank, why = _judged(path, count, places.get(path))
             found.append((rank, RequirementFile(path=path, count=count, why=why)))
     ranked = tuple(one for _, one in sorted(found, key=lambda item: (item[0], item[1].path)))
     if not any(one.count for one in ranked):
@@ -63,9 +112,9 @@ def candidates(files: Files) -> tuple[RequirementFile, ...]:
     return ranked
 
 
-def _judged(path: PurePosixPath, count: int) -> tuple[tuple[int, ...], str]:
-    place = str(path.with_suffix(""))
-    purpose, machine = _OTHER_PURPOSE.search(place), _OTHER_MACHINE.search(place)
+def _judged(path: PurePosixPath, count: int, place: Finding | None) -> tuple[tuple[int, ...], str]:
+    name = str(path.with_suffix(""))
+    purpose, machine = _OTHER_PURPOSE.search(name), _OTHER_MACHINE.search(name)
     depth = len(path.parts) - 1
     if not count:
         kind, why = 9, "it requires nothing"
@@ -73,6 +122,9 @@ def _judged(path: PurePosixPath, count: int) -> tuple[tuple[int, ...], str]:
         kind, why = 8, f"it is for {purpose[1].lower()}"
     elif machine:
         kind, why = 7, f"it is for machines with {machine[1].lower()}"
+    elif place is not None:
+        kind = int(path.name not in {"requirements.txt", "requirements.in"})
+        why = f"{place.path}:{place.line} says to install from it"
     elif path.name in {"requirements.txt", "requirements.in"}:
         kind, why = 0, "it is what pip users install"
     elif path.name in _PROJECT:
@@ -83,7 +135,7 @@ def _judged(path: PurePosixPath, count: int) -> tuple[tuple[int, ...], str]:
         kind, why = 4, "it is a requirement file of another name"
     if depth and kind < 7:
         why += f", in {path.parent}"
-    return (kind >= 7, depth, kind), why
+    return (kind >= 7, place is None, depth, kind), why
 
 
 def fitting_machine(ranked: tuple[RequirementFile, ...], accelerator: str) -> tuple[RequirementFile, ...]:

@@ -14,31 +14,19 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.catalogue.proposals._line_patches import PROCESSOR, LinePatcher, Repair
+from patchlock.catalogue.proposals import _gpu_packages
+from patchlock.catalogue.proposals._line_patches import LinePatcher, MissingModule, Repair
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, ProposedPatch
+from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches import requirement_sources, requirements_for_locks
-from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Unreadable
+from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, RequirementLine, Span, Unreadable
 
-_ONLY_CUDA: Mapping[str, tuple[str, str]] = {
-    "apex": ("apex", "it is compiled by CUDA's compiler when it is installed"),
-    "causal-conv1d": ("causal_conv1d", "it is compiled by CUDA's compiler when it is installed"),
-    "deepspeed": ("deepspeed", "it is compiled by CUDA's compiler when it is installed"),
-    "flash-attn": ("flash_attn", "it is compiled by CUDA's compiler when it is installed"),
-    "mamba-ssm": ("mamba_ssm", "it is compiled by CUDA's compiler when it is installed"),
-    "pycuda": ("pycuda", "it is linked against CUDA"),
-    "sageattention": ("sageattention", "its kernels are for CUDA alone"),
-    "tensorrt": ("tensorrt", "it is NVIDIA's and needs a card of theirs"),
-    "tensorrt-llm": ("tensorrt_llm", "it is NVIDIA's and needs a card of theirs"),
-    "triton": ("triton", "it compiles for CUDA and ROCm; torch asks for the one that it needs"),
-    "triton-windows": ("triton", "it compiles for CUDA"),
-    "vllm": ("vllm", "its wheels are for CUDA"),
-    "xformers": ("xformers", "its kernels are for CUDA and ROCm, and it asks for one exact torch"),
-}
-"""Distribution → module, and why it is left out on a processor."""
-_SAME = {"faiss-gpu": "faiss-cpu", "tensorflow-gpu": "tensorflow", "cupy-cuda12x": "", "cupy-cuda11x": ""}
+_SAME = {r"faiss-gpu(?:-cu\d+)?": "faiss-cpu", r"tensorflow-gpu": "tensorflow", r"jax-cuda.*": "jax"}
+"""Pattern of the name of a build for CUDA → the same library without it."""
 _TORCH = ("torch", "torchaudio", "torchvision", "torchcodec", "torchtext")
 OnIndex = Callable[[NormalizedName], bool]
+Addresses = Callable[[NormalizedName], tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +35,8 @@ class Repairs:
 
     sections: tuple[ProposedPatch, ...]
     issues: tuple[Issue, ...]
-    modules: Mapping[str, str]
-    """Top-level modules that are not there on a processor any more → why."""
+    modules: Mapping[str, MissingModule]
+    """Top-level modules that are not there on some profiles any more."""
     remarks: tuple[str, ...]
 
 
@@ -69,7 +57,11 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
         "the build for CUDA is asked for by name, which no other machine has",
         "the version stays, the build goes",
     ),
-    "only-cuda": ("it is for CUDA alone", "it cannot be installed, or does nothing", "it is left out on a processor"),
+    "only-cuda": (
+        "it needs a card",
+        "it cannot be installed without one, or does nothing",
+        "it is left out on the profiles without such a card",
+    ),
     "standard-library": (
         "it is part of Python",
         "what the index has of that name is never imported, and may not install",
@@ -111,6 +103,8 @@ def repair(
     on_index: OnIndex,
     link: Callable[..., str],
     excluded: Collection[NormalizedName],
+    profiles: Collection[Profile],
+    addresses: Addresses = lambda _: (),
 ) -> Repairs:
     """Look at each line of some requirement files.
 
@@ -120,8 +114,11 @@ def repair(
         on_index: says whether the index has a distribution.
         link: names a place of upstream as a reader can open it, by path and line.
         excluded: distributions that shared sets leave out.
+        profiles: those of the catalogue.
+        addresses: gives those that the index's distribution names as its own.
     """
-    found = [one for path in paths for one in _of_file(files, path, on_index, link) if one.name not in excluded]
+    looking = _Looking(on_index=on_index, link=link, profiles=profiles, addresses=addresses)
+    found = [one for path in paths for one in _of_file(files, path, looking) if one.name not in excluded]
     sections: dict[str, ProposedPatch] = {}
     for one in (one.section for one in found if one.section is not None):
         known = sections.get(one.written.patch.id)
@@ -134,7 +131,7 @@ def repair(
     return Repairs(
         sections=tuple(sections.values()),
         issues=issues,
-        modules=dict(one.module for one in found if one.module is not None),
+        modules={one.module.name: one.module for one in found if one.module is not None},
         remarks=tuple(one.remark for one in found if one.remark),
     )
 
@@ -147,27 +144,54 @@ def _joined(one: ProposedPatch, other: ProposedPatch) -> ProposedPatch:
     return ProposedPatch(comment=f"{one.comment}; {other.comment}", written=both)
 
 
-def _of_file(files: Files, path: PurePosixPath, on_index: OnIndex, link: Callable[..., str]) -> Iterator[Repair]:
+@dataclass(frozen=True, kw_only=True)
+class _Looking:
+    """What the lines are judged by; as for `repair`."""
+
+    on_index: OnIndex
+    link: Callable[..., str]
+    profiles: Collection[Profile]
+    addresses: Addresses
+
+
+def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[Repair]:
     source = decode(path, files[path])
     if isinstance(source, Undecodable):
         return
     for line in requirement_sources.lines(source):
         shown = source.text[line.span.start : line.span.end].strip() or _written(line)
         finding = Finding(path=path, line=line.line, text=" ".join(shown.split())[:100])
-        made = LinePatcher(source=source, line=line, finding=finding, link=link(path, line.line))
+        made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, line.line))
         match line:
             case OptionLine(options=options) if not {name for name, _ in options} & {"--requirement", "--constraint"}:
                 yield made.dropped("other-index", "A lock asks the machine's index and the recorded ones alone.")
             case LocationLine(target=target):
-                yield from _location(made, target, on_index)
+                yield from _location(made, target, looking)
+            case Unreadable(remedy=remedy) if key := _key_to_drop(remedy):
+                yield made.without_key(
+                    "other-index", key, "A lock asks the machine's index and the recorded ones alone."
+                )
             case Unreadable(why=why):
                 yield made.dropped("unreadable", f"It cannot be read: {why}.", remark=f"{finding}: {why}")
             case RequirementLine(editable=True):
                 yield made.dropped("editable", "The app runs from its clone.")
             case RequirementLine(requirement=requirement):
-                yield from _requirement(made, requirement, on_index)
+                yield from _requirement(made, requirement, looking)
             case _:
                 pass
+    if requirement_sources.is_pip(path):
+        return
+    for one in requirement_sources.read(source).from_indexes:
+        finding = Finding(path=path, line=one.line, text=f"{one.name} from {one.url}")
+        line = Unreadable(line=one.line, span=Span(start=0, end=0), text="", why="")
+        made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, one.line))
+        yield made.without_key("other-index", one.key, "Each profile has an index for it, or takes it from PyPI.")
+
+
+def _key_to_drop(remedy: str) -> str:
+    """Read which key of a TOML file a remedy wants to have dropped, where that changes no version; "" for none."""
+    found = re.search(r'delete-key, key = "((?:tool\.uv|tool\.poetry)[^"]*(?:index|source|sources)[^"]*)"', remedy)
+    return found[1] if found else ""
 
 
 def _written(line: Line) -> str:
@@ -182,33 +206,66 @@ def _written(line: Line) -> str:
             return ""
 
 
-def _location(made: LinePatcher, target: str, on_index: OnIndex) -> Iterator[Repair]:
+def _location(made: LinePatcher, target: str, looking: _Looking) -> Iterator[Repair]:
     name = _name_of_place(made.source, made.line)
     if name is None:
         yield made.dropped("editable", "It is a folder of the clone, or of one machine.")
-    elif on_index(name):
-        comment = f"The index has a {name}; see that it is the same project as {target}."
-        yield made.replaced("vcs-requirement", name, comment)
+    elif not (why := _not_taken(name, target, looking)):
+        told, remark = _taken(made, name, target, looking)
+        yield made.replaced("vcs-requirement", name, told, remark=remark)
     else:
-        remark = f"{made.finding}: the index has no {name}; the app may not work without it"
-        yield made.dropped("vcs-requirement", f"The index has no {name}.", remark=remark)
+        remark = f"{made.finding}: {why}; the app may not work without it"
+        yield made.dropped("vcs-requirement", f"{why[0].upper()}{why[1:]}.", remark=remark)
 
 
-def _requirement(made: LinePatcher, requirement: Requirement, on_index: OnIndex) -> Iterator[Repair]:
+def _not_taken(name: NormalizedName, url: str, looking: _Looking) -> str:
+    """Say why the index's distribution of that name does not stand for a repository, a clause; "" where it may."""
+    if not looking.on_index(name):
+        return f"the index has no {name}"
+    named = looking.addresses(name)
+    if named and not any(_repository(one)[-1:] == _repository(url)[-1:] for one in named):
+        return f"the {name} of the index is another project ({named[0]})"
+    return ""
+
+
+def _taken(made: LinePatcher, name: NormalizedName, url: str, looking: _Looking) -> tuple[str, str]:
+    """Say that the index's distribution is taken, and what a person has to look at; "" where it is the same."""
+    if any(_repository(one) == _repository(url) for one in looking.addresses(name)):
+        return f"The index has a {name}, which names {url} as its own.", ""
+    return (
+        f"The index has a {name}; see that it is the same project as {url}.",
+        f"{made.finding}: the index has a {name}, which does not name this repository; see that it is the same project",
+    )
+
+
+def _repository(url: str) -> tuple[str, ...]:
+    """Name host, owner and name of a repository, lower case; empty for another address."""
+    parts = urlsplit(url.removeprefix("git+"))
+    path = re.sub(r"\.git$", "", parts.path.partition("@")[0].rstrip("/")).strip("/").lower().split("/")
+    host = (parts.hostname or "").removeprefix("www.")
+    return (host, path[0], path[1].removesuffix(".git")) if len(path) > 1 else ()
+
+
+def _requirement(made: LinePatcher, requirement: Requirement, looking: _Looking) -> Iterator[Repair]:
     name = canonicalize_name(requirement.name)
+    same = next((other for pattern, other in _SAME.items() if re.fullmatch(pattern, name)), None)
     local = [one for one in requirement.specifier if "+" in one.version]
     if requirement.url and requirements_for_locks.pin(made.source, made.line) is None:  # type: ignore[arg-type]
-        if on_index(name):
-            comment = f"The index has a {name}; see that it is the same project as {requirement.url}."
-            yield made.set("vcs-requirement", name, SpecifierSet(), comment)
+        if not (why := _not_taken(name, requirement.url, looking)):
+            told, remark = _taken(made, name, requirement.url, looking)
+            yield made.set("vcs-requirement", name, SpecifierSet(), told, remark=remark)
         else:
-            remark = f"{made.finding}: the index has no {name}; the app may not work without it"
-            yield made.without("vcs-requirement", name, f"The index has no {name}.", remark=remark)
-    elif name in _ONLY_CUDA:
-        module, why = _ONLY_CUDA[name]
-        yield made.without("only-cuda", name, f"{why[0].upper()}{why[1:]}.", profiles=PROCESSOR, module=(module, why))
-    elif _SAME.get(name):
-        yield made.renamed("only-cuda", name, Requirement(_SAME[name]))
+            remark = f"{made.finding}: {why}; the app may not work without it"
+            yield made.without("vcs-requirement", name, f"{why[0].upper()}{why[1:]}.", remark=remark)
+    elif same is not None:
+        without = _gpu_packages.profiles_without("nvidia", looking.profiles)
+        yield made.renamed("only-cuda", name, Requirement(same), without)
+    elif (needs := _gpu_packages.find(name)) is not None:
+        without = _gpu_packages.profiles_without(needs.needs, looking.profiles)
+        module = MissingModule(name=needs.module, why=needs.why, profiles=without)
+        yield made.without(
+            "only-cuda", name, f"{needs.why[0].upper()}{needs.why[1:]}.", profiles=without, module=module
+        )
     elif name.replace("-", "_") in sys.stdlib_module_names:
         comment = f"Python has a module {name} of its own, which wins over any that is installed."
         yield made.without("standard-library", name, comment)

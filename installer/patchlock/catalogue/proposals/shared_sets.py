@@ -16,6 +16,7 @@ from patchlock.catalogue.proposals.imports import Import
 from patchlock.model.app import SharedSet
 from patchlock.model.patch import Patch
 from patchlock.patches import targets
+from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
 
 _REQUIREMENT_OPS = (AddRequirement, DropRequirement, RenameRequirement, SetRequirement)
@@ -23,6 +24,9 @@ _OLD_GRADIO = Version("5.23")
 """The first whose gradio-client understands what pydantic 2.11 writes (gradio-client 1.8.0).
 
 Source: https://github.com/gradio-app/gradio/issues/10792; METADATA of gradio 5.23.0"""
+
+_NEW_PYDANTIC = Version("2.11")
+"""The first that writes it; who bounds pydantic below has nothing to fear, and versions for pydantic 1 need that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +56,10 @@ class Tree:
 
 
 def _old_gradio(tree: Tree) -> tuple[Finding, ...]:
-    """Give the places that keep gradio below the version that is mended."""
+    """Give the places that keep gradio below the version that is mended, and not below those that need it."""
+    pydantic = [one for name, all_of in tree.asked.items() if name == "pydantic" for one in all_of]
+    if any(_is_below(one.requirement, _NEW_PYDANTIC) for one in pydantic):
+        return ()
     found = [one for name, all_of in tree.asked.items() if name == "gradio" for one in all_of]
     return tuple(one.found for one in found if _is_below(one.requirement, _OLD_GRADIO))
 
@@ -83,14 +90,20 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
 
 
-def examine(sets: Sequence[SharedSet], tree: Tree) -> tuple[tuple[SetChoice, Issue], ...]:
-    """Give the sets that found something, each with what it found."""
-    return tuple(found for one in sets if (found := _examined(one, tree)) is not None)
+def examine(sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator) -> tuple[tuple[SetChoice, Issue], ...]:
+    """Give the sets that found something, each with what it found.
+
+    Args:
+        sets: all shared sets.
+        tree: what is known of the clone.
+        evaluator: whom to ask what ops find.
+    """
+    return tuple(found for one in sets if (found := _examined(one, tree, evaluator)) is not None)
 
 
-def _examined(one: SharedSet, tree: Tree) -> tuple[SetChoice, Issue] | None:
+def _examined(one: SharedSet, tree: Tree, evaluator: Evaluator) -> tuple[SetChoice, Issue] | None:
     patches = tuple(shared_sets.with_requirement_files(patch, tree.requirement_files) for patch in one.patches)
-    sites = [site for patch in patches for site in _sites(patch, tree)]
+    sites = [site for patch in patches for site in _sites(patch, tree, evaluator)]
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
@@ -119,10 +132,10 @@ def _order(finding: Finding) -> tuple[str, int]:
     return str(finding.path), finding.line
 
 
-def _sites(patch: Patch, tree: Tree) -> Iterator[Finding]:
+def _sites(patch: Patch, tree: Tree, evaluator: Evaluator) -> Iterator[Finding]:
     if isinstance(patch.op, AddRequirement):
         return
-    located, _ = targets.locate(patch, targets.matching_files(patch, tree.files), tree.files)
+    located, _ = targets.locate(patch, targets.matching_files(patch, tree.files), tree.files, evaluator)
     for path, (_, where) in located.items():
         yield from (_finding(path, site.line, site.text) for site in where.sites)
         yield from (_finding(path, one.line, f"({one.kind.value}: {one.why})") for one in where.refusals)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
+from patchlock.catalogue.proposals import documents
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed
 from patchlock.catalogue.proposals.imports import Import
 
@@ -20,6 +20,8 @@ class _Sign:
     why: str
 
 
+_INSTALLS = re.compile(r"(?i)\b(?:apt|apt-get|brew|dnf|yum|pacman|choco|winget|conda)\b.*\b(?:install|-S)\b")
+"""In other documents than the README, a line that installs it."""
 _SIGNS = (
     _Sign(
         name="espeak-ng",
@@ -73,11 +75,8 @@ def read(files: Files, imports: Collection[Import], known: Collection[str]) -> t
 def _places(sign: _Sign, files: Files, imports: Collection[Import]) -> Iterator[Finding]:
     yield from (one.found for one in imports if one.top in sign.modules)
     pattern = re.compile(sign.words, re.IGNORECASE)
-    for path in sorted(path for path in files if _is_readme(path)):
-        for number, line in enumerate(files[path].decode("utf-8", errors="replace").splitlines(), start=1):
-            if pattern.search(line):
+    for path in sorted(filter(documents.is_document, files), key=documents.order):
+        is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")
+        for number, line in enumerate(documents.text(files[path]).splitlines(), start=1):
+            if pattern.search(line) and (is_readme or _INSTALLS.search(line)):
                 yield Finding(path=path, line=number, text=line.strip()[:100])
-
-
-def _is_readme(path: PurePosixPath) -> bool:
-    return len(path.parts) == 1 and path.name.lower().startswith("readme")

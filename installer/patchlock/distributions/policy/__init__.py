@@ -55,6 +55,7 @@ def violations(
         *_owners.overwriting(packages, facts, rules.folders, platform, python),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),
         *_owners.leaving(packages, facts),
+        *fitting.placeholders(packages, rules.placeholders),
         *fitting.changed_artifacts(packages, facts),
         *fitting.mislabelled(packages, facts),
     ]

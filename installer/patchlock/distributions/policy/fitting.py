@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Mapping
 
 from packaging.requirements import Requirement
@@ -20,7 +21,16 @@ from patchlock.model import lockfile
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import wheel_rank
-from patchlock.model.policy import BrokenPair, Facts, IndexFile, MetadataHead, Violation, package_label, wheel_tags
+from patchlock.model.policy import (
+    BrokenPair,
+    Facts,
+    IndexFile,
+    MetadataHead,
+    Placeholder,
+    Violation,
+    package_label,
+    wheel_tags,
+)
 
 
 def foreign_wheels(packages: Iterable[LockedPackage], platform: Platform, python: Version) -> list[Violation]:
@@ -59,6 +69,21 @@ def broken_pairs(packages: Iterable[LockedPackage], pairs: Iterable[BrokenPair],
                 )
             )
     return found
+
+
+def placeholders(packages: Iterable[LockedPackage], held: Iterable[Placeholder]) -> list[Violation]:
+    """Name every distribution that comes from the package index, where its name is only held for a vendor's own."""
+    return [
+        Violation(
+            rule="placeholder",
+            distributions=(package.name,),
+            what=f"{package_label(package)} comes from the package index, and {one.why} ({one.source})",
+            remedy=f"record the vendor's {package.name} in the profile's index: `patchlock index record`",
+        )
+        for package in packages
+        for one in held
+        if not package.url and any(fnmatch.fnmatchcase(package.name, name) for name in one.names)
+    ]
 
 
 def _name(requirement: Requirement) -> NormalizedName:

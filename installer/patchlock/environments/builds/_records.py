@@ -71,19 +71,21 @@ def patches_digest(patches: Iterable[Patch]) -> str:
 def is_up_to_date(record: BuildRecord, pins: Mapping[NormalizedName, LockedPackage], tools: Mapping[str, str]) -> bool:
     """Say whether building anew would use the same: what was used is pinned to the same bytes, the tools are the same.
 
+    A tool that is not on this machine, which may have the build from a bundle, could not make another one.
+
     What is pinned besides cannot have taken part: a build's requirements are resolved from their own metadata, and
     these are in the bytes.
 
     Args:
         record: the build.
         pins: the pinned build requirements as they are now.
-        tools: those that `record.tools` names, as they name themselves now.
+        tools: those that `record.tools` names, as they name themselves now; "" for one that is not there.
     """
     used = all(
         (pin := pins.get(NormalizedName(name))) is not None and pin.sha256 == sha256
         for name, sha256 in record.requirements.items()
     )
-    return used and dict(record.tools) == dict(tools)
+    return used and all(tools[name] in {"", known} for name, known in record.tools.items())
 
 
 def render(record: BuildRecord, about: BuildInputs) -> str:

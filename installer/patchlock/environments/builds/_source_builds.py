@@ -48,16 +48,22 @@ def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: 
         held: descriptor of the installation's lock, for children.
 
     Raises:
-        BuildError: a build failed, or made something else.
+        BuildError: a build failed, made something else, or was chosen and is for another version.
         PolicyError: a build wants something that is not pinned.
         ProgramMissingError: a program of a build is missing.
         SdistError: an sdist holds what none should.
     """
-    allowed = rules_of(request).source_builds
-    packages = {package.name: package for package in lock.packages if package.name in allowed}
+    packages, recipes = built_packages(request, lock), recipes_of(request)
+    for recipe in recipes:
+        if recipe.option and recipe.name not in packages:
+            version = next((str(one.version) for one in lock.packages if one.name == recipe.name), "none")
+            raise BuildError(
+                f"{recipe.option} is for {recipe.name} {recipe.versions}, and the lock has {version}",
+                where=str(recipe.origin),
+                remedy=f"take the wheel: --without {recipe.option}",
+            )
     if not packages:
         return {}
-    recipes = recipes_of(request)
     shop = BuildContext(request=request, lock=lock, pins=_context.pins_of(request, lock), tell=tell, held=held)
     made: dict[NormalizedName, LocalWheel] = {}
     for name in in_order(packages, recipes):
@@ -66,12 +72,26 @@ def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: 
     return made
 
 
+def built_packages(request: Request, lock: Lock) -> dict[NormalizedName, LockedPackage]:
+    """Give what is built here: the sdists of a lock, and the sources of what a person wants no wheel of."""
+    allowed, recipes = rules_of(request).source_builds, recipes_of(request)
+    found: dict[NormalizedName, LockedPackage] = {}
+    for package in lock.packages:
+        recipe = recipe_for(package.name, package.version, recipes)
+        if recipe and recipe.archive:
+            archive = recipe.archive
+            found[package.name] = dataclasses.replace(package, url=archive.url, sha256=Sha256(archive.sha256))
+        elif package.name in allowed:
+            found[package.name] = package
+    return found
+
+
 def record_built_wheels(generation: Path, request: Request, lock: Lock, local: LocalWheels) -> None:
     """Write into a generation which of its wheels was built here, and from which sdist; nothing where none was."""
     import tomlkit  # which is only for who writes
 
-    allowed = rules_of(request).source_builds
-    built = [(package, local[package.name]) for package in lock.packages if package.name in local.keys() & set(allowed)]
+    sources = built_packages(request, lock)
+    built = [(package, local[name]) for name, package in sources.items() if name in local]
     rows = [
         {
             "name": package.name,
@@ -88,9 +108,14 @@ def record_built_wheels(generation: Path, request: Request, lock: Lock, local: L
 
 
 def recipes_of(request: Request) -> tuple[Recipe, ...]:
-    """Join the recipes of the app, which win, and of the profile."""
+    """Join the recipes of the app, which win, and of the profile; those of other sources only where they are chosen."""
     both = (*request.app.recipes, *request.profile.recipes)
-    return tuple(recipe for recipe in both if fits(recipe, request.profile.name, request.platform.name))
+    return tuple(
+        recipe
+        for recipe in both
+        if fits(recipe, request.profile.name, request.platform.name)
+        and (not recipe.option or recipe.option in request.chosen)
+    )
 
 
 def inputs_of(request: Request, package: LockedPackage, recipe: Recipe | None) -> BuildInputs:
@@ -162,7 +187,7 @@ def _build(
     if recipe:
         require(recipe.needs, what, env["PATH"])
     archive = wheelhouse.find(shop.cache, package.sha256) or _context.fetch_packages(shop, [package])[package.name]
-    source = sdist_unpacking.unpack(archive, work / "source")
+    source = sdist_unpacking.unpack(archive, work / "source", links=bool(recipe and recipe.archive))
     if recipe and recipe.patches:
         _patch(recipe, source)
     (work / "build.txt").write_text("".join(f"{pin}\n" for pin in shop.pins.values()), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -58,7 +59,7 @@ def get_build_requirements(archive: Path) -> tuple[NormalizedName, ...]:
             if any("No module named piptools" in line for line in error.evidence):
                 raise ProgramMissingError(
                     "pip-tools, which asks build backends, is not installed",
-                    remedy="install patchlock with its extra: `uv tool install 'patchlock[maintain]'`",
+                    remedy=f"install it: `uv pip install --python {shlex.quote(sys.executable)} pip-tools`",
                 ) from error
             raise SdistError(
                 f"the build backend of {archive.name} does not say what it requires",

@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.locks import wheel_choice
-from patchlock.locks._rules import only_built
+from patchlock.locks._rules import built_here, only_built
 from patchlock.locks.conflicts import _provenance, _search, edits
 from patchlock.locks.conflicts._search import Core, Correction
 from patchlock.locks.conflicts._trials import ResolverSession, pins, solved
@@ -131,6 +131,25 @@ def explain(
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildsNeeded:
+    """What uv misses wheels of and could be built, with the version that would be."""
+
+    everywhere: tuple[tuple[NormalizedName, Version], ...]
+    here: tuple[tuple[NormalizedName, Version], ...]
+    """Other platforms have wheels of these."""
+
+
+def builds_needed(order: ResolutionInputs, words: str) -> BuildsNeeded:
+    """Say what could be built, so that an order has a solution.
+
+    Args:
+        order: one that has none.
+        words: uv's, about it.
+    """
+    return BuildsNeeded(everywhere=only_built(order, words), here=built_here(order, words))
 
 
 def conflict_of(

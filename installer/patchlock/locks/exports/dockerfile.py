@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from patchlock.model import build_constraints
 from patchlock.model.app import App, EmbeddedUpstream
@@ -14,9 +15,21 @@ from patchlock.model.identities import Sha256
 from patchlock.model.lockfile import Lock, patch_commands
 from patchlock.model.profile import Profile
 
+
+@dataclass(frozen=True, kw_only=True)
+class ImageBundle:
+    """A bundle that an image is built from."""
+
+    file: str
+    """Its name in the build context."""
+    sha256: Sha256
+
+
 _PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 _TOOLS = "python:3.11-slim"
 """What patchlock itself runs in while the image is built; nothing of it is in the image."""
+_WITH_GIT = "python:3.11"
+"""The same where nothing can be installed: it has git and compilers."""
 _PIP = "--no-cache-dir --disable-pip-version-check --no-deps --require-hashes --only-binary :all:"
 _UV = (
     "--no-config --no-cache --compile-bytecode --require-hashes --python /environment/bin/python --only-binary :all:",
@@ -30,9 +43,18 @@ _WHEELS = "/wheels"
 
 
 def document(
-    app: App, profile: Profile, platform: Platform, lock: Lock, *, file: str, sha256: Sha256, base: str = ""
+    app: App,
+    profile: Profile,
+    platform: Platform,
+    lock: Lock,
+    *,
+    file: str,
+    sha256: Sha256,
+    base: str = "",
+    packages: Sequence[str] = (),
+    bundle: ImageBundle | None = None,
 ) -> str:
-    """Write the Dockerfile; its build context is a checkout of patchlock.
+    """Write the Dockerfile; its build context is a checkout of patchlock, or a folder with a bundle.
 
     Args:
         app: the app.
@@ -41,35 +63,52 @@ def document(
         lock: what is installed.
         file: the lockfile, as a POSIX path from the context.
         sha256: of that file; another one is refused by the build.
-        base: the image to build on; it has the profile's Python as `python`. Default: Python's own slim image.
+        base: the image to build on; it has the profile's Python as `python`. Default: Python's own image.
+        packages: of Debian, that the app needs.
+        bundle: takes the place of the checkout, of upstream and of the indexes: no step but that of the packages asks
+            a network.
 
     Raises:
         RefusedError: no image can be for that platform.
+    """
+    require_linux(platform)
+    target = _PLATFORM[platform.machine]
+    sdists = [package.name for package in lock.packages if package.why.endswith("sdist")]
+    # Where nothing can be installed, the image that has compilers builds.
+    builder = base or f"python:{profile.python}" + ("" if sdists and bundle else "-slim")
+    base = base or f"python:{profile.python}-slim"
+    head = _head(app, profile, platform, lock, base, bundle)
+    image = _image(app, profile, base, target, packages)
+    if bundle is not None:
+        source = _source_of_bundle(app, profile, lock, sha256, bundle, target)
+        return "\n".join([head, source, _environment_of_bundle(lock, sdists, builder, target), image])
+    copied = _copied(file, sha256, lock)
+    environment = _environment(copied, sdists, base, target, is_patched=bool(patch_commands(lock.packages)))
+    return "\n".join([head, _source(app, profile, platform, lock, file, target), environment, image])
+
+
+def require_linux(platform: Platform) -> None:
+    """Refuse a platform that no image can be for.
+
+    Raises:
+        RefusedError: it is not Linux.
     """
     if platform.os != "linux":
         raise RefusedError(
             f"an image holds Linux, and the lock is for {platform.name}",
             remedy="name a Linux platform of the profile with --platform",
         )
-    target = _PLATFORM[platform.machine]
-    base = base or f"python:{profile.python}-slim"
-    sdists = [package.name for package in lock.packages if package.why.endswith("sdist")]
-    parts = [
-        _head(app, profile, platform, lock, base),
-        _source(app, profile, platform, lock, file, target),
-        _environment(_copied(file, sha256, lock), sdists, base, target, is_patched=bool(patch_commands(lock.packages))),
-        _image(app, profile, base, target),
-    ]
-    return "\n".join(parts)
 
 
-def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str) -> str:
+def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str, bundle: ImageBundle | None) -> str:
     command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format dockerfile"
     lines = [
         "# syntax=docker/dockerfile:1",
         f"# {app.name} at {lock.provenance.commit[:12]} on {profile.name} ({platform.name}). Written by",
         f"# `{command}`.",
-        "# The build context is a checkout of patchlock: docker build --file THIS-FILE .",
+        "# The build context is a checkout of patchlock: docker build --file THIS-FILE ."
+        if bundle is None
+        else f"# The build context is a folder with {bundle.file}: docker build --file THIS-FILE .",
     ]
     if "@sha256:" not in base:
         lines.append(f"# {base} is a name that moves; for the same bytes every time, give it with its digest: --base.")
@@ -77,8 +116,10 @@ def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str)
     if cudnn:
         lines += [
             f"# CUDA and cuDNN {cudnn.version} are those of the lock: the base image needs none. The machine gives",
-            "# its driver: docker run --gpus all.",
+            "# its driver.",
         ]
+    if devices := DEVICES.get(profile.back_end):
+        lines.append(f"# {devices.title}: docker run {devices.options}.")
     return "\n".join(lines) + "\n"
 
 
@@ -170,7 +211,55 @@ def _environment(
     return "\n".join(lines) + "\n"
 
 
-def _image(app: App, profile: Profile, base: str, target: str) -> str:
+def _source_of_bundle(app: App, profile: Profile, lock: Lock, sha256: Sha256, bundle: ImageBundle, target: str) -> str:
+    """Take all from a bundle, by its sha256: patchlock with its packages, upstream, the wheels."""
+    name, pair = shlex.quote(bundle.file), f"{app.name} --profile {profile.name}"
+    tool = f"{_PIP} --no-index --find-links /bundle/tool"
+    lines = [
+        "# Everything is in the bundle; this image has git.",
+        f"FROM --platform={target} {_WITH_GIT} AS source",
+        f"COPY {json.dumps([bundle.file, '/bundle/'])}",
+        _offline(
+            f'echo "{bundle.sha256}  /bundle/{bundle.file}" | sha256sum --check --status',
+            f"tar --extract --file /bundle/{name} --directory /bundle",
+            f'echo "{sha256}  /bundle/lock.txt" | sha256sum --check --status',
+            "python -m venv /tools",
+            f"/tools/bin/pip install {tool} -r /bundle/patchlock/lockfiles/patchlock.txt",
+        ),
+        "ENV PYTHONPATH=/bundle/patchlock/installer UV_OFFLINE=1",
+        _offline(
+            f"git clone --quiet --branch {shlex.quote(app.branch)} /bundle/upstream.bundle /app",
+            f"git -C /app checkout --quiet {lock.provenance.commit}",
+            f"/tools/bin/python -m patchlock patch apply {pair} --source /app",
+            "rm -rf /app/.git /app/.patchlock",
+            "mkdir /wheels",
+            "find /bundle/cache/wheels -type f -exec mv --target-directory /wheels {} +",
+            f"sed 's#^\\([^ ]* @ \\)https*://[^ ]*/\\([^/ ]*\\) #\\1file://{_WHEELS}/\\2 #' /bundle/lock.txt >{_LOCK}",
+            f"touch /bundle/{_BUILD.removeprefix('/')}",
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _environment_of_bundle(lock: Lock, sdists: Sequence[str], base: str, target: str) -> str:
+    options = [*_UV, *(f"--no-binary {name}" for name in sdists), "--offline --no-index", f"--find-links {_WHEELS}"]
+    options += [f"--build-constraints {_BUILD}"] if lock.provenance.build_constraints else []
+    lines = [
+        "# The environment: what the lock names, and nothing else; uv, from the tools above, stays outside.",
+        f"FROM --platform={target} {base} AS environment",
+        "COPY --from=source /tools/bin/uv /tools/bin/uv",
+        f"COPY --from=source {_WHEELS} {_WHEELS}",
+        f"COPY --from=source {_LOCK} /bundle{_BUILD} /",
+        _offline("python -m venv --without-pip /environment", f"/tools/bin/uv pip sync {' '.join(options)} {_LOCK}"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _offline(*commands: str) -> str:
+    return _run(*commands).replace("RUN ", "RUN --network=none ", 1)
+
+
+def _image(app: App, profile: Profile, base: str, target: str, packages: Sequence[str]) -> str:
     variables = {
         "PATH": "/environment/bin:$PATH",
         "PYTHONNOUSERSITE": "1",
@@ -184,15 +273,106 @@ def _image(app: App, profile: Profile, base: str, target: str) -> str:
     folder = "/app" if str(app.directory) == "." else f"/app/{app.directory}"
     lines = [
         f"FROM --platform={target} {base}",
+        *(("# What the app needs besides Python.", _apt(*packages)) if packages else ()),
         _run("useradd --create-home --uid 1000 app"),
         "COPY --from=environment /environment /environment",
         "COPY --from=source --chown=app:app /app /app",
         *(f'ENV {name}="{value}"' for name, value in variables.items()),
-        "USER app",
+        "USER 1000",
         f"WORKDIR {folder}",
         *(_exposed(listens.port) if listens is not None else ()),
         f"ENTRYPOINT {json.dumps(command, ensure_ascii=False)}",
     ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Devices:
+    """How a container gets the devices that a back end computes on."""
+
+    title: str
+    options: str
+    """Of `docker run`."""
+    compose: str
+    """Keys of a service, indented by four."""
+
+
+_GROUP = "${RENDER_GROUP:?the number of the group of /dev/dri/renderD128: stat -c %g /dev/dri/renderD128}"
+DEVICES: Mapping[str, Devices] = {
+    # Source: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/docker-specialized.html
+    "cuda": Devices(
+        title="NVIDIA's cards, through its Container Toolkit",
+        options="--gpus all",
+        compose="""\
+    deploy:
+      resources:
+        reservations:
+          devices:
+            - driver: nvidia
+              count: all
+              capabilities: [gpu]
+""",
+    ),
+    # Source: https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html
+    "rocm": Devices(
+        title="AMD's cards, by the group that may use them on the machine",
+        options="--device /dev/kfd --device /dev/dri --group-add $(stat -c %g /dev/dri/renderD128) "
+        "--security-opt seccomp=unconfined",
+        compose=f"""\
+    devices: [/dev/kfd, /dev/dri]
+    group_add: ["{_GROUP}"]
+    security_opt: [seccomp=unconfined]
+    ipc: host
+""",
+    ),
+    # Source: https://dgpu-docs.intel.com/driver/client/overview.html (the group of the render node)
+    "xpu": Devices(
+        title="Intel's cards, by the group that may use them on the machine",
+        options="--device /dev/dri --group-add $(stat -c %g /dev/dri/renderD128)",
+        compose=f"""\
+    devices: [/dev/dri]
+    group_add: ["{_GROUP}"]
+""",
+    ),
+}
+"""By back end; what computes on the processor needs none."""
+
+
+def compose(app: App, profile: Profile, platform: Platform, lock: Lock, *, dockerfile: str = "Dockerfile") -> str:
+    """Write a compose.yaml for the image: built here, with its devices, reached from this computer alone.
+
+    Args:
+        app: the app.
+        profile: the kind of machine.
+        platform: where the image runs.
+        lock: what is installed.
+        dockerfile: name of the Dockerfile, beside the compose.yaml.
+
+    Raises:
+        RefusedError: no image can be for that platform.
+    """
+    require_linux(platform)
+    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format compose"
+    lines = [
+        f"# {app.name} on {profile.name} ({platform.name}). Written by",
+        f"# `{command}`.",
+        "services:",
+        f"  {app.name}:",
+        f"    image: patchlock/{app.name}:{profile.name}-{lock.provenance.commit[:12]}",
+        "    build:",
+        "      context: .",
+        f"      dockerfile: {json.dumps(dockerfile)}",
+        f"      platforms: [{_PLATFORM[platform.machine]}]",
+        "    init: true",
+    ]
+    if app.launch.listens is not None:
+        port = app.launch.listens.port
+        lines += [
+            "    # From this computer only; without 127.0.0.1 it is open to the network.",
+            f'    ports: ["127.0.0.1:{port}:{port}"]',
+        ]
+    if devices := DEVICES.get(profile.back_end):
+        lines += [f"    # {devices.title}.", devices.compose.rstrip()]
     return "\n".join(lines) + "\n"
 
 

@@ -210,6 +210,9 @@ def _is_half(place: Around) -> bool:
         case ast.Constant(value="float16"):
             name = parent.arg if isinstance(parent, ast.keyword) else ""
             name = _parameter(parent, node) if isinstance(parent, ast.arguments) else name
+            if name == "default" and isinstance(place.parents[1], ast.Call):
+                words = [one.value for one in place.parents[1].args if isinstance(one, ast.Constant)]
+                name = str(words[-1]).strip("-").replace("-", "_") if words else ""
             if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
                 name = parent.targets[0].id
             return name in {"compute_type", "dtype", "torch_dtype", "weight_dtype", "data_type", "precision"}

@@ -1,6 +1,6 @@
 """Compute kernels on one device with torch, compare each with another computation of the same on the CPU, and time it.
 
-Arguments: the file that the answer goes to, the device as torch calls it (`cpu`, `cuda:0`, `privateuseone:0`), and the
+Arguments: the file that the answer goes to, the device as torch calls it (`cpu`, `cuda:0`, `mps:0`), and the
 names of kernels, joined by commas. `devices` among them asks which devices there are; `profiler` whether torch's
 profiler sees the device work, which the kernels after it then make use of. The answer is lines of JSON: one that names
 each kernel before it is begun, one for each stage of it, so that a crash tells where, and what was found. What
@@ -72,8 +72,8 @@ def _listed(result: Any) -> "Sequence[Tensor]":
 
 def _wait(t: Torch, device: str, result: Any) -> None:
     """Wait until a device has computed: where it cannot be asked for that, a number is fetched."""
-    if device.startswith("cuda"):
-        t.cuda.synchronize()
+    if device.startswith(("cuda", "mps", "xpu")):
+        getattr(t, device.partition(":")[0]).synchronize()
     elif device != "cpu":
         _listed(result)[0].flatten()[:1].cpu()
 
@@ -306,6 +306,17 @@ def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
             found = [_properties(one) for one in properties]
         else:
             why = _refusal(t)
+    elif device == "mps":
+        if t.backends.mps.is_available():
+            found = [{"name": "Apple's GPU"}]
+        else:
+            why = "torch.backends.mps.is_available() is False"
+    elif device == "xpu":
+        if t.xpu.is_available():
+            cards = [t.xpu.get_device_properties(i) for i in range(t.xpu.device_count())]
+            found = [{"name": one.name, "memory": one.total_memory} for one in cards]
+        else:
+            why = "torch.xpu.is_available() is False"
     else:
         library = importlib.import_module("torch_directml")
         if library.is_available():
@@ -317,7 +328,9 @@ def devices(t: Torch, device: str, answer: Answer) -> "dict[str, object]":
 
 def built_for(t: Torch) -> "list[str]":
     """Name what a torch is built for besides the CPU, whatever the machine has; torch-directml stands beside it."""
-    found = [name for name in ("cuda", "hip") if getattr(getattr(t, "version", None), name, None)]
+    found = [name for name in ("cuda", "hip", "xpu") if getattr(getattr(t, "version", None), name, None)]
+    metal = getattr(getattr(t, "backends", None), "mps", None)
+    found += ["mps"] if metal is not None and metal.is_built() else []
     return [*found, *(["directml"] if importlib.util.find_spec("torch_directml") else [])]
 
 

@@ -140,6 +140,20 @@ def replace_typed_tensor(module: Module, call: ast.Call, name: str, value: str) 
     return Change(node=call, meant=moved, edits=(*tensor.edits, Edit(start=end, end=end, text=f'.to("{value}")')))
 
 
+def cast_and_move(module: Module, call: ast.Call, name: str, value: str) -> Change | None:
+    """Turn `x.type(torch.cuda.FloatTensor)` into `x.type(torch.FloatTensor)`, moved to a device that is not the CPU."""
+    given, end = call.args[0], module.end(call)
+    tensor = code(module, given, name)
+    if tensor is None:
+        return None
+    cast = ast.Call(func=call.func, args=[tensor.meant], keywords=call.keywords)
+    to = ast.Attribute(value=cast, attr="to", ctx=ast.Load())
+    moved = ast.Call(func=to, args=[ast.Constant(value=value)], keywords=[])
+    rest = module.source.text[module.end(given) : end]
+    edit = Edit(start=module.start(given), end=end, text=f'{name}{rest}.to("{value}")')
+    return Change(node=call, meant=moved, edits=(edit,))
+
+
 def rename_attribute(module: Module, attribute: ast.Attribute, name: str) -> Change:
     """Give an attribute another name."""
     end = module.end(attribute)
@@ -165,6 +179,8 @@ def to_single_precision(module: Module, spot: Spot) -> Change | None:
             return rename_attribute(module, attribute, "float32") if is_used else None
         case ast.Constant(value="float16") as constant, ast.keyword(arg=name) if name in _NAMES:
             return text(module, constant, "float32")
+        case ast.Constant(value="float16") as constant, ast.keyword(arg="default") if _option(spot) in _NAMES:
+            return text(module, constant, "float32")
         case ast.Constant(value="float16") as constant, ast.Assign(targets=[ast.Name(id=name)]) if name in _NAMES:
             return text(module, constant, "float32")
         case ast.Constant(value="float16") as constant, ast.arguments() as arguments:
@@ -175,6 +191,13 @@ def to_single_precision(module: Module, spot: Spot) -> Change | None:
             return text(module, constant, "float32") if is_named else None
         case _:
             return None
+
+
+def _option(default: Spot) -> str:
+    """Name the option of a command line whose default it is: `compute_type` of `--compute-type`."""
+    call = default.around.parent if default.around else None
+    names = [one.value for one in call.args if isinstance(one, ast.Constant)] if isinstance(call, ast.Call) else []
+    return str(names[-1]).lstrip("-").replace("-", "_") if names else ""
 
 
 def _is_compared(spot: Spot) -> bool:

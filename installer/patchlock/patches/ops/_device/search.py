@@ -158,6 +158,10 @@ class Search:
             cuda = calls.cuda_of(node)
             code = f"{cuda.removesuffix('.cuda')}.{node.attr}"
             self._decide(node, device_changes.code(self.module, node, code), is_settled=False)
+        elif last_name(call.func) == "type" and call.args == [node]:
+            self._done.add(id(node))
+            name = f"{calls.cuda_of(node).removesuffix('.cuda')}.{node.attr}"
+            self._decide(call, device_changes.cast_and_move(self.module, call, name, self.device), is_settled=False)
         else:
             self._decide(node, None, is_settled=False, why=f"`{self.device}` has no tensor type of this name")
 

@@ -1,0 +1,322 @@
+"""Lay out the site's pages in a folder: those of the repository, those of the commands and those of the catalogue.
+
+`python docs/tools/make_pages.py FOLDER` writes Markdown for the site's generator; `.ci/site` runs both. What is made
+here is never committed. A relative link that leads to no page and no file of the repository ends it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from posixpath import relpath
+
+import click
+import plots
+
+from patchlock.catalogue import app_summaries, optional_patches, pair_table, proofs
+from patchlock.catalogue.reader import Catalogue
+from patchlock.cli._commands import patchlock
+from patchlock.model.app import App, GitUpstream
+from patchlock.model.devices import VENDORS
+from patchlock.model.fits import Fit
+from patchlock.model.profile import Profile
+
+ROOT = Path(__file__).parents[2]
+REPOSITORY = "https://github.com/patchlock/patchlock"
+SITE = "https://patchlock.github.io/patchlock/"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def pages() -> dict[PurePosixPath, PurePosixPath]:
+    """Name the Markdown files that become pages: file in the repository → page of the site."""
+    made = {
+        PurePosixPath("README.md"): PurePosixPath("index.md"),
+        PurePosixPath("CONTRIBUTING.md"): PurePosixPath("contributing.md"),
+        PurePosixPath("CHANGELOG.md"): PurePosixPath("changelog.md"),
+        PurePosixPath("SECURITY.md"): PurePosixPath("report-a-vulnerability.md"),
+        PurePosixPath("benchmarks/README.md"): PurePosixPath("benchmarks/index.md"),
+    }
+    for path in sorted((ROOT / "benchmarks" / "reports").glob("*.md")):
+        made[_of_root(path)] = PurePosixPath("benchmarks", path.name)
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        inside = PurePosixPath(path.relative_to(ROOT / "docs").as_posix())
+        if inside != PurePosixPath("README.md"):  # the index of somebody who reads on GitHub
+            made[_of_root(path)] = inside.with_name("index.md") if inside.name == "README.md" else inside
+    return made
+
+
+def _of_root(path: Path) -> PurePosixPath:
+    return PurePosixPath(path.relative_to(ROOT).as_posix())
+
+
+def relinked(text: str, file: PurePosixPath, known: Mapping[PurePosixPath, PurePosixPath]) -> str:
+    """Point the relative links of a file to pages of the site, or to the repository where the site has none.
+
+    Raises:
+        ValueError: a link leads nowhere.
+    """
+    page = known[file]
+
+    def changed(found: re.Match[str]) -> str:
+        mark, words, target = found.groups()
+        path, hash_sign, anchor = target.partition("#")
+        if target.startswith(SITE):  # of a page that is made here, for readers elsewhere
+            there = f"{target.removeprefix(SITE)}index.md"
+            return f"[{words}]({relpath(there, str(page.parent))})"
+        if "://" in target or target.startswith("mailto:") or not path:
+            return found[0]
+        aim = (ROOT / file).parent / path
+        if not aim.exists():
+            raise ValueError(f"{file}: the link {target} leads nowhere")
+        inside = PurePosixPath(aim.resolve().relative_to(ROOT).as_posix())
+        inside = inside / "README.md" if inside / "README.md" in known else inside
+        if inside in known or (mark and inside.is_relative_to("docs")):
+            there = known.get(inside) or inside.relative_to("docs")
+            return f"{mark}[{words}]({relpath(str(there), str(page.parent))}{hash_sign}{anchor})"
+        kind = "tree" if aim.is_dir() else "blob"
+        return f"{mark}[{words}]({REPOSITORY}/{kind}/main/{inside}{hash_sign}{anchor})"
+
+    return _outside_code(text, lambda part: _LINK.sub(changed, part))
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else change(part) for part in parts)
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def command_pages() -> Iterator[tuple[str, str]]:
+    """Describe each command as `--help` does, and list them all."""
+    rows = []
+    for name, command in _commands(patchlock):
+        parts = [f"# patchlock {name}", *_about(command, f"patchlock {name}")]
+        if isinstance(command, click.Group):
+            for sub, one in _commands(command):
+                parts += [f"## patchlock {name} {sub}", *_about(one, f"patchlock {name} {sub}")]
+        rows.append(f"| [`{name}`]({name}.md) | {_cell(command.get_short_help_str(limit=200))} |")
+        yield f"commands/{name}.md", "\n\n".join(parts)
+    text = ["# Commands", "Every command has `--help`, and most have `--json`.", "\n".join([*_head("", "does"), *rows])]
+    yield "commands/index.md", "\n\n".join(text)
+
+
+def _commands(group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        if (command := group.get_command(context, name)) and not command.hidden:
+            yield name, command
+
+
+def _about(command: click.Command, name: str) -> Iterator[str]:
+    context = click.Context(command, info_name=name)
+    for part in inspect.cleandoc(command.help or "").split("\n\n"):
+        if part.startswith("\b"):
+            head, *lines = part.removeprefix("\b\n").splitlines()
+            yield f"{head.removesuffix(':')}:"
+            yield "\n".join(["```sh", *(line.removeprefix("  ") for line in lines), "```"])
+        else:
+            yield part.replace("\n", " ").replace("<", "&lt;")
+    yield "\n".join(["```", command.get_usage(context).removeprefix("Usage: "), "```"])
+    records = [found for option in command.get_params(context) if (found := option.get_help_record(context))]
+    if records:
+        rows = [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records]
+        yield "\n".join([*_head("option", ""), *rows])
+
+
+# --- catalogue --------------------------------------------------------------------------------------------------------
+
+
+def catalogue_pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    """Describe each app and each profile, and which of them go together."""
+    apps, profiles = catalogue.read_all()
+    states = pair_table.pair_states(apps, profiles, app_summaries.is_locked(catalogue.root, profiles))
+    yield "catalogue/index.md", "\n\n".join(_overview(apps, profiles, states))
+    for app in apps:
+        found = [one for one in states if one.app == app.name]
+        yield f"catalogue/{app.name}.md", "\n\n".join(_of_app(app, profiles, found))
+    for profile in profiles:
+        found = [one for one in states if one.profile == profile.name]
+        yield f"catalogue/profiles/{profile.name}.md", "\n\n".join(_of_profile(profile, found))
+
+
+def _overview(
+    apps: Iterable[App], profiles: Iterable[Profile], states: Iterable[pair_table.PairState]
+) -> Iterator[str]:
+    yield "# Catalogue"
+    yield (
+        "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
+        "not need the hardware. What has run on real hardware is on each app's page."
+    )
+    yield "## Apps"
+    yield "\n".join([*_head("app", ""), *(f"| [{app.name}]({app.name}.md) | {_cell(app.title)} |" for app in apps)])
+    yield "## Profiles"
+    rows = [f"| [{one.name}](profiles/{one.name}.md) | {_cell(one.title)} |" for one in profiles]
+    yield "\n".join([*_head("profile", "machine"), *rows])
+    yield "## Which app on which profile"
+    head, *body = pair_table.rows(tuple(states))
+    links = [f"[{name}]({name}.md)" for name in head[1:]]
+    lines = [f"| [{row[0]}](profiles/{row[0]}.md) | {' | '.join(_word(cell) for cell in row[1:])} |" for row in body]
+    yield "\n".join([*_head("", *links), *lines])
+    yield "## Why not"
+    yield "\n".join(
+        [
+            *_head("not supported", "why", ""),
+            *(f"| {pair_table.pair(one)} | {_cell(one.why)} | {_source(one.source)} |" for one in _reasons(states)),
+        ]
+    )
+
+
+def _reasons(states: Iterable[pair_table.PairState]) -> tuple[pair_table.Reason, ...]:
+    return pair_table.reasons(tuple(states))
+
+
+def _word(cell: str) -> str:
+    return {"refused": "not supported", "missing": "no lockfile"}.get(cell, cell)
+
+
+def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairState]) -> Iterator[str]:
+    yield f"# {app.name}"
+    yield app.title
+    upstream = app.upstream
+    origin = (
+        f"{upstream.url}, commit `{upstream.commit[:12]}`" if isinstance(upstream, GitUpstream) else "in the catalogue"
+    )
+    yield "\n".join([*_head("", ""), f"| licence | {_cell(app.license)} |", f"| upstream | {origin} |"])
+    yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
+    yield "## Where it runs"
+    yield from _states(states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
+    proved = proofs.read(ROOT)
+    rows = [
+        f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | {', '.join(sorted(one.levels))} | "
+        f"{one.date} |"
+        for one in proved
+        if one.app == app.name
+    ]
+    if rows:
+        yield "## Proved on real machines"
+        yield "\n".join([*_head("profile", "system", "device", "what", "when"), *rows])
+    options = {one.name: one for profile in profiles for one in optional_patches.of_profile(app, profile.name)}
+    if options:
+        yield "## Options"
+        rows = [f"| `--with {name}` | {_cell(one.gives)} |" for name, one in options.items()]
+        yield "\n".join([*_head("option", ""), *rows])
+    if app.memory:
+        yield "## Memory"
+        rows = [
+            f"| {_cell(one.what)} | {_size(one.ram)} | {_size(one.device)} | {_source(one.source)} |"
+            for one in app.memory
+        ]
+        yield "\n".join([*_head("what", "RAM", "GPU memory", ""), *rows])
+    if app.models:
+        yield "## Models"
+        rows = [f"| {_cell(one.repository)} | {_cell(one.why)} | {_cell(one.license)} |" for one in app.models]
+        yield "\n".join([*_head("model", "for", "licence"), *rows])
+    yield "## Patches"
+    rows = [f"| `{one.id}` | {_cell(one.why)} | {_source(one.source)} |" for one in app.patches]
+    yield "\n".join([*_head("patch", "why", ""), *rows])
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:.2g} GB" if size else "not known"
+
+
+def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterator[str]:
+    yield f"# {profile.name}"
+    yield profile.title
+    rows = [
+        f"| systems | {', '.join(platform.name for platform in profile.platforms)} |",
+        f"| Python | {profile.python} |",
+        f"| computes with | {profile.back_end} |",
+        f"| source | {_source(profile.source)} |",
+    ]
+    yield "\n".join([*_head("", ""), *rows])
+    if profile.fits:
+        yield "## Machines"
+        yield "\n".join([*_head("GPU", "", ""), *(_fit(fit) for fit in profile.fits)])
+    if profile.trials:
+        yield "## May work, but nobody has tried"
+        yield "\n".join([*_head("GPU", "", ""), *(_fit(fit) for fit in profile.trials)])
+    yield "## Apps"
+    yield from _states(states, lambda one: f"[{one.app}](../{one.app}.md)")
+
+
+def _fit(fit: Fit) -> str:
+    named = ", ".join(f"`{name}`" for name in (*fit.archs, *fit.families))
+    return f"| {VENDORS[fit.vendor]} {named} | {_cell(fit.why)} | {_source(fit.source)} |"
+
+
+def _states(states: list[pair_table.PairState], name: Callable[[pair_table.PairState], str]) -> Iterator[str]:
+    there = [f"| {name(one)} | {one.platform} | {_word(one.state)} |" for one in states if one.state != "refused"]
+    if there:
+        yield "\n".join([*_head("", "system", ""), *there])
+    refused = [
+        f"| {name(one)} | {one.platform} | {_cell(one.why)} | {_source(one.source)} |"
+        for one in states
+        if one.state == "refused"
+    ]
+    if refused:
+        yield "Not supported:"
+        yield "\n".join([*_head("", "system", "why", ""), *refused])
+
+
+def _head(*words: str) -> list[str]:
+    return [f"| {' | '.join(words)} |", f"|{' --- |' * len(words)}"]
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _source(text: str) -> str:
+    if text.startswith("https://"):
+        return f"[source]({text})"
+    path = text.partition(":")[0]
+    return f"[source]({REPOSITORY}/blob/main/{path})" if (ROOT / path).is_file() else _cell(text)
+
+
+# --- errors and plots -------------------------------------------------------------------------------------------------
+
+
+def errors_by_code(text: str) -> str:
+    """Give each row of the table of errors a heading of its own, so that it can be linked and found."""
+    row = re.compile(r"^\| `([\w-]+)` \| (\d) \| (.+) \| (.+) \|$", re.MULTILINE)
+    text = re.sub(r"^\| code .*\n\|[-| ]+\n", "", text, flags=re.MULTILINE)
+    return row.sub(
+        lambda found: f"## {found[1]}\n\nExit code {found[2]}: {found[3]}.\n\n**What to do:** {found[4]}.\n", text
+    )
+
+
+def with_plots(text: str) -> str:
+    """Put a plot in the place of each `<!-- plot NAME -->`."""
+    reports = ROOT / "benchmarks" / "reports"
+    drawn = {
+        "survival": lambda: plots.survival((reports / "survival.md").read_text("utf-8")),
+        "jobs": lambda: plots.jobs((reports / "bench-jobs.md").read_text("utf-8")),
+    }
+    return re.sub(r"<!-- plot (\w+) -->", lambda found: drawn[found[1]](), text)
+
+
+def make(folder: Path) -> None:
+    """Write all pages."""
+    shutil.rmtree(folder, ignore_errors=True)
+    known = pages()
+    made: dict[str, str] = {}
+    for file, page in known.items():
+        text = relinked((ROOT / file).read_text("utf-8"), file, known)
+        text = errors_by_code(text) if file.name == "errors.md" else text
+        made[str(page)] = with_plots(text)
+    made |= dict(command_pages()) | dict(catalogue_pages(Catalogue(root=ROOT)))
+    for name, text in made.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    shutil.copytree(ROOT / "docs" / "images", folder / "images")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]).absolute())

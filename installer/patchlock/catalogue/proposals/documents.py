@@ -1,0 +1,188 @@
+"""What an app's documents tell people to type: commands to start it, and files to install from; pure.
+
+Documents are READMEs and pages, Dockerfiles, compose files, start scripts for each system, and the head of a Space.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.proposals.findings import Files, Finding
+
+_PAGES = frozenset({".md", ".mdx", ".rst"})
+_SCRIPTS = frozenset({".sh", ".bat", ".cmd", ".ps1"})
+_DOCKERFILE = re.compile(r"(?i)(?:.*\.)?(?:dockerfile|containerfile)(?:\..*)?")
+_COMPOSE = re.compile(r"(?i)(?:docker-)?compose[^/]*\.ya?ml")
+_LISTS = re.compile(r"(?i)(?:packages|apt(?:-packages)?)\.txt")
+_LEFT_OUT = re.compile(r"(?i)(?:^|/)(?:node_modules|third_party|\.github|tests?|changelog|history)(?:/|\.|$)")
+_CODE = re.compile(r"`([^`\n]+)`")
+_TAG = re.compile(r"</?(?:code|pre|br|p)\b[^>]*>")
+_PROMPT = re.compile(r"^(?:\(?[\w.-]*\)?\s*[$#%]\s+|>>?\s+|!\s*|PS\b[^>]*>\s*|[A-Z]:\\[^>]*>\s*|-\s+|\*\s+)")
+_SETTING = re.compile(r"^(?:[A-Za-z_][A-Za-z0-9_]*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_AFTER = re.compile(r"\s*(?:&&|\|\||;|\||>>?|2>&1|(?<=\s)#\s|::)\s*")
+_BEFORE = ("exec", "sudo", "call", "start", "nohup", "time", "uv run", "poetry run", "pdm run", "pipenv run", "env")
+_ENTRY = re.compile(r"(?i)^\s*(?:CMD|ENTRYPOINT)\s+(.*)")
+_LIST = re.compile(r"\[[^\]]*\]")
+_COMMAND = re.compile(r"(?i)^\s*(?:command|entrypoint):\s*(\S.*)")
+_SPACE = re.compile(r"(?m)^app_file:\s*(\S+)\s*$")
+_SDK = re.compile(r"(?m)^sdk:\s*(\S+)\s*$")
+_FOLDER = re.compile(r"(?:cd|pushd|Set-Location|WORKDIR)\s+(?:/d\s+)?[\"']?([^\s\"'&;]+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """A command line that a document has."""
+
+    words: tuple[str, ...]
+    folder: PurePosixPath
+    """In which the lines before it have gone; `.` where none has."""
+    block: int
+    """Lines of one block follow each other."""
+    found: Finding
+
+
+def is_document(path: PurePosixPath) -> bool:
+    """Tell by its name whether a file may tell people what to type."""
+    if _LEFT_OUT.search(str(path)) or len(path.parts) > 4:
+        return False
+    named = _DOCKERFILE.fullmatch(path.name) or _COMPOSE.fullmatch(path.name) or _LISTS.fullmatch(path.name)
+    return bool(named) or path.suffix.lower() in _PAGES | _SCRIPTS or path.name in {".gitmodules", "Procfile"}
+
+
+def order(path: PurePosixPath) -> tuple[int, int, int, str]:
+    """Say how early a document is believed: README, start scripts, other pages; English before others."""
+    name = path.name.lower()
+    if name.startswith("readme") and len(path.parts) == 1:
+        rank = 0
+    elif path.suffix.lower() in _PAGES:
+        rank = 2
+    elif path.suffix.lower() in _SCRIPTS:
+        rank = 1 if len(path.parts) == 1 else 3
+    else:
+        rank = 1
+    is_foreign = not re.search(r"(?i)(?:^|[/_.-])en(?:[/_.-]|$)", str(path)) and bool(
+        re.search(r"(?i)(?:^|[/_.-])(?:zh|cn|ja|jp|ko|kr|fr|es|pt|ru|ar|tr|de|vi|tw|hk)(?:[/_.-]|$)", str(path))
+    )
+    return rank, int(is_foreign), len(path.parts), str(path)
+
+
+def told(files: Files) -> tuple[Told, ...]:
+    """List the command lines of all documents, those that are believed first before others."""
+    return tuple(line for path in sorted(filter(is_document, files), key=order) for line in _of(path, files[path]))
+
+
+def text(data: bytes) -> str:
+    """Read a document, whatever it is written in."""
+    return data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", errors="replace")
+
+
+def _of(path: PurePosixPath, data: bytes) -> Iterator[Told]:
+    content = text(data)
+    if path.suffix.lower() in _PAGES:
+        yield from _page(path, content)
+    elif path.suffix.lower() in _SCRIPTS:
+        yield from _lines(path, list(enumerate(content.splitlines(), start=1)), 0)
+    elif _DOCKERFILE.fullmatch(path.name):
+        yield from _dockerfile(path, content)
+    elif _COMPOSE.fullmatch(path.name) or path.name == "Procfile":
+        for number, line in enumerate(content.splitlines(), start=1):
+            found = _COMMAND.match(line) or re.match(r"web:\s*(\S.*)", line)
+            if found:
+                yield from _lines(path, [(number, _exec_form(found[1]))], number)
+
+
+def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
+    """Read code of a page: its blocks line by line, and what stands between backticks."""
+    if content.startswith("---") and (app := _SPACE.search(content.partition("\n---")[0])):
+        sdk = _SDK.search(content)
+        program = "streamlit run" if sdk and sdk[1] == "streamlit" else "python"
+        yield from _lines(path, [(content.count("\n", 0, app.start()) + 1, f"{program} {app[1]}")], 1)
+    fence, block, kept = "", 0, list[tuple[int, str]]()
+    for number, line in enumerate(content.splitlines(), start=1):
+        stripped = _TAG.sub("", line).strip().removeprefix("> ").strip()
+        mark = re.match(r"(`{3,}|~{3,})", stripped)
+        if mark and (not fence or stripped.startswith(fence)):
+            if fence:
+                yield from _lines(path, kept, block)
+            fence, block, kept = ("" if fence else mark[1]), number, []
+        elif fence:
+            kept.append((number, stripped))
+        elif re.match(r" {4,}\S|\t+\S", line) or "<code>" in line or "<pre>" in line:
+            yield from _lines(path, [(number, stripped)], number)
+        else:
+            for code in _CODE.findall(line):
+                yield from _lines(path, [(number, code)], number)
+    yield from _lines(path, kept, block)
+
+
+def _dockerfile(path: PurePosixPath, content: str) -> Iterator[Told]:
+    """Read what a container starts, and what is installed in it."""
+    entry: list[str] = []
+    number = 0
+    for number, line in _joined(list(enumerate(content.splitlines(), start=1))):
+        if found := _ENTRY.match(line):
+            is_entry = line.strip().upper().startswith("ENTRYPOINT")
+            words = _exec_form(found[1])
+            entry = [words] if is_entry else [*entry[:1], words]
+        elif line.strip().upper().startswith("RUN "):
+            yield from _lines(path, [(number, line.strip()[4:])], number)
+    if entry:
+        yield from _lines(path, [(number, " ".join(entry))], number)
+
+
+def _exec_form(words: str) -> str:
+    listed = _LIST.match(words.strip())
+    if listed is None:
+        return words
+    quoted = re.findall(r"\"([^\"]*)\"|'([^']*)'", listed[0])
+    return " ".join(shlex.quote(one or other) for one, other in quoted)
+
+
+def _joined(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Join lines that go on in the next one."""
+    first, whole = 0, ""
+    for number, line in lines:
+        first = first if whole else number
+        if re.search(r"(?:\s|^)[\\^`]$", line.rstrip()):
+            whole += f"{line.rstrip()[:-1]} "
+            continue
+        yield first, whole + line
+        whole = ""
+    if whole:
+        yield first, whole
+
+
+def _lines(path: PurePosixPath, lines: Sequence[tuple[int, str]], block: int) -> Iterator[Told]:
+    folder = PurePosixPath()
+    for number, line in _joined(lines):
+        for part in _AFTER.split(line.strip()):
+            bare = _SETTING.sub("", _PROMPT.sub("", part.strip()))
+            for before in _BEFORE:
+                bare = bare.removeprefix(f"{before} ").strip()
+            bare = _SETTING.sub("", bare)
+            gone = _FOLDER.match(bare)
+            if gone:
+                folder = _gone(folder, gone[1])
+            elif words := _words(bare):
+                place = Finding(path=path, line=number, text=" ".join(part.split())[:100])
+                yield Told(words=words, folder=folder, block=block, found=place)
+
+
+def _gone(folder: PurePosixPath, to: str) -> PurePosixPath:
+    plain = to.replace("\\", "/").rstrip("/")
+    if plain == "..":
+        return folder.parent
+    is_known = bool(re.fullmatch(r"[\w./-]+", plain)) and ".." not in plain
+    return folder / plain.removeprefix("./") if is_known and not plain.startswith("/") else PurePosixPath()
+
+
+def _words(line: str) -> tuple[str, ...]:
+    plain = line.replace("\\", "/") if ".exe" in line.lower() else line
+    try:
+        return tuple(shlex.split(plain))
+    except ValueError:
+        return tuple(plain.split())

@@ -1,0 +1,51 @@
+"""Who imports a distribution that an app may have to go without, and whether as its program starts; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from packaging.utils import NormalizedName
+
+from patchlock.catalogue.proposals import imports, module_names
+from patchlock.catalogue.proposals.findings import Files
+from patchlock.catalogue.proposals.imports import Import
+from patchlock.patches import import_graph
+from patchlock.patches.import_graph import ReachedImport, Trees
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importers:
+    """The imports of an app."""
+
+    at_start: tuple[ReachedImport, ...] = ()
+    """What its program comes to as it starts."""
+    anywhere: tuple[Import, ...] = ()
+
+    def is_needed_at_start(self, name: NormalizedName) -> bool:
+        """Tell whether the program imports a distribution as it starts."""
+        return any(module_names.brings(name, one.module.partition(".")[0]) for one in self.at_start)
+
+    def told(self, name: NormalizedName) -> str:
+        """Say who imports a distribution, a clause."""
+        for reached in self.at_start:
+            if module_names.brings(name, reached.module.partition(".")[0]):
+                return f"{reached.path}:{reached.line} imports {reached.module} as the program starts"
+        found = [one for one in self.anywhere if module_names.brings(name, one.top)]
+        if not found:
+            return "no file imports it under a name that is known"
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        return f"{found[0].found.path}:{found[0].found.line}{more} imports it, not as the program starts"
+
+
+def read(files: Files, command: Sequence[str], python_path: str) -> Importers:
+    """Read them.
+
+    Args:
+        files: of the tree.
+        command: with which the app is started; empty where none is known.
+        python_path: its PYTHONPATH.
+    """
+    trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
+    reached = import_graph.reached(trees.files, command, python_path, trees).modules if command else ()
+    return Importers(at_start=reached, anywhere=imports.read(trees.files, trees))

@@ -1,0 +1,267 @@
+"""Which commands may start an app: what its documents say, its entry points, files that look like programs; pure."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from patchlock.catalogue.proposals import documents, project_facts
+from patchlock.catalogue.proposals.findings import Files
+from patchlock.patches import import_graph
+from patchlock.patches.import_graph import Trees
+
+_PYTHON = re.compile(r"(?i)(?:.*/)?(?:\$?\{?\"?%?python%?\"?\}?|python[\d.]*w?(?:\.exe)?|py(?:\.exe)?)$")
+_STARTERS = frozenset({"streamlit", "uvicorn", "gunicorn", "hypercorn", "chainlit", "gradio", "flask"})
+_TRAINS = re.compile(
+    r"(?i)(?:^|[/_.-])(?:fine-?tun\w*|train\w*|pre-?process\w*|prepare\w*|convert\w*|export\w*|extract\w*|evals?|"
+    r"evaluat\w*|bench\w*|test\w*|lint|download\w*|install\w*|setup|build\w*|docs?|upload\w*|merge\w*|quantiz\w*|"
+    r"dataset\w*|data|slice\w*|annotat\w*|mkdocs|pytest|client|hubconf|conftest|noxfile)(?=[/_.-]|$)"
+)
+_PLACEHOLDER = re.compile(r"[<>\[\]{}$%|]|\.\.\.|…|(?i:path/|your|/home/|example)")
+_OPENS = re.compile(r"--?(?:share|public|host|listen|listen-host|server[_-]name|bind|ip)(?:=.*)?$")
+"""Options that let others in, which nobody has to want."""
+_SERVES = re.compile(
+    rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
+)
+_STARTS = re.compile(rb"(?m)^if __name__ ==? ?['\"]__main__['\"]\s*:")
+_NAMES = ("app.py", "webui.py", "web_ui.py", "gradio_app.py", "main.py", "launch.py", "server.py", "run.py", "start.py")
+_PARTS = re.compile(r"(?i)(?:app|webui|gradio|demo|infer|inference|cli|main|server|tts)")
+_SKIPPED = frozenset({"tests", "test", "docs", "third_party", "node_modules", "benchmarks", "ci", "notebooks"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchCommand:
+    """A command that may start the app, and where it stands."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    why: str
+    """A clause with its place."""
+    serves: bool
+    """What it comes to serves a page or requests."""
+
+
+def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand, ...]:
+    """List the commands, the likeliest first: a server before a program, what people are told before what is guessed.
+
+    Args:
+        files: Python files, project files and documents.
+        trees: of the Python files.
+        most: how many are looked at.
+    """
+    code = trees.files
+    scripts = entry_points(files)
+    found: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {}
+    for line in documents.told(files):
+        started = _started(line, code, scripts)
+        if started is None:
+            continue
+        program, arguments = started
+        why = f"{line.found.path}:{line.found.line} says so"
+        if program not in found or (not arguments and found[program][1]):
+            found[program] = (why, arguments)
+    for name, target in scripts.items():
+        entry = _entry(target, code)
+        if entry is not None:
+            found.setdefault(entry, (f'the project names it as the script "{name}"', ()))
+    for package in _packages(code):
+        found.setdefault(("python", "-m", package), ("it is a package that can be started", ()))
+    for path in _guessed(code):
+        found.setdefault(("python", str(path)), ("its name is that of a program", ()))
+    ordered = sorted(found, key=lambda program: bool(_TRAINS.search(_named(program))))
+    made = [_made(program, *found[program], trees) for program in ordered[:most]]
+    return tuple(sorted(made, key=lambda one: (bool(_TRAINS.search(_named(one.command))), not one.serves)))
+
+
+def entry_points(files: Files) -> Mapping[str, str]:
+    """Give the console and window scripts of a project: name → `module:function`."""
+    found: dict[str, str] = {}
+    for table in ("scripts", "gui-scripts"):
+        listed = project_facts.project(files).get(table, {})
+        found |= {str(k): str(v) for k, v in listed.items()} if isinstance(listed, dict) else {}
+    found |= project_facts.poetry_scripts(files)
+    parser = configparser.RawConfigParser(strict=False)
+    try:
+        parser.read_string(files.get(PurePosixPath("setup.cfg"), b"").decode("utf-8", errors="replace"))
+        lines = parser.get("options.entry_points", "console_scripts", fallback="").splitlines()
+    except configparser.Error:
+        lines = []
+    path = PurePosixPath("setup.py")
+    module = import_graph.tree(path, files[path]) if path in files else None
+    for node in ast.walk(module) if module else ():
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value in {"console_scripts", "gui_scripts"}:
+                    lines += [one.value for one in ast.walk(value) if isinstance(one, ast.Constant)]
+    for line in lines:
+        name, equals, target = str(line).partition("=")
+        if equals:
+            found[name.strip()] = target.strip()
+    return found
+
+
+def search_path(trees: Trees, command: Sequence[str]) -> str:
+    """Say what PYTHONPATH must be, so that a program finds the modules of its own tree: folders joined by `:`, or "".
+
+    A module at the root is found from there, and one in a folder of the root that is no package from that folder: a
+    `src` layout, with or without `__init__.py`.
+    """
+    homes: dict[str, str] = {}
+    for path in trees.files:
+        if len(path.parts) == 1:
+            homes[path.stem] = "."
+        elif path.parts[0] not in _SKIPPED:
+            homes.setdefault(path.parts[0], ".")
+    for path in trees.files:
+        top = PurePosixPath(path.parts[0])
+        if len(path.parts) > 1 and path.parts[0] not in _SKIPPED and top / "__init__.py" not in trees.files:
+            homes.setdefault(path.parts[1].removesuffix(".py"), str(top))
+    folders: list[str] = []
+    for _ in range(3):
+        reached = import_graph.reached(trees.files, command, ":".join(folders), trees)
+        missing = [one.module for one in reached.modules]
+        if not reached.files and "-m" in command[:-1]:
+            missing = [command[command.index("-m") + 1]]
+        names = [name for one in missing if (name := one.partition(".")[0]) not in sys.stdlib_module_names]
+        added = next((homes[name] for name in names if name in homes and homes[name] not in folders), None)
+        if added is None:
+            break
+        folders.append(added)
+    return ":".join(folders)
+
+
+def _named(program: Sequence[str]) -> str:
+    return " ".join(program[1:2] if "-m" not in program and "-c" not in program else program[2:3])
+
+
+def _made(program: tuple[str, ...], why: str, arguments: tuple[str, ...], trees: Trees) -> LaunchCommand:
+    path = search_path(trees, program)
+    reached = import_graph.reached(trees.files, program, path, trees)
+    serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
+    return LaunchCommand(
+        command=(*program, *arguments) if serves else program,
+        environment={"PYTHONPATH": path} if path else {},
+        why=why,
+        serves=serves,
+    )
+
+
+def _started(
+    line: documents.Told, code: Files, scripts: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Read which of the app's programs a command line starts, and with which options."""
+    words = line.words
+    if not words:
+        return None
+    first = words[0].rpartition("/")[2].removesuffix(".exe")
+    if _PYTHON.match(words[0]):
+        rest = list(words[1:])
+        while rest and re.fullmatch(r"-[IsSuBEOWX]\w*", rest[0]):
+            rest.pop(0)
+        if rest[:1] == ["-m"] and len(rest) > 1:
+            inside = PurePosixPath(*rest[1].split(".")) if re.fullmatch(r"[\w.]+", rest[1]) else PurePosixPath("-")
+            if rest[1] in _STARTERS:
+                return _started_by(rest[1], rest[2:], line.folder, code)
+            ends = {(inside / "__main__.py").parts, inside.with_suffix(".py").parts}
+            if not any(path.parts[-len(end) :] == end for path in code for end in ends):
+                return None
+            return ("python", "-m", rest[1]), _options(rest[2:])
+        script = _script(rest[0], line.folder, code) if rest else None
+        return (("python", str(script)), _options(rest[1:])) if script else None
+    if first in _STARTERS:
+        return _started_by(first, list(words[1:]), line.folder, code)
+    if first in scripts and "/" not in words[0].strip("./"):
+        program = _entry(scripts[first], code)
+        return (program, _options(words[1:])) if program else None
+    return None
+
+
+def _started_by(
+    starter: str, rest: Sequence[str], folder: PurePosixPath, code: Files
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    words = [word for word in rest if word != "run"] if starter in {"streamlit", "chainlit"} else list(rest)
+    target = next((word for word in words if not word.startswith("-")), "")
+    after = words[words.index(target) + 1 :] if target else []
+    if target.endswith(".py"):
+        script = _script(target, folder, code)
+        run = ("run",) if starter in {"streamlit", "chainlit"} else ()
+        return ((starter, *run, str(script)), _options(after)) if script else None
+    module = PurePosixPath(*target.partition(":")[0].split("."))
+    if target and module.with_suffix(".py") in code:
+        return (starter, target), _options(after)
+    return None
+
+
+def _script(word: str, folder: PurePosixPath, code: Files) -> PurePosixPath | None:
+    if not word.endswith(".py") or _PLACEHOLDER.search(word):
+        return None
+    plain = PurePosixPath(word.replace("\\", "/").removeprefix("./"))
+    return next((path for path in (folder / plain, plain) if path in code), None)
+
+
+def _options(words: Sequence[str]) -> tuple[str, ...]:
+    """Keep the options that are the same for everybody: neither examples, nor what lets others in."""
+    kept: list[str] = []
+    is_open = False
+    for word in words:
+        if word.startswith("-"):
+            is_open = not (_OPENS.match(word) or _PLACEHOLDER.search(word))
+            kept += [word] if is_open else []
+            is_open = is_open and "=" not in word
+        elif is_open and not _PLACEHOLDER.search(word) and "/" not in word and "." not in word and " " not in word:
+            kept.append(word)
+            is_open = False
+        elif is_open:
+            kept.pop()
+            is_open = False
+    return tuple(kept)
+
+
+def _entry(target: str, code: Files) -> tuple[str, ...] | None:
+    """Write the start of `module:function` for a tree that is not installed."""
+    module, _, function = target.partition("[")[0].strip().partition(":")
+    inside = PurePosixPath(*module.split("."))
+    ends = (inside.with_suffix(".py"), inside / "__init__.py")
+    file = next((path for end in ends for path in code if path.parts[-len(end.parts) :] == end.parts), None)
+    if file is None or not re.fullmatch(r"[\w.]+", module) or not re.fullmatch(r"[\w.]+", function or "main"):
+        return None
+    if file.name == "__main__.py":
+        return ("python", "-m", module.rpartition(".")[0])
+    if _STARTS.search(code[file]) and file.name != "__init__.py":
+        return ("python", "-m", module)
+    if (file.parent / "__main__.py") in code and _leads_to(code[file.parent / "__main__.py"], inside.name, function):
+        return ("python", "-m", module.rpartition(".")[0])
+    name = function.partition(".")[0] or "main"
+    return ("python", "-c", f"from {module} import {name}; {function or 'main'}()")
+
+
+def _leads_to(main: bytes, module: str, function: str) -> bool:
+    """Tell whether a `__main__.py` starts what a script of the project starts."""
+    return module.encode() in main and (function or "main").encode() in main
+
+
+def _packages(code: Files) -> Iterator[str]:
+    for path in sorted(code, key=lambda path: (len(path.parts), str(path))):
+        if path.name == "__main__.py" and len(path.parts) > 1 and not _SKIPPED.intersection(path.parts):
+            parts = path.parent.parts[1:] if path.parts[0] == "src" else path.parent.parts
+            if parts:
+                yield ".".join(parts)
+
+
+def _guessed(code: Files) -> list[PurePosixPath]:
+    """List files that look like programs: the root before folders, servers before others, known names before others."""
+    ranked = []
+    for path, data in code.items():
+        starts, serves = bool(_STARTS.search(data)), bool(_SERVES.search(data)) and b"import" in data
+        is_known = path.name in _NAMES
+        if _SKIPPED.intersection(path.parts) or path.name == "setup.py" or not (starts or serves):
+            continue
+        if is_known or _PARTS.search(path.name):
+            name = _NAMES.index(path.name) if is_known else len(_NAMES)
+            ranked.append((len(path.parts), not serves, name, path))
+    return [path for *_, path in sorted(ranked)]

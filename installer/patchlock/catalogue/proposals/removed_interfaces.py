@@ -1,0 +1,483 @@
+"""What an app calls and the locked release of a library does not have any more; pure."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
+
+from patchlock.catalogue.proposals.findings import Finding, Issue
+from patchlock.patches.import_graph import Trees
+
+_SKIPPED = re.compile(r"(?i)(?:^|/)(?:tests?|docs?|third_party|benchmarks?)/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovedInterface:
+    """What a release of a library has taken away or changed; both releases were read in their wheels on PyPI."""
+
+    library: str
+    """The distribution; modules begin with its name."""
+    before: str
+    """A version that has it, the last one of its series."""
+    since: str
+    """The first version without it."""
+    file: str
+    """Of the wheels, which shows it; the newer one may be without it."""
+    names: tuple[str, ...]
+    """Dotted, from the library's module."""
+    instead: str
+    """A clause."""
+    until: str = ""
+    """The first version that has something of that name again; "" for none."""
+    keyword: str = ""
+    """The call is meant that has this argument; with `!` before it, the one that lacks it."""
+    positional: int | None = None
+    """The call is meant that has more arguments without a name."""
+
+    @property
+    def source(self) -> str:
+        """Say where both releases show it."""
+        return f"{self.file} in the wheels of {self.library} {self.before} and {self.since} on PyPI"
+
+    def is_gone_from(self, version: Version) -> bool:
+        """Tell whether a release is without it."""
+        return version >= Version(self.since) and not (self.until and version >= Version(self.until))
+
+
+def _below(library: str, version: str, instead: str) -> str:
+    return f"{instead}, or keep {library} below {version}"
+
+
+_TRANSFORMERS = "transformers/__init__.py"
+_CHUNKING = ("apply_chunking_to_forward", "find_pruneable_heads_and_indices", "prune_linear_layer")
+_REMOVED = (
+    RemovedInterface(
+        library="torchaudio",
+        before="2.8.0",
+        since="2.9.0",
+        file="torchaudio/__init__.py",
+        names=("load", "save"),
+        keyword="backend",
+        instead="torchcodec reads and writes, whatever the backend; ask soundfile where one is needed",
+    ),
+    RemovedInterface(
+        library="torchaudio",
+        before="2.8.0",
+        since="2.9.0",
+        file="torchaudio/__init__.py",
+        names=(
+            *("info", "AudioMetaData", "list_audio_backends", "get_audio_backend", "set_audio_backend"),
+            *("io", "sox_effects", "kaldi_io"),
+        ),
+        instead="keep torchaudio below 2.9, or read audio with soundfile",
+    ),
+    RemovedInterface(
+        library="torchaudio",
+        before="2.8.0",
+        since="2.9.0",
+        file="torchaudio/backend/__init__.py",
+        names=("backend",),
+        instead="keep torchaudio below 2.9, or read audio with soundfile",
+    ),
+    RemovedInterface(
+        library="torch",
+        before="1.13.1",
+        since="2.0.0",
+        file="torch/_six.py",
+        names=("_six",),
+        instead="take collections.abc and str",
+    ),
+    RemovedInterface(
+        library="torch",
+        before="1.13.1",
+        since="2.0.0",
+        file="torch/functional.py",
+        names=("stft",),
+        keyword="!return_complex",
+        instead="say return_complex=True, and take torch.view_as_real of the answer",
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.23.5",
+        since="1.24.0",
+        file="numpy/__init__.py",
+        names=("float", "int", "object", "str", "complex"),
+        instead=_below("numpy", "1.24", "take Python's own type"),
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.23.5",
+        since="1.24.0",
+        until="2.0.0",
+        file="numpy/__init__.py",
+        names=("bool",),
+        instead=_below("numpy", "1.24", "take Python's own type"),
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.26.4",
+        since="2.0.0",
+        file="numpy/__init__.pyi",
+        names=(
+            *("float_", "complex_", "unicode_", "string_", "Inf", "Infinity", "NaN", "infty"),
+            *("asfarray", "mat"),
+        ),
+        instead=_below("numpy", "2", "take what numpy/_expired_attrs_2_0.py of its wheel says"),
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.26.4",
+        since="2.0.0",
+        file="numpy/core/fromnumeric.py",
+        names=("product", "cumproduct", "alltrue", "sometrue", "round_"),
+        instead=_below("numpy", "2", "take prod, cumprod, all, any, round"),
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.26.4",
+        since="2.0.0",
+        file="numpy/core/numerictypes.py",
+        names=("cast", "find_common_type"),
+        instead=_below("numpy", "2", "take asarray and result_type"),
+    ),
+    RemovedInterface(
+        library="numpy",
+        before="1.26.4",
+        since="2.0.0",
+        file="numpy/lib/function_base.py",
+        names=("msort",),
+        instead=_below("numpy", "2", "take sort with axis=0"),
+    ),
+    RemovedInterface(
+        library="gradio",
+        before="3.50.2",
+        since="4.0.0",
+        file="gradio/__init__.py",
+        names=("inputs", "outputs", "Box", "Variable"),
+        instead="keep gradio below 4",
+    ),
+    RemovedInterface(
+        library="pydantic",
+        before="1.10.26",
+        since="2.0",
+        file="pydantic/__init__.py",
+        names=("BaseSettings",),
+        instead=_below("pydantic", "2", "take pydantic-settings"),
+    ),
+    RemovedInterface(
+        library="librosa",
+        before="0.9.2",
+        since="0.10.0",
+        file="librosa/core/audio.py",
+        names=("resample", "load"),
+        positional=1,
+        instead=_below("librosa", "0.10", "name the arguments"),
+    ),
+    RemovedInterface(
+        library="librosa",
+        before="0.9.2",
+        since="0.10.0",
+        file="librosa/core/spectrum.py",
+        names=("stft",),
+        positional=1,
+        instead=_below("librosa", "0.10", "name the arguments"),
+    ),
+    RemovedInterface(
+        library="librosa",
+        before="0.9.2",
+        since="0.10.0",
+        file="librosa/filters.py",
+        names=("filters.mel",),
+        positional=0,
+        instead=_below("librosa", "0.10", "name the arguments"),
+    ),
+    RemovedInterface(
+        library="librosa",
+        before="0.9.2",
+        since="0.10.0",
+        file="librosa/feature/spectral.py",
+        names=("feature.melspectrogram", "feature.mfcc"),
+        positional=0,
+        instead=_below("librosa", "0.10", "name the arguments"),
+    ),
+    RemovedInterface(
+        library="scipy",
+        before="1.12.0",
+        since="1.13.0",
+        file="scipy/signal/__init__.py",
+        names=tuple(f"signal.{name}" for name in ("hann", "hamming", "blackman", "kaiser", "gaussian", "tukey")),
+        instead="take scipy.signal.windows",
+    ),
+    RemovedInterface(
+        library="scipy",
+        before="1.13.0",
+        since="1.14.0",
+        file="scipy/integrate/_quadrature.py",
+        names=("integrate.trapz", "integrate.cumtrapz", "integrate.simps"),
+        instead="take trapezoid, cumulative_trapezoid and simpson",
+    ),
+    RemovedInterface(
+        library="setuptools",
+        before="81.0.0",
+        since="82.0.0",
+        file="pkg_resources/__init__.py",
+        names=("pkg_resources",),
+        instead="keep setuptools below 82",
+    ),
+    RemovedInterface(
+        library="pillow",
+        before="9.5.0",
+        since="10.0.0",
+        file="PIL/Image.py",
+        names=("Image.ANTIALIAS", "Image.LINEAR", "Image.CUBIC"),
+        instead="take Image.Resampling",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.24.0",
+        since="4.25.0",
+        file="transformers/generation_logits_process.py",
+        names=("generation_logits_process",),
+        instead=_below("transformers", "4.25", "take transformers.generation"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.24.0",
+        since="4.25.0",
+        file="transformers/generation_stopping_criteria.py",
+        names=("generation_stopping_criteria",),
+        instead=_below("transformers", "4.25", "take transformers.generation"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.24.0",
+        since="4.25.0",
+        file="transformers/generation_beam_search.py",
+        names=("generation_beam_search",),
+        instead=_below("transformers", "4.25", "take transformers.generation"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.38.2",
+        since="4.39.0",
+        file=_TRANSFORMERS,
+        names=("top_k_top_p_filtering",),
+        instead="keep transformers below 4.39",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.39.3",
+        since="4.40.0",
+        file="transformers/generation_utils.py",
+        names=("generation_utils",),
+        instead=_below("transformers", "4.40", "take transformers.generation"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.41.2",
+        since="4.42.0",
+        file=_TRANSFORMERS,
+        names=("Conversation", "ConversationalPipeline"),
+        instead="keep transformers below 4.42",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.45.2",
+        since="4.46.0",
+        file="transformers/deepspeed.py",
+        names=("deepspeed",),
+        instead=_below("transformers", "4.46", "take transformers.integrations"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.48.3",
+        since="4.49.0",
+        file=_TRANSFORMERS,
+        names=("LogitsWarper",),
+        instead=_below("transformers", "4.49", "take LogitsProcessor"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.49.0",
+        since="4.50.0",
+        file=_TRANSFORMERS,
+        names=("AdamW",),
+        instead=_below("transformers", "4.50", "take torch.optim.AdamW"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.55.4",
+        since="4.56.0",
+        file="transformers/modeling_utils.py",
+        names=tuple(f"modeling_utils.{name}" for name in (*_CHUNKING, "Conv1D")),
+        instead=_below("transformers", "4.56", "take transformers.pytorch_utils"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.56.2",
+        since="4.57.0",
+        file=_TRANSFORMERS,
+        names=("BeamSearchScorer",),
+        instead="keep transformers below 4.57",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.57.6",
+        since="5.0.0",
+        file=_TRANSFORMERS,
+        names=(
+            *("ConstrainedBeamSearchScorer", "BeamScorer", "PhrasalConstraint", "TextDataset"),
+            *("TFPreTrainedModel", "FlaxPreTrainedModel", "SlidingWindowCache", "HybridCache", "OffloadedStaticCache"),
+            *("TranslationPipeline", "SummarizationPipeline", "Text2TextGenerationPipeline"),
+        ),
+        instead="keep transformers below 5",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.57.6",
+        since="5.0.0",
+        file="transformers/models/auto/modeling_auto.py",
+        names=("AutoModelForVision2Seq", "AutoModelWithLMHead"),
+        instead="keep transformers below 5",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.57.6",
+        since="5.0.0",
+        file="transformers/models/clip/feature_extraction_clip.py",
+        names=("CLIPFeatureExtractor",),
+        instead=_below("transformers", "5", "take CLIPImageProcessor"),
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.57.6",
+        since="5.0.0",
+        file="transformers/generation/utils.py",
+        names=(
+            *("generation.utils.GreedySearchDecoderOnlyOutput", "generation.utils.SampleDecoderOnlyOutput"),
+            *("generation.utils.GreedySearchOutput", "generation.utils.SampleOutput"),
+        ),
+        instead="keep transformers below 5",
+    ),
+    RemovedInterface(
+        library="transformers",
+        before="4.57.6",
+        since="5.0.0",
+        file="transformers/pytorch_utils.py",
+        names=("pytorch_utils.find_pruneable_heads_and_indices",),
+        instead="keep transformers below 5",
+    ),
+)
+_MODULES: Mapping[str, str] = {"pillow": "PIL"}
+
+
+def find(trees: Trees, versions: Mapping[NormalizedName, Version]) -> tuple[Issue, ...]:
+    """Say what the app calls that is gone from the locked libraries.
+
+    Args:
+        trees: of the app's Python files.
+        versions: of what is locked.
+    """
+    rows = [
+        row
+        for row in _REMOVED
+        if (version := versions.get(canonicalize_name(row.library))) is not None and row.is_gone_from(version)
+    ]
+    places: dict[RemovedInterface, list[Finding]] = {}
+    for path in sorted(trees.files):
+        data = trees.files[path]
+        wanted = [row for row in rows if _word(row) in data]
+        if not wanted or _SKIPPED.search(str(path)) or (module := trees.of(path)) is None:
+            continue
+        for row, node in _found(module, wanted):
+            text = ast.unparse(node)[:100]
+            places.setdefault(row, []).append(Finding(path=path, line=node.lineno, text=text))
+    return tuple(
+        Issue(
+            name="removed-interface",
+            title=f"{row.library} {row.since} has changed or removed it",
+            means=f"{row.library} {versions[canonicalize_name(row.library)]} is locked; {row.source}",
+            found=tuple(dict.fromkeys(found)),
+            remedy=row.instead,
+        )
+        for row, found in places.items()
+    )
+
+
+def _module(row: RemovedInterface) -> str:
+    return _MODULES.get(row.library, row.library)
+
+
+def _word(row: RemovedInterface) -> bytes:
+    return (row.names[0] if row.library == "setuptools" else _module(row)).encode()
+
+
+def _found(module: ast.Module, rows: list[RemovedInterface]) -> Iterator[tuple[RemovedInterface, ast.expr | ast.stmt]]:
+    known: dict[str, str] = {}
+    calls: dict[int, ast.Call] = {}
+    nodes = list(ast.walk(module))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            known |= {
+                one.asname or one.name.partition(".")[0]: one.name if one.asname else one.name.partition(".")[0]
+                for one in node.names
+            }
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            known |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Call):
+            calls[id(node.func)] = node
+    by_name = {_dotted_name(row, name): row for row in rows for name in row.names}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name in _imported(node):
+                row = by_name.get(name)
+                if row is not None and not row.keyword and row.positional is None:
+                    yield row, node
+        elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            dotted = _dotted(node, known)
+            for row in rows if dotted else ():
+                if any(_dotted_name(row, name) == dotted for name in row.names) and _is_meant(row, calls.get(id(node))):
+                    yield row, calls.get(id(node), node)
+
+
+def _dotted_name(row: RemovedInterface, name: str) -> str:
+    return name if row.library == "setuptools" else f"{_module(row)}.{name}"
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (one.name for one in node.names)
+    elif node.level == 0 and node.module:
+        yield node.module
+        yield from (f"{node.module}.{one.name}" for one in node.names)
+
+
+def _dotted(node: ast.expr, known: Mapping[str, str]) -> str:
+    """Give the full name of an attribute of an imported module; "" for anything else, and for a bare name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id not in known:
+        return ""
+    return ".".join([known[node.id], *parts])
+
+
+def _is_meant(row: RemovedInterface, call: ast.Call | None) -> bool:
+    if row.positional is not None:
+        return (
+            call is not None
+            and len(call.args) > row.positional
+            and not any(isinstance(a, ast.Starred) for a in call.args)
+        )
+    if not row.keyword:
+        return True
+    if call is None or any(one.arg is None for one in call.keywords):
+        return False
+    has_it = any(one.arg == row.keyword.removeprefix("!") for one in call.keywords)
+    return has_it is not row.keyword.startswith("!")

@@ -1,0 +1,135 @@
+"""`bundle`: one file with all that an install needs, for machines without a network."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output, _progress
+
+if TYPE_CHECKING:
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.progress import Progress
+    from patchlock.operations.bundle import BundleHeader
+
+
+@click.command("bundle")
+@_options.pair
+@click.option("--platform", metavar="PLATFORM", help="Another platform than this machine's, as in the lock's name.")
+@click.option(
+    "-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write."
+)
+@_options.upstream
+@click.option("--with-models", is_flag=True, help="Carry the models that the app downloads, too.")
+@click.option("--with-tool", is_flag=True, help="Carry patchlock itself too: its files, its packages and uv.")
+@click.option(
+    "--python",
+    "python",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Carry this archive with a Python for the machine, too; whoever unpacks it puts it on PATH.",
+)
+@_options.edited_lock
+@_options.common
+def bundle_command(
+    app: str,
+    profile: str | None,
+    platform: str | None,
+    target: Path,
+    source: str | None,
+    revision: str | None,
+    with_models: bool,
+    with_tool: bool,
+    python: Path | None,
+    accept_edited_lock: bool,
+    local_addresses: bool,
+    catalogue: Path | None,
+    as_json: bool,
+) -> None:
+    """Write one file with all that an offline install needs.
+
+    `install --from FILE` takes it without a network.
+
+    \b
+    Example:
+      patchlock bundle demo --profile cpu -o demo.bundle
+      patchlock bundle demo --profile cpu --platform linux-aarch64 --with-tool -o demo.bundle
+    """
+    import dataclasses
+
+    from patchlock.operations import bundle
+
+    request = _options.pair_request(catalogue, app, profile, platform, source=source)
+    request = dataclasses.replace(
+        request, revision=revision, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses
+    )
+    made = bundle.make(
+        request,
+        target,
+        _progress.progress(as_json),
+        with_models=with_models,
+        with_tool=with_tool,
+        python=python,
+    )
+    if as_json:
+        data = {"app": app, "profile": request.profile.name, "platform": request.platform.name}
+        _output.succeed("bundle", data | dataclasses.asdict(made) | {"file": str(made.file)})
+        return
+    click.echo(
+        f"{made.file}: {app} × {request.profile.name} × {request.platform.name}, {made.packages} packages, "
+        f"{made.bytes / 1_000_000:,.0f} MB\n"
+        f"sha256 {made.sha256}\n"
+        f"there: patchlock install {app} --profile {request.profile.name} --from {shlex.quote(made.file.name)}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenBundle:
+    """A bundle that a command takes everything from."""
+
+    file: Path
+    header: BundleHeader
+
+    def require_lock(self, request: Request) -> None:
+        """Refuse one that was made from another lock; see `operations.bundle.require_lock`."""
+        from patchlock.operations import bundle
+
+        bundle.require_lock(request, self.header, self.file)
+
+    def take(self, request: Request, progress: Progress) -> tuple[Request, bool]:
+        """Bring its pieces to where an install looks for them; see `operations.bundle.take`."""
+        from patchlock.operations import bundle
+
+        return bundle.take(request, self.file, self.header, progress)
+
+
+def open_bundle(file: Path | None, app: str, profile: str | None, *others: object) -> OpenBundle | None:
+    """Open the bundle of an option, and keep this process and its children from using a network; None without one.
+
+    Args:
+        file: of the option.
+        app: that is asked for.
+        profile: the same, or None.
+        others: options that say where something is to come from, too.
+
+    Raises:
+        BundleError: it is none, or for something else.
+        UsageError: another option would take something from elsewhere.
+    """
+    if file is None:
+        return None
+    from patchlock.model.errors import UsageError
+    from patchlock.operations import bundle
+
+    if any(others):
+        raise UsageError(
+            "a bundle has upstream, its commit and all packages",
+            remedy="leave --source, --commit, --fallback and --repair out, or --from",
+        )
+    header = bundle.read_header(file, app, profile)
+    os.environ["UV_OFFLINE"] = "1"
+    return OpenBundle(file=file, header=header)

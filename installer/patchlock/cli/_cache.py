@@ -1,0 +1,168 @@
+"""`cache`: how much room downloads and installations take, and what of it can go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _complete, _options, _output, _progress
+
+if TYPE_CHECKING:
+    from patchlock.operations.lifecycle import PruneResult
+
+_KINDS = {
+    "wheels": "downloaded wheels",
+    "builds": "packages that were built here",
+    "overlays": "archives of vendors",
+    "upstreams": "git repositories of upstream",
+}
+"""Folder of the cache → what it holds."""
+
+
+@click.group("cache", invoke_without_command=True)
+@_options.common
+@click.pass_context
+def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
+    """Show what downloads and installations take, or free it.
+
+    \b
+    Example:
+      patchlock cache
+      patchlock cache clean --dry-run
+    """
+    if context.invoked_subcommand is not None:
+        return
+    home, cache = _options.home(), _options.cache()
+    rows = [*_installed(home), *_cached(cache)]
+    if as_json:
+        data = [{"what": what, "path": str(path), "bytes": count} for what, path, count in rows]
+        _output.succeed("cache", {"home": str(home), "cache": str(cache), "entries": data})
+        return
+    shown = [(f"{_output.size(count):>10}", f"{what}: {path}") for what, path, count in rows]
+    shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in all"))
+    _output.echo(_output.rows(shown, indent=0))
+    _output.echo(
+        "\nFree room with: patchlock cache clean (add --dry-run to look first). uv's own cache: uv cache clean"
+    )
+
+
+def _installed(home: Path) -> Iterable[tuple[str, Path, int]]:
+    from patchlock.environments import generations
+
+    for one in generations.installations(home):
+        yield f"{one.app} on {one.profile}", one.folder, size_of(one.folder)
+    if (models := home / "models").is_dir():
+        yield "models", models, size_of(models)
+
+
+def _cached(cache: Path) -> Iterable[tuple[str, Path, int]]:
+    others = 0
+    for path in sorted(cache.iterdir()) if cache.is_dir() else ():
+        if path.name in _KINDS:
+            yield _KINDS[path.name], path, size_of(path)
+        elif path.name.startswith("tool-") and path.is_dir():
+            yield "Python and libraries of patchlock itself", path, size_of(path)
+        else:
+            others += size_of(path)
+    if others:
+        yield "answers of indexes, and other small files", cache, others
+
+
+def size_of(path: Path) -> int:
+    """Add up the files below a path, each once however many names it has; bytes."""
+    if not path.is_dir():
+        return path.lstat().st_size
+    seen: set[tuple[int, int]] = set()
+    count = 0
+    for root, _, names in os.walk(path):
+        for name in names:
+            status = os.lstat(os.path.join(root, name))  # noqa: PTH118 - thousands of files
+            if (key := (status.st_dev, status.st_ino)) not in seen:
+                seen.add(key)
+                count += status.st_size
+    return count
+
+
+@cache_command.command("clean")
+@click.argument("app", required=False, shell_complete=_complete.installed_apps)
+@_options.installed_profile
+@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@_options.common
+def clean_command(
+    app: str | None, profile: str | None, dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool
+) -> None:
+    """Remove old generations of installed apps, and downloads and builds that no generation needs.
+
+    The generation in use stays; `patchlock rollback` cannot go back to one that was removed.
+
+    \b
+    Example:
+      patchlock cache clean --dry-run
+      patchlock cache clean demo --yes
+    """
+    from patchlock.environments import installed_profiles
+    from patchlock.operations import lifecycle
+
+    home, cache, progress = _options.home(), _options.cache(), _progress.progress(as_json)
+    pairs = [(name, one) for name, found in installed_profiles.by_app(home).items() for one in found]
+    asked = [(app, profile)] if app is not None else pairs
+    requests = [_options.installed_request(catalogue, name, one, as_it_is=True) for name, one in asked]
+    looking = progress if dry_run else _progress.Silent()  # what stays is told once
+    found = lifecycle.prune(requests, cache, home, looking, dry_run=True)
+    if dry_run:
+        _tell(found, "would free", dry_run=True, as_json=as_json)
+        return
+    if found.generations:
+        if not yes and not as_json:
+            _output.echo("\n".join(_lines(found, "frees")), err=True)
+        question = "remove this? `patchlock rollback` cannot go back to a generation that was removed"
+        if not _output.confirm(question, yes=yes, as_json=as_json):
+            _output.echo("nothing was removed")
+            return
+    _tell(lifecycle.prune(requests, cache, home, progress, dry_run=False), "freed", dry_run=False, as_json=as_json)
+
+
+def _tell(found: PruneResult, verb: str, *, dry_run: bool, as_json: bool) -> None:
+    if not as_json:
+        _output.echo("\n".join(_lines(found, verb)) or "there is nothing to remove")
+        return
+    removed = [
+        {
+            "app": receipt.app,
+            "profile": receipt.profile,
+            "generation": receipt.id,
+            "bytes": room.freed,
+            "shared_bytes": room.shared,
+        }
+        for receipt, room in found.generations
+    ]
+    downloads = [{"file": name, "bytes": room.freed} for name, room in found.downloads]
+    others = [{"what": what, "bytes": room.freed} for what, room in found.others]
+    data = {"removed": removed, "downloads": downloads, "others": others, "dry_run": dry_run}
+    _output.succeed("cache clean", data)
+
+
+def _lines(found: PruneResult, verb: str) -> list[str]:
+    from patchlock.core import uv
+
+    lines = [
+        f"{verb} {room.freed / 1e6:.1f} MB: {receipt.app} on {receipt.profile}, generation {receipt.id}, "
+        f"made {receipt.made}"
+        for receipt, room in found.generations
+    ]
+    cached = (*found.downloads, *found.others)
+    lines += [f"{verb} {room.freed / 1e6:.1f} MB: {name}, which no generation needs" for name, room in cached]
+    if len(lines) > 1:
+        total = sum(room.freed for _, room in (*found.generations, *cached))
+        lines.append(f"{verb} {total / 1e6:.1f} MB in all")
+    if shared := sum(room.shared for _, room in found.generations):
+        lines.append(
+            f"not freed {shared / 1e6:.1f} MB: uv's cache or another environment has the same files; "
+            f"`{uv.cache_clean_command()}` empties that cache"
+        )
+    return lines

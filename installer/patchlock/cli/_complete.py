@@ -1,0 +1,52 @@
+"""What a shell completes: names of commands, apps and profiles, by the names of files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+def _root(context: click.Context) -> Path:
+    from patchlock.cli import _folders
+
+    named = context.params.get("catalogue")
+    return _folders.root(Path(named) if named else None)
+
+
+def _starting(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def apps(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the apps of the catalogue."""
+    return _starting(sorted(path.parent.name for path in _root(context).glob("patches/*/app.toml")), incomplete)
+
+
+def commands(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the commands."""
+    from patchlock.cli import COMMANDS
+
+    return _starting(list(COMMANDS), incomplete)
+
+
+def profiles(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the profiles of the catalogue."""
+    return _starting(sorted(path.stem for path in _root(context).glob("profiles/*.toml")), incomplete)
+
+
+def installed_apps(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the apps that are installed."""
+    return _starting(list(_installed()), incomplete)
+
+
+def installed_profiles(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name the profiles that the app of the command line is installed on."""
+    return _starting(_installed().get(str(context.params.get("app")), []), incomplete)
+
+
+def _installed() -> dict[str, list[str]]:
+    from patchlock.cli import _folders
+    from patchlock.environments import installed_profiles
+
+    return installed_profiles.by_app(_folders.home())

@@ -1,0 +1,74 @@
+"""`completions`: the script that makes a shell complete commands, apps and profiles."""
+
+from __future__ import annotations
+
+import os
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete, add_completion_class, get_completion_class
+
+from patchlock.cli import _output
+
+_POWERSHELL = """\
+Register-ArgumentCompleter -Native -CommandName patchlock, patchlock.cmd, patchlock.exe -ScriptBlock {
+    param($word, $command, $position)
+    $before = $command.CommandElements | Where-Object { $_.Extent.StartOffset -lt $position }
+    $words = @($before | ForEach-Object { "$_" })
+    if ($word -ne '' -and $words.Count -gt 1) { $words = $words[0..($words.Count - 2)] }
+    $env:_PATCHLOCK_COMPLETE = 'powershell_complete'
+    $env:COMP_WORDS = $words -join "`n"
+    $env:COMP_CWORD = $word
+    try {
+        & $words[0] | ForEach-Object {
+            $name, $help = $_ -split "`t", 2
+            if (-not $help) { $help = $name }
+            [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $help)
+        }
+    } finally {
+        Remove-Item Env:_PATCHLOCK_COMPLETE, Env:COMP_WORDS, Env:COMP_CWORD -ErrorAction Ignore
+    }
+}
+"""
+
+
+class _PowerShell(ShellComplete):
+    """Windows PowerShell 5.1 and PowerShell 7."""
+
+    name = "powershell"
+    source_template = _POWERSHELL
+
+    def source(self) -> str:
+        return _POWERSHELL
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        return os.environ.get("COMP_WORDS", "").split("\n")[1:], os.environ.get("COMP_CWORD", "")
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return f"{item.value}\t{item.help or ''}"
+
+
+def register() -> None:
+    """Let click know PowerShell too, which it does not by itself."""
+    add_completion_class(_PowerShell)
+
+
+@click.command("completions")
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
+def completions_command(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    SHELL is bash, zsh, fish or powershell.
+
+    \b
+    Example:
+      patchlock completions bash > ~/.local/share/bash-completion/completions/patchlock
+      patchlock completions zsh > ~/.zfunc/_patchlock
+      patchlock completions fish > ~/.config/fish/completions/patchlock.fish
+      patchlock completions powershell >> $PROFILE
+    """
+    from patchlock.cli._commands import patchlock
+
+    register()
+    found = get_completion_class(shell)
+    if found is not None:
+        _output.file_text(found(patchlock, {}, "patchlock", "_PATCHLOCK_COMPLETE").source().strip("\n") + "\n")

@@ -1,0 +1,170 @@
+"""`patchlock` alone on a terminal: what runs on this machine; choose, install, run. Each step shows its command."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _info, _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.model.hosts import Host
+    from patchlock.operations.app_overview import AppOverview
+
+_HEAD = ("", "App", "Runs on", "Proved", "Models", "Memory", "")
+_LEGEND = "Proved: how far the app got on a real machine of this kind."
+_LEGEND_OF_SIZES = "Models: what it downloads in addition to its packages."
+_NARROW = 70
+"""Columns below which a terminal shows no sizes."""
+_LEAVE = {"q", "quit", "exit", ""}
+
+
+def guide() -> int:
+    """Show what runs here, and do what a person chooses, until he leaves.
+
+    Returns:
+        The exit code of the last command that was run.
+    """
+    from patchlock.hardware import host_overrides, probes
+    from patchlock.operations import app_overview
+
+    root = _options.checked_root(None)
+    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
+    _output.report_overrides(observed)
+    seen = app_overview.overviews(root, observed)
+    here = [one for one in seen if one.choice is not None]
+    code = 0
+    try:
+        while True:
+            _output.echo(_screen(observed.host, here, [one for one in seen if one.choice is None]))
+            word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
+            if word.lower() in _LEAVE:
+                return code
+            if word.lower() in {"h", "help", "?"}:
+                code = _run("help")
+                continue
+            chosen = _chosen(word, here)
+            if chosen is None:
+                _output.echo(f'there is no app "{word}" in the list')
+                continue
+            code = _steps(chosen)
+    except click.Abort:  # Ctrl-C or Ctrl-D at a question, where nothing was begun
+        _output.echo()
+        return code
+
+
+def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
+    named = {one.app.name: one for one in here} | {str(number): one for number, one in enumerate(here, 1)}
+    return named.get(word)
+
+
+def _steps(seen: AppOverview) -> int:
+    """Show an app, and offer what can be done with it now."""
+    from patchlock.environments import installed_profiles
+
+    app = seen.app
+    rows = [
+        ("licence", f"{app.license} (the code)"),
+        ("here", _info.here(seen)),
+        ("download", _info.download(seen)),
+        *([("memory", "\n".join(map(str, seen.memory)))] if seen.memory else []),
+        *[("model", f"{one.repository}, licence {one.license}") for one in seen.models],
+        ("more", f"patchlock info {app.name}"),
+    ]
+    _output.echo(f"\n{_output.sentences([f'{app.name}: {app.title}'], 0)}\n\n{_output.rows(rows)}")
+    if app.name not in installed_profiles.by_app(_options.home()):
+        if not _agreed("Install it now?", "install", app.name):
+            return 0
+        if code := _run("install", app.name):
+            _pause()
+            return code
+    if not _agreed("Start it now?", "run", app.name):
+        return 0
+    code = _run("run", app.name)
+    _pause()
+    return code
+
+
+def _agreed(question: str, *words: str) -> bool:
+    """Ask, with the command that does the same without a question."""
+    _output.echo(f"\n  $ patchlock {' '.join(words)}")
+    return click.confirm(question, default=True)
+
+
+def _run(*words: str) -> int:
+    from patchlock.cli import main
+
+    return main(words)
+
+
+def _pause() -> None:
+    click.prompt("\nEnter goes back to the list", default="", show_default=False)
+
+
+def _screen(host: Host, here: Sequence[AppOverview], others: Sequence[AppOverview]) -> str:
+    parts = [_output.sentences([f"This machine: {_machine(host)}"], 0), ""]
+    parts += _table([_HEAD, *(_row(number, one) for number, one in enumerate(here, 1))])
+    legend = _LEGEND if _is_narrow() else f"{_LEGEND} {_LEGEND_OF_SIZES}"
+    parts += ["", _output.sentences([legend], 0)]
+    if others:
+        names = ", ".join(one.app.name for one in others)
+        parts.append(_output.sentences([f"Not supported here: {names} (patchlock info APP says why)"], 0))
+    warnings = dict.fromkeys(text for one in here if one.choice for text in (*one.choice.doubts, *one.choice.warnings))
+    parts += [_output.sentences([f"Warning: {text}"], 0) for text in list(warnings)[:2]]
+    return "\n".join(parts)
+
+
+def _machine(host: Host) -> str:
+    cards = ", ".join(device.name for device in host.devices if device.name)
+    memory = f"{host.memory / (1 << 30):.0f} GiB of memory" if host.memory else ""
+    words = [host.distribution or host.os, host.processor or host.machine, memory, cards or "no graphics card found"]
+    return ", ".join(filter(None, words))
+
+
+def _row(number: int, seen: AppOverview) -> tuple[str, ...]:
+    from patchlock.environments import installed_profiles
+
+    need = max((verdict.takes for verdict in seen.memory), default=0)
+    lacks = any(verdict.is_enough is False for verdict in seen.memory)
+    there = installed_profiles.by_app(_options.home()).get(seen.app.name)
+    return (
+        str(number),
+        seen.app.name,
+        seen.computes_on.removeprefix("the "),
+        _info.proof(seen),
+        _models(seen),
+        (_output.size(need) + (" (too much)" if lacks else "")) if need else "unknown",
+        "installed" if there else "",
+    )
+
+
+def _models(seen: AppOverview) -> str:
+    known = seen.first_start.bytes + seen.first_use.bytes
+    if not seen.models:
+        return "none"
+    is_sure = not (seen.first_start.unknown or seen.first_use.unknown)
+    return _output.size(known) if is_sure else f"over {_output.size(known)}" if known else "unknown"
+
+
+def _is_narrow() -> bool:
+    return shutil.get_terminal_size().columns < _NARROW
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay out rows; on a narrow terminal without models and memory, and with the widest column cut."""
+    room = max(shutil.get_terminal_size().columns, 40)
+    if _is_narrow():
+        rows = [(*row[:4], *row[6:]) for row in rows]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    while sum(widths) + 2 * len(widths) > room and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+    lines = []
+    for row in rows:
+        cells = (
+            cell if len(cell) <= width else f"{cell[: width - 1]}…" for cell, width in zip(row, widths, strict=True)
+        )
+        lines.append("  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip())
+    return lines

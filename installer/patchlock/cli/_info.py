@@ -1,0 +1,183 @@
+"""`info`: all that is worth knowing about an app before it is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _complete, _list, _options, _output
+
+if TYPE_CHECKING:
+    from patchlock.catalogue.pair_table import PairState
+    from patchlock.model.fits import ProfileSummary
+    from patchlock.model.models import ModelSize
+    from patchlock.operations.app_overview import AppOverview
+
+
+@click.command("info")
+@click.argument("app", shell_complete=_complete.apps)
+@_options.common
+def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
+    """Show an app: size, licences, memory, machines, what is proved.
+
+    \b
+    Example:
+      patchlock info xtts-webui
+    """
+    from patchlock.catalogue import app_summaries, pair_table, profile_summaries
+    from patchlock.hardware import host_overrides, probes
+    from patchlock.operations import app_overview
+
+    root = _options.checked_root(catalogue)
+    observed = host_overrides.observe(lambda: probes.probe(_options.home()))
+    if not as_json:
+        _output.report_overrides(observed)
+    (seen,) = app_overview.overviews(root, observed, [app])
+    profiles = profile_summaries.read_summaries(root)
+    found = pair_table.pair_states([seen.app], profiles, app_summaries.is_locked(root, profiles))
+    if as_json:
+        _output.succeed("info", _data(seen, profiles, found, root))
+    else:
+        _output.echo(_text(seen, profiles, found, root))
+
+
+def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path) -> str:
+    from patchlock.environments import installed_profiles
+
+    app = seen.app
+    there = installed_profiles.by_app(_options.home()).get(app.name, [])
+    rows = [
+        ("upstream", f"{app.url or app.source}, commit {app.commit[:12]}"),
+        ("licence", f"{app.license} (the code)"),
+        ("here", here(seen)),
+        ("installed", f"on {', '.join(there)}" if there else "no"),
+        ("download", download(seen)),
+        *([("memory", "\n".join(map(str, seen.memory)))] if seen.memory else []),
+    ]
+    parts = [_output.sentences([f"{app.name}: {app.title}"], 0), "", _output.rows(rows)]
+    if seen.models:
+        parts += ["\nModels", _output.rows(_models(seen))]
+    options = [
+        (one.name, f"{one.gives}\non {', '.join(one.profiles) or 'every profile'}; add it with --with {one.name}")
+        for one in app.options
+    ]
+    if options:
+        parts += ["\nOptions", _output.rows(options)]
+    if app.shared:
+        parts += ["\nShared fixes", _output.sentences([", ".join(app.shared)])]
+    titles = {one.name: _list.title(one) for one in profiles}
+    locked: dict[str, list[str]] = {}
+    for pair in found:
+        if pair.state == "locked":
+            locked.setdefault(pair.profile, []).append(pair.platform)
+    machines = [(name, f"{titles[name]}\n{', '.join(platforms)}") for name, platforms in locked.items()]
+    parts += ["\nSupported machines", _output.rows(machines)]
+    told = _list.proved(found, root)
+    parts += [
+        "\nProved on real machines",
+        _output.rows(told) if told else "  nothing yet; the lockfiles have only been checked",
+    ]
+    parts += [*_refused(found), *_list.missing(found)]
+    if seen.choice is not None:
+        parts.append(f"\n{'Run' if there else 'Install'} it: patchlock {'run' if there else 'install'} {app.name}")
+    return "\n".join(parts)
+
+
+def _refused(found: tuple[PairState, ...]) -> list[str]:
+    """Write what is not supported: each reason once, with the machines it holds for."""
+    from patchlock.catalogue import pair_table
+
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in pair_table.reasons(found):
+        name = f"{one.profile} ({', '.join(one.platforms)})" if one.platforms else one.profile
+        groups.setdefault((one.why, one.source), []).append(name)
+    told = [
+        _output.sentences([", ".join(names) + f": {why}"]) + f"\n    {source}"
+        for (why, source), names in groups.items()
+    ]
+    return ["\nNot supported", *told] if told else []
+
+
+def here(seen: AppOverview) -> str:
+    """Say how an app runs on this machine."""
+    if seen.choice is None:
+        return f"not supported: {seen.why_not}"
+    words = {"not yet": "not tried on a real machine yet"}.get(told := proof(seen), f"{told} on a real machine")
+    lines = [f"{seen.choice.chosen.profile.name}, on {seen.computes_on}; {words}"]
+    return "\n".join([*lines, *seen.choice.doubts, *seen.choice.warnings])
+
+
+def proof(seen: AppOverview) -> str:
+    """Say in a word how far an app got on a real machine of this kind."""
+    if "computes" in seen.levels and "starts" in seen.levels:
+        return "works"
+    return seen.levels[-1] if seen.levels else "not yet"
+
+
+def download(seen: AppOverview) -> str:
+    """Say what comes over the network."""
+    from patchlock.model.models import total_text
+
+    packages = f"{total_text(seen.packages)} of packages" if seen.packages else "packages of unknown size"
+    parts = [packages]
+    if seen.first_start.bytes or seen.first_start.unknown:
+        parts.append(f"{total_text(seen.first_start)} of models at the first start")
+    if seen.first_use.bytes or seen.first_use.unknown:
+        parts.append(f"{total_text(seen.first_use)} when they are first used")
+    return ", ".join(parts)
+
+
+def _models(seen: AppOverview) -> list[tuple[str, str]]:
+    from patchlock.model.models import size_of, total_text
+
+    return [
+        (one.repository, f"{total_text(size_of(one.files))}, licence {one.license}\n{one.why}") for one in seen.models
+    ]
+
+
+def _data(
+    seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
+) -> dict[str, object]:
+    from patchlock.catalogue import proofs
+    from patchlock.cli._plan import memory_data
+    from patchlock.environments import installed_profiles
+    from patchlock.model.models import size_of
+
+    app, choice = seen.app, seen.choice
+    return _list.app_data(app, profiles) | {
+        "url": app.url or None,
+        "commit": app.commit,
+        "here": {
+            "profile": choice.chosen.profile.name if choice else None,
+            "platform": choice.chosen.platform.name if choice else None,
+            "computes_on": seen.computes_on or None,
+            "why_not": seen.why_not or None,
+            "warnings": [*choice.doubts, *choice.warnings] if choice else [],
+            "proved": list(seen.levels),
+            "memory": [memory_data(verdict) for verdict in seen.memory],
+        },
+        "installed": installed_profiles.by_app(_options.home()).get(app.name, []),
+        "download": {
+            "packages": _size(seen.packages) if seen.packages else None,
+            "first_start": _size(seen.first_start),
+            "first_use": _size(seen.first_use),
+        },
+        "models": [
+            {
+                "repository": one.repository,
+                "license": one.license,
+                "why": one.why,
+                "when": one.when,
+                **_size(size_of(one.files)),
+            }
+            for one in seen.models
+        ],
+        "pairs": _list.pairs_data(found),
+        "proofs": _list.proofs_data(tuple(one for one in proofs.read(root) if one.app == app.name)),
+    }
+
+
+def _size(size: ModelSize) -> dict[str, int]:
+    return {"bytes": size.bytes, "of_unknown_size": size.unknown}

@@ -1,0 +1,151 @@
+"""`self`: how patchlock itself is updated and removed."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from patchlock.cli import _launcher, _options, _output, _progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnFile:
+    """A file or folder of patchlock itself, which belongs to no installation."""
+
+    path: Path
+    size: int
+    """Bytes."""
+
+
+@click.group("self", no_args_is_help=True)
+def self_command() -> None:
+    """Update or remove patchlock itself.
+
+    \b
+    Example:
+      patchlock self update
+      patchlock self remove --dry-run
+    """
+
+
+def _checkout() -> Path | None:
+    """Name the clone that patchlock runs from, if it is one."""
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    folder = Path(bootstrap).parent if bootstrap else Path(__file__).parents[3]
+    return folder if (folder / ".git").exists() else None
+
+
+def _by_installer(verb: str) -> str:
+    """Write the command of the program that installed patchlock."""
+    place = Path(sys.prefix).as_posix()
+    if "/uv/tools/" in place:
+        return f"uv tool {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
+    if "/pipx/" in place:
+        return f"pipx {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip {'install --upgrade' if verb == 'update' else 'uninstall'} patchlock"
+
+
+@self_command.command("update")
+@_options.common
+def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
+    """Update patchlock, and the catalogue that came with it.
+
+    In a clone this is `git pull --ff-only`; else it names the command of the program that installed patchlock.
+
+    \b
+    Example:
+      patchlock self update
+    """
+    from patchlock.core import process
+
+    folder = _checkout()
+    if folder is None:
+        command = _by_installer("update")
+        if as_json:
+            _output.succeed("self update", {"changed": False, "command": command})
+        else:
+            _output.echo(f"patchlock was not installed from a clone. Update it with: {command}")
+        return
+    progress = _progress.progress(as_json)
+    env = process.environment({"GIT_TERMINAL_PROMPT": "0"})
+    with progress.stage("update"):
+        before = process.run("git", "rev-parse", "HEAD", env=env, cwd=folder).text
+        process.run("git", "pull", "--ff-only", "--quiet", env=env, cwd=folder)
+        after = process.run("git", "rev-parse", "HEAD", env=env, cwd=folder).text
+        progress.say("nothing new" if before == after else f"{before[:12]} -> {after[:12]}")
+    if as_json:
+        _output.succeed("self update", {"changed": before != after, "commit": after, "folder": str(folder)})
+    elif before != after:
+        _output.echo("patchlock is updated. See what is newer for your apps with: patchlock outdated")
+    else:
+        _output.echo("patchlock is up to date")
+
+
+@self_command.command("remove")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@_options.common
+def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
+    """Remove patchlock's own files: its cache, its Python environment and its launcher.
+
+    Refuses while an app is installed. The clone, or the package that patchlock was installed as, stays; the command
+    that removes it is printed.
+
+    \b
+    Example:
+      patchlock self remove --dry-run
+    """
+    from patchlock.core import atomic_files
+    from patchlock.environments import cache_pruning, installed_profiles
+    from patchlock.model.errors import UsageError
+
+    home, cache = _options.home(), _options.cache()
+    for place in cache_pruning.homes(cache, home):
+        if there := installed_profiles.by_app(place):
+            names, first = ", ".join(there), next(iter(there))
+            error = UsageError(
+                f"apps are installed: {names}", where=str(place), remedy=f"first run `patchlock uninstall {first}`"
+            )
+            if not dry_run:
+                raise error
+            _output.note(f"note: {error}")
+    found = own_files(home, cache)
+    folder = _checkout()
+    rest = f"rm -r {shlex.quote(str(folder))}" if folder else _by_installer("remove")
+    if not as_json:
+        rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found]
+        head = "patchlock would remove:" if dry_run else "patchlock removes:"
+        _output.echo(
+            f"{head}\n{_output.rows(rows)}" if rows else "there is nothing of patchlock to remove", err=not dry_run
+        )
+    if found and not dry_run:
+        if not _output.confirm("remove all of this?", yes=yes, as_json=as_json):
+            _output.echo("nothing was removed")
+            return
+        for one in found:
+            if one.path.is_dir():
+                atomic_files.remove_tree(one.path)
+            else:
+                one.path.unlink(missing_ok=True)
+    if as_json:
+        rows_data = [{"path": str(one.path), "bytes": one.size} for one in found]
+        _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
+    else:
+        _output.echo(f"The rest goes with: {rest}\nuv's own cache may hold packages too: uv cache clean")
+
+
+def own_files(home: Path, cache: Path) -> list[OwnFile]:
+    """List what patchlock keeps for itself: all of its cache, and its launcher; on Windows not the Python that runs."""
+    from patchlock.cli._cache import size_of
+
+    launcher = _launcher.path(home)
+    places = [*(sorted(cache.iterdir()) if cache.is_dir() else ()), *([launcher] if launcher.is_file() else ())]
+    if os.name == "nt":  # which does not remove a program that runs
+        places = [path for path in places if not Path(sys.prefix).is_relative_to(path)]
+    return [OwnFile(path=path, size=size_of(path)) for path in places]

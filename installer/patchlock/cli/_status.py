@@ -1,0 +1,139 @@
+"""`status` and `outdated`: what is installed, how it stands, and what is newer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from patchlock.cli import _options, _output, _progress
+
+if TYPE_CHECKING:
+    from patchlock.environments.generations import Receipt
+    from patchlock.environments.installation_states import InstallationState
+
+
+@click.command("status")
+@_options.common
+def status_command(catalogue: Path | None, as_json: bool) -> None:
+    """Show what is installed, interrupted, out of date or running.
+
+    Asks no network; `patchlock outdated` also asks upstream.
+
+    \b
+    Example:
+      patchlock status
+    """
+    from patchlock.environments import installation_states
+
+    found = installation_states.states(_options.home(), _options.checked_root(catalogue))
+    if as_json:
+        _output.succeed("status", {"home": str(_options.home()), "installed": [_data(one) for one in found]})
+    elif not found:
+        _output.echo("Nothing is installed. Start with: patchlock list, or patchlock install demo")
+    else:
+        _output.echo(_output.rows([(_name(one), _text(one)) for one in found], indent=0))
+
+
+def _name(one: InstallationState) -> str:
+    return f"{one.installation.app} on {one.installation.profile}"
+
+
+def _text(one: InstallationState) -> str:
+    running = ["running"] if one.is_running else []
+    busy = ["another patchlock works on it"] if one.is_busy else []
+    lines = ["; ".join([*running, *busy, _state(one)])]
+    return "\n".join([*lines, *(_generation(receipt, receipt == one.used) for receipt in one.made)])
+
+
+def line(one: InstallationState) -> str:
+    """Write an installation in one paragraph, for a report."""
+    return f"{_name(one)}: {_text(one)}"
+
+
+def _state(one: InstallationState) -> str:
+    pair = f"{one.installation.app} --profile {one.installation.profile}"
+    match one.state:
+        case "current":
+            return "up to date with the catalogue"
+        case "stale":
+            return f"the catalogue has a newer lock; get it with: patchlock install {pair}"
+        case "interrupted":
+            works = "; the version in use still works" if one.used else ""
+            return f"the last install did not finish{works}. Finish or undo it with: patchlock install {pair}"
+        case "removed":
+            return f"uninstalled; your files are in {one.installation.source}"
+
+
+def _generation(receipt: Receipt, is_used: bool) -> str:
+    chosen = "".join(f", with {name}" for name in receipt.chosen)
+    chosen += ", from an edited lock" if receipt.edited_lock else ""
+    used = ", in use" if is_used else ""
+    return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
+
+
+def _data(one: InstallationState) -> dict[str, object]:
+    return {
+        "app": one.installation.app,
+        "profile": one.installation.profile,
+        "folder": str(one.installation.folder),
+        "state": one.state,
+        "running": one.is_running,
+        "busy": one.is_busy,
+        "generations": [
+            {
+                "id": receipt.id,
+                "made": receipt.made,
+                "upstream": receipt.upstream,
+                "chosen": list(receipt.chosen),
+                "in_use": receipt == one.used,
+            }
+            for receipt in one.made
+        ],
+    }
+
+
+@click.command("outdated")
+@_options.common
+def outdated_command(catalogue: Path | None, as_json: bool) -> None:
+    """Show which installed apps have something newer.
+
+    \b
+    Example:
+      patchlock outdated
+      patchlock update --all
+    """
+    from patchlock.operations import outdated
+
+    progress = _progress.progress(as_json)
+    with progress.stage("upstream"):
+        found = outdated.look(_options.home(), _options.checked_root(catalogue), progress.say)
+        old = [one for one in found if one.is_outdated]
+        progress.say(f"{len(found)} installed, {len(old)} out of date")
+    if as_json:
+        data = [
+            {
+                "app": one.state.installation.app,
+                "profile": one.state.installation.profile,
+                "installed": one.state.used.upstream if one.state.used else None,
+                "upstream": one.upstream or None,
+                "newer_lock": one.state.state == "stale",
+                "failure": one.failure or None,
+            }
+            for one in found
+        ]
+        _output.succeed("outdated", {"installed": data})
+        return
+    rows = []
+    for one in found:
+        pair = f"{one.state.installation.app} --profile {one.state.installation.profile}"
+        lines = [f"not known: {one.failure}"] if one.failure else []
+        if one.state.state == "stale":
+            lines.append(f"the catalogue has a newer lock: patchlock install {pair}")
+        if one.upstream and one.state.used:
+            commits = f"{one.state.used.upstream[:12]} -> {one.upstream[:12]}"
+            lines.append(f"upstream's {one.branch} has moved, {commits}: patchlock update {pair}")
+        if lines:
+            rows.append((_name(one.state), "\n".join(lines)))
+    _output.echo(_output.rows(rows, indent=0) if rows else "Everything is up to date.")

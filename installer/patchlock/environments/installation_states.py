@@ -1,0 +1,72 @@
+"""How each installation stands: in use, interrupted, older than the catalogue, running; reads a few files of each."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from patchlock.core import file_lock
+from patchlock.environments import freshness, generations
+from patchlock.environments.generations import Receipt
+from patchlock.model.installation import Installation
+
+State = Literal["current", "stale", "interrupted", "removed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationState:
+    """One installation."""
+
+    installation: Installation
+    state: State
+    """`stale`: the catalogue has another lock. `interrupted`: an install was killed. `removed`: only files of the
+    user are left."""
+    is_running: bool
+    """Whether the app runs."""
+    is_busy: bool
+    """Whether another patchlock works on it."""
+    used: Receipt | None
+    """Of the generation in use."""
+    made: tuple[Receipt, ...]
+    """Of all generations, the newest first."""
+
+
+def states(home: Path, catalogue: Path) -> tuple[InstallationState, ...]:
+    """Look at every installation of a home, sorted by name.
+
+    Args:
+        home: of the installations.
+        catalogue: its root; what an installation is compared with.
+    """
+    return tuple(_state(one, catalogue) for one in generations.installations(home))
+
+
+def _state(one: Installation, catalogue: Path) -> InstallationState:
+    made, used = generations.receipts(one), generations.current(one)
+    busy = one.journal.is_file() and file_lock.is_held(one.lock)
+    state: State
+    if one.journal.is_file() and not busy:
+        state = "interrupted"
+    elif used is None:
+        state = "interrupted" if busy or made else "removed"
+    else:
+        state = "current" if _is_of(catalogue, used) else "stale"
+    return InstallationState(
+        installation=one,
+        state=state,
+        is_running=any(file_lock.is_shared(folder / "pyvenv.cfg") for folder in one.environments.glob("*")),
+        is_busy=busy,
+        used=used,
+        made=made,
+    )
+
+
+def _is_of(catalogue: Path, used: Receipt) -> bool:
+    """Say whether the catalogue has the same lock, which names all files of the catalogue that it was made from."""
+    try:
+        lock = freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
+        return hashlib.sha256(lock.read_bytes()).hexdigest() == used.lock
+    except OSError:  # the catalogue has no such pair any more
+        return False

@@ -1,0 +1,106 @@
+"""What an app is on a machine before it is installed: profile, downloads, memory; reads summaries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from patchlock.catalogue import app_summaries, pairs, profile_summaries, proofs
+from patchlock.catalogue.app_summaries import AppSummary
+from patchlock.catalogue.proofs import Proof
+from patchlock.hardware import memory_needs, selection
+from patchlock.hardware.host_overrides import ObservedHost
+from patchlock.hardware.memory_needs import MemoryVerdict
+from patchlock.hardware.selection import Choice
+from patchlock.model import platforms
+from patchlock.model.errors import NoProfileFitsError
+from patchlock.model.models import Model, ModelSize, models_for, size_of
+from patchlock.model.needs import memory_for
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppOverview:
+    """One app on one machine."""
+
+    app: AppSummary
+    choice: Choice | None
+    """The profile that `install` would take; None where the app is not supported on this machine."""
+    why_not: str
+    """Why there is none, a sentence."""
+    packages: ModelSize | None
+    """Of the lock; None where it does not say."""
+    models: tuple[Model, ...]
+    """Those that it downloads there."""
+    first_start: ModelSize
+    """Of the models that it needs to start."""
+    first_use: ModelSize
+    """Of those that it fetches when they are first used."""
+    memory: tuple[MemoryVerdict, ...]
+    proofs: tuple[Proof, ...]
+    """Of this profile and platform, the newest first."""
+
+    @property
+    def computes_on(self) -> str:
+        """Name what computes: the card, or the CPU; "" where nothing does."""
+        if self.choice is None:
+            return ""
+        device = self.choice.chosen.device
+        return memory_needs.name_of(device) if device is not None else "the CPU"
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Say what was proved on real machines of this kind, in the order of `proofs.LEVELS`."""
+        there = {level for proof in self.proofs for level in proof.levels}
+        return tuple(level for level in proofs.LEVELS if level in there)
+
+
+def overviews(root: Path, observed: ObservedHost, names: Iterable[str] | None = None) -> tuple[AppOverview, ...]:
+    """Look at apps with the eyes of a machine.
+
+    Args:
+        root: the catalogue's.
+        observed: the machine.
+        names: of apps; None for all.
+
+    Raises:
+        UnknownAppError: there is no such app.
+        CatalogueError: a file has mistakes in what is looked at.
+    """
+    host = observed.host
+    platform = platforms.platform_of(host)
+    profiles = profile_summaries.read_summaries(root)
+    cards = profile_summaries.cards(root) if host.devices else ()
+    known = proofs.read(root)
+    found = []
+    for name in names if names is not None else app_summaries.app_names(root):
+        app, takes = app_summaries.read_summary(root, name), app_summaries.read_resources(root, name)
+        refused = pairs.not_chosen(app, profiles, platform) if platform else {}
+        choice, why_not = None, ""
+        try:
+            choice = selection.choose(profiles, host, cards, None, refused)
+        except NoProfileFitsError as error:
+            why_not = error.what
+        chosen = choice.chosen if choice else None
+        models = models_for(takes.models, chosen.profile.name) if chosen else takes.models
+        found.append(
+            AppOverview(
+                app=app,
+                choice=choice,
+                why_not=why_not,
+                packages=None,
+                models=models,
+                first_start=size_of(file for one in models if one.when == "start" for file in one.files),
+                first_use=size_of(file for one in models if one.when != "start" for file in one.files),
+                memory=memory_needs.judge(
+                    memory_for(takes.memory, chosen.profile.name, chosen.platform.name),
+                    host,
+                    chosen.device,
+                    on_processor=chosen.profile.back_end == "cpu",
+                )
+                if chosen
+                else (),
+                proofs=proofs.of_pair(known, name, chosen.profile.name, chosen.platform.name) if chosen else (),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,91 @@
+"""In which keys a TOML, JSON or YAML file differs from another, in the words of `set-key` and `delete-key`; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from patchlock.model.patch import Refusal
+from patchlock.model.text_files import SourceText
+from patchlock.patches.ops._structured.documents import Document, read, same
+from patchlock.patches.ops._structured.tree import Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyChange:
+    """A key that has another value, is new, or is gone."""
+
+    key: tuple[str, ...]
+    value: str | None
+    """As the other file has it, on one line; None: the key is gone."""
+
+
+def compare(before: SourceText, after: SourceText) -> tuple[KeyChange, ...]:
+    """Give the changes of keys, in the order of the files; nothing where either is no file with keys.
+
+    What cannot be written on one line is left out.
+    """
+    old, new = read(before), read(after)
+    if isinstance(old, Refusal) or isinstance(new, Refusal):
+        return ()
+    return tuple(_Comparison(new=new).nodes(old.root, new.root, old.data, new.data, ()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Comparison:
+    new: Document
+
+    def nodes(self, old: Node, new: Node, was: object, now: object, key: tuple[str, ...]) -> Iterator[KeyChange]:
+        if same(was, now):
+            return
+        if isinstance(was, dict) and isinstance(now, dict) and "mapping" == old.kind == new.kind:
+            yield from self._mappings(old, new, was, now, key)
+        elif isinstance(was, list) and isinstance(now, list) and "sequence" == old.kind == new.kind:
+            yield from self._lists(old, new, was, now, key)
+        else:
+            yield from self._set(new, key)
+
+    def _mappings(
+        self, old: Node, new: Node, was: dict[object, object], now: dict[object, object], key: tuple[str, ...]
+    ) -> Iterator[KeyChange]:
+        old_names, new_names = ({str(name): name for name in data} for data in (was, now))
+        for part in old.children:
+            if part not in new.children:
+                yield KeyChange(key=(*key, str(part)), value=None)
+        for part, child in new.children.items():
+            if part not in old.children:
+                yield from self._set(child.node, (*key, str(part)))
+            elif str(part) in old_names and str(part) in new_names:
+                one, other = was[old_names[str(part)]], now[new_names[str(part)]]
+                yield from self.nodes(old.children[part].node, child.node, one, other, (*key, str(part)))
+
+    def _lists(
+        self, old: Node, new: Node, was: list[object], now: list[object], key: tuple[str, ...]
+    ) -> Iterator[KeyChange]:
+        if len(was) == len(now):
+            for index, (one, other) in enumerate(zip(was, now, strict=True)):
+                part = _named(was, index) if _named(was, index) == _named(now, index) else str(index)
+                yield from self.nodes(old.children[index].node, new.children[index].node, one, other, (*key, part))
+            return
+        gone = [one for one in was if one not in now]
+        if [one for one in was if one in now] == now and not any(isinstance(one, dict | list) for one in gone):
+            for one in gone:
+                yield KeyChange(key=(*key, f"={one}"), value=None)
+            return
+        yield from self._set(new, key)
+
+    def _set(self, node: Node, key: tuple[str, ...]) -> Iterator[KeyChange]:
+        text = self.new.text[node.span.start : node.span.end].strip()
+        is_written_there = node.kind == "scalar" or node.enclosed
+        if key and is_written_there and text and "\n" not in text and "\r" not in text:
+            yield KeyChange(key=key, value=text)
+
+
+def _named(items: list[object], index: int) -> str:
+    """Name an item of a list of tables by its `name` or `id`, if no other has the same; else by its place."""
+    for key in ("name", "id"):
+        names = [item.get(key) for item in items if isinstance(item, dict)]
+        are_texts = len(names) == len(items) and all(isinstance(one, str) and one for one in names)
+        if are_texts and len(set(names)) == len(names):
+            return f"{key}={names[index]}"
+    return str(index)

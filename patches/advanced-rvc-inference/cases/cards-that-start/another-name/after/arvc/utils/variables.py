@@ -1,0 +1,3 @@
+import torch as _torch
+
+fast = compute_device.has_cuda()

@@ -1,0 +1,3 @@
+import torch as _torch
+
+fast = _torch.cuda.is_available()

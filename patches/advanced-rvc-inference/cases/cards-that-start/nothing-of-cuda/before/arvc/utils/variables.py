@@ -1,0 +1,3 @@
+import torch
+
+fast = torch.xpu.is_available()

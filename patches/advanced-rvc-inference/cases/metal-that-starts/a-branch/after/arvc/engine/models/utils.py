@@ -1,0 +1,3 @@
+import torch
+
+if compute_device.has_mps(): torch.mps.empty_cache()

@@ -1,0 +1,3 @@
+import torch
+
+if torch.backends.mps.is_available(): torch.mps.empty_cache()

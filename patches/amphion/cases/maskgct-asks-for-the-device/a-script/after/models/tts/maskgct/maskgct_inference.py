@@ -1,0 +1,3 @@
+import torch
+
+device = compute_device.chosen(with_directml=False)

@@ -1,0 +1,3 @@
+if __name__ == "__main__":
+    device = compute_device.chosen(with_directml=False)
+    print(device)

@@ -1,0 +1,6 @@
+import torch
+
+
+def load():
+    device = compute_device.chosen(with_directml=False)
+    return device

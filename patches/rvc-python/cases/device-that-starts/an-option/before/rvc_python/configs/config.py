@@ -1,0 +1,3 @@
+class Config:
+    def __init__(self, lib_dir, device):
+        self.device = device

@@ -1,0 +1,4 @@
+class Config:
+    def device_config(self):
+        if self.device == "mps":
+            return "mps"

@@ -1,0 +1,2 @@
+def is_card(device):
+    return device.type == "cuda"

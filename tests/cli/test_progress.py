@@ -1,0 +1,82 @@
+"""How a person hears what goes on: in a pipe every few seconds, on a terminal by rich's columns, with -q not at all."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+
+import pytest
+
+from patchlock.cli import _output, _progress
+from patchlock.cli._progress import Plain, Transfer
+
+
+class _Lines(io.StringIO):
+    """A pipe that says when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_line = threading.Event()
+
+    def flush(self) -> None:
+        if self.getvalue():
+            self.has_line.set()
+
+
+def test_a_pipe_hears_of_a_long_stage_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = _Lines()
+    monkeypatch.setattr(sys, "stderr", lines)
+    plain = Plain(every=0.01)
+    with plain.stage("environment"):
+        plain.say("3 packages")
+        plain.transfer(1_000_000, 4_000_000)
+        lines.has_line.clear()
+        assert lines.has_line.wait(20)
+        assert "environment  3 packages 1.0/4.0 MB, " in lines.getvalue()
+    assert lines.getvalue().splitlines()[-1].startswith("environment  3 packages (")
+
+
+def test_bytes_rate_and_time_left_are_told() -> None:
+    clock = iter(range(0, 1000, 2))
+    transfer = Transfer()
+    transfer.progress.get_time = lambda: float(next(clock))
+    assert transfer.told() == ""
+    for done in (1, 2, 3):
+        transfer.update(done * 1_000_000, 10_000_000)
+    words = transfer.told()
+    assert words.startswith("3.0/10.0 MB, ")
+    assert "MB/s, " in words or "kB/s, " in words
+    assert words.endswith(" left")
+
+
+def test_a_new_file_begins_again() -> None:
+    transfer = Transfer()
+    transfer.update(5_000_000, 5_000_000)
+    transfer.update(0, 2_000_000)
+    assert transfer.told().startswith("0.0/2.0 MB")
+
+
+def test_a_total_that_nobody_knows_is_not_invented() -> None:
+    transfer = Transfer()
+    transfer.update(5_000_000, 0)
+    assert transfer.told().startswith("5.0/? MB")
+
+
+def test_json_hears_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    silent = _progress.progress(as_json=True)
+    with silent.stage("environment"):
+        silent.say("x")
+        silent.transfer(1, 2)
+    silent.note("y")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_text_of_others_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _output.echo("a\x1b]0;title\x07b\u202ec\td\r")
+    assert capsys.readouterr().out == "a\\x1b]0;title\\x07b\\u202ec\td\\r\n"
+
+
+def test_a_file_in_a_pipe_keeps_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    _output.file_text("a\x1b\r\n")
+    assert capsys.readouterr().out == "a\x1b\r\n"

@@ -1,0 +1,250 @@
+"""`bundle` and `--from`: what one machine gathers is all that another one needs, and nothing else is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Patchlock, Said
+from miniature import World, seal, this_platform
+from test_update import change
+from test_users_tree import git
+
+Members = dict[str, bytes]
+_ONLINE = {"UV_OFFLINE": "0", "UV_HTTP_RETRIES": "0"}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def bundle(locked: World, patchlock: Patchlock, tmp_path: Path) -> Path:
+    done = patchlock("bundle", "mini", "-o", "mini.bundle", "--json", env=_ONLINE)
+    assert done.returncode == 0, done.stderr + done.stdout
+    file = tmp_path / "mini.bundle"
+    assert json.loads(done.stdout)["data"]["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    return file
+
+
+@pytest.fixture
+def there(locked: World, patchlock: Patchlock, tmp_path: Path) -> Callable[..., Said]:
+    """Run on a machine that has the catalogue and nothing else, and no index."""
+    env = {
+        "PATCHLOCK_HOME": str(tmp_path / "there" / "home"),
+        "PATCHLOCK_CACHE_DIR": str(tmp_path / "there" / "cache"),
+        "UV_CACHE_DIR": str(tmp_path / "there" / "uv"),
+        "UV_DEFAULT_INDEX": "https://index.invalid/simple",
+        "UV_OFFLINE": "0",
+    }
+    return lambda *words: patchlock(*words, env=env)
+
+
+def _rewrite(bundle: Path, change: Callable[[Members], None], *, lists: bool = False) -> None:
+    """Change the members, and the manifest too where somebody is thorough."""
+    with tarfile.open(bundle) as archive:
+        members = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
+    change(members)
+    if lists:
+        manifest = json.loads(members["manifest.json"])
+        manifest["pieces"] = {
+            name: hashlib.sha256(data).hexdigest() for name, data in members.items() if name != "manifest.json"
+        }
+        members["manifest.json"] = json.dumps(manifest).encode()
+    with tarfile.open(bundle, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+def _wheel(members: Members) -> str:
+    return next(name for name in members if "/alpha-1.0" in name)
+
+
+def test_bundle_is_installed_run_and_left_alone_without_any_index(
+    bundle: Path, there: Callable[..., Said], tmp_path: Path
+) -> None:
+    done = there("install", "mini", "--from", str(bundle))
+    assert done.returncode == 0, done.stderr
+    assert there("run", "mini").stdout == "computed on cpu\n"
+    assert there("verify", "mini").returncode == 0
+    again = there("install", "mini", "--from", str(bundle))
+    assert (again.returncode, again.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
+
+
+def test_second_bundle_updates_and_is_rolled_back(
+    locked: World, bundle: Path, there: Callable[..., Said], patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert there("install", "mini", "--from", str(bundle)).returncode == 0
+    public = tmp_path / "public"
+    shutil.copytree(locked.upstream, public)
+    git(public, "init", "-q", "-b", "main")
+    git(public, "add", "-A")
+    git(public, "commit", "-q", "-m", "one")
+    change(public, '"""An app."""', '"""A newer app."""')
+    second = tmp_path / "second.bundle"
+    done = patchlock("bundle", "mini", "--source", str(public), "--commit", "main", "-o", str(second), env=_ONLINE)
+    assert done.returncode == 0, done.stderr
+    shutil.rmtree(public)
+
+    done = there("update", "mini", "--from", str(second))
+    assert done.returncode == 0, done.stderr
+    app = tmp_path / "there" / "home" / "mini@tiny" / "source" / "app.py"
+    assert app.read_text().startswith('"""A newer app."""')
+    assert there("rollback", "mini").returncode == 0
+    assert app.read_text().startswith('"""An app."""')
+
+
+def _flip(members: Members) -> None:
+    name = _wheel(members)
+    members[name] = members[name][:-1] + bytes([members[name][-1] ^ 1])
+
+
+def _lose(members: Members) -> None:
+    del members[_wheel(members)]
+
+
+def _add(members: Members) -> None:
+    members["cache/wheels/0123456789abcdef/evil-1-py3-none-any.whl"] = b"evil"
+
+
+def _elsewhere(members: Members) -> None:
+    members["installed/mini"] = b""
+
+
+def _no_upstream(members: Members) -> None:
+    del members["upstream.bundle"]
+
+
+@pytest.mark.parametrize("lists", [False, True], ids=["as listed before", "as the manifest says"])
+@pytest.mark.parametrize(
+    ("change_members", "says"),
+    [
+        (_flip, "alpha-1.0"),
+        (_lose, "alpha"),
+        (_add, "cache/wheels/0123456789abcdef/evil-1-py3-none-any.whl is one piece too many"),
+        (_elsewhere, "installed/mini is one piece too many"),
+        (_no_upstream, "upstream.bundle is missing"),
+    ],
+    ids=["flipped", "missing", "too many", "elsewhere", "no upstream"],
+)
+def test_changed_bundle_is_refused_and_nothing_is_touched(
+    bundle: Path,
+    there: Callable[..., Said],
+    tmp_path: Path,
+    change_members: Callable[[Members], None],
+    says: str,
+    lists: bool,
+) -> None:
+    _rewrite(bundle, change_members, lists=lists)
+    done = there("install", "mini", "--from", str(bundle))
+    assert done.returncode == 1
+    assert "error[bundle]: the bundle was not used: " in done.stderr
+    assert says in done.stderr
+    assert "nothing was touched" in done.stderr
+    assert not list((tmp_path / "there").rglob("*.whl"))
+    assert not (tmp_path / "there" / "home" / "mini@tiny").exists()
+
+
+def test_bundle_of_another_lock_app_or_profile_is_refused(
+    locked: World, bundle: Path, there: Callable[..., Said], tmp_path: Path
+) -> None:
+    done = there("install", "other", "--from", str(bundle))
+    assert "it is for mini on tiny, not for other; nothing was touched" in done.stderr
+    done = there("install", "mini", "--profile", "big", "--from", str(bundle))
+    assert "it is for mini on tiny, not for mini on big; nothing was touched" in done.stderr
+    path = locked.catalogue / "lockfiles" / "mini" / f"tiny.{this_platform().name}.txt"
+    path.write_text(path.read_text().replace("via alpha", "via alpha, now", 1))
+    seal(path)
+    done = there("install", "mini", "--from", str(bundle))
+    name = path.relative_to(locked.catalogue).as_posix()
+    assert f"it is for another lock than {name}, which the catalogue has here" in done.stderr
+    assert not (tmp_path / "there" / "cache" / "wheels").exists()
+
+
+def test_killed_bundle_leaves_the_old_file_and_nothing_that_stays(
+    bundle: Path, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    whole, tries, kept = bundle.read_bytes(), 0, set[str]()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = patchlock.env(_ONLINE | {"TMPDIR": str(temporary)})
+    while True:  # a little later each time, until it is through
+        started = subprocess.Popen(
+            [*patchlock.command, "bundle", "mini", "-o", "mini.bundle"],
+            cwd=tmp_path,
+            env=env,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            started.wait(0.1 + 0.2 * tries)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+        assert bundle.read_bytes() == whole
+        kept.update(path.name for path in tmp_path.glob(".mini.bundle*"))
+        if started.returncode == 0:
+            break
+        tries += 1
+    assert tries > 0
+    assert kept <= {".mini.bundle.new"}
+    assert not list(tmp_path.glob(".mini.bundle*"))
+    assert not list((tmp_path / "cache").glob("bundling/*"))
+    assert not list(temporary.glob("patchlock-bundle-*"))
+
+
+def test_file_name_is_quoted_where_the_next_command_is_told(
+    locked: World, patchlock: Patchlock, there: Callable[..., Said], tmp_path: Path
+) -> None:
+    name = "ü $(touch gone) %s.bundle"
+    done = patchlock("bundle", "mini", "-o", name, env=_ONLINE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"--from {shlex.quote(name)}\n")
+    assert there("install", "mini", "--from", name).returncode == 0
+
+
+def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Callable[..., Said]) -> None:
+    done = there("install", "mini", "--from", str(bundle), "--source", "x")
+    assert done.returncode == 2
+    assert "a bundle has upstream, its commit and all packages" in done.stderr
+
+
+def test_tool_is_carried_from_a_checkout_alone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    done = patchlock("bundle", "mini", "-o", "x.bundle", "--with-tool", env=_ONLINE)
+    assert done.returncode == 2
+    assert "patchlock itself can be carried from a checkout of it alone" in done.stderr
+    assert not (tmp_path / "x.bundle").exists()
+
+
+@pytest.mark.online
+def test_bundle_with_the_tool_is_all_that_a_bare_machine_needs(patchlock: Patchlock, tmp_path: Path) -> None:
+    made = patchlock("bundle", "demo", "--profile", "cpu", "--with-tool", "-o", "demo.bundle")
+    assert made.returncode == 0, made.stderr
+    with tarfile.open(tmp_path / "demo.bundle") as archive:
+        for one in archive.getmembers():
+            if one.name.startswith(("patchlock/", "tool/")):
+                archive.extract(one, tmp_path, filter="data")
+    tool = str(tmp_path / "tool")
+    env = {
+        "PATH": os.defpath + os.pathsep + str(Path(sys.base_prefix) / "bin"),
+        "HOME": str(tmp_path / "other"),
+        "UV_OFFLINE": "1",
+        "UV_NO_INDEX": "1",
+        "UV_FIND_LINKS": tool,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": tool,
+    }
+    words = ("install.sh", "demo", "--from", str(tmp_path / "demo.bundle"))
+    done = subprocess.run(
+        ["sh", *words], cwd=tmp_path / "patchlock", env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "demo is installed and verified on cpu" in done.stdout

@@ -1,0 +1,258 @@
+"""The first words with patchlock: what there is, what runs here, what is installed; and the way out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Patchlock, Said
+from miniature import World
+
+from patchlock.cli import COMMANDS, GROUPS, MORE
+
+Face = Callable[..., Said]
+
+
+def test_every_command_is_in_one_group() -> None:
+    listed = [name for names in (*GROUPS.values(), *MORE.values()) for name in names]
+    assert sorted(listed) == sorted(COMMANDS)
+    assert sum(map(len, GROUPS.values())) <= 15
+
+
+def test_help_of_a_command_is_that_of_its_option(face: Face) -> None:
+    assert face("help", "cache", "clean").stdout == face("cache", "clean", "--help").stdout
+    told = face("help", "--all").stdout
+    assert [name for name in COMMANDS if not re.search(rf"^  {name} ", told, re.MULTILINE)] == []
+
+
+def test_a_command_that_has_moved_is_named(face: Face) -> None:
+    said = face("prune", "mini")
+    assert (said.returncode, '"prune" is now `patchlock cache clean`' in said.stderr) == (2, True)
+
+
+def test_list_is_one_screen(face: Face) -> None:
+    lines = face("list", "--catalogue", str(ROOT)).stdout.splitlines()
+    assert len(lines) <= 22
+    assert re.match(r"demo +1 of \d+ +- +Tonewheel", next(line for line in lines if line.startswith("demo ")))
+
+
+def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
+    from patchlock.catalogue import optional_patches
+    from patchlock.catalogue.reader import Catalogue
+
+    told = {
+        one["name"]: one for one in json.loads(face("list", "--json", "--catalogue", str(ROOT)).stdout)["data"]["apps"]
+    }
+    catalogue = Catalogue(root=ROOT)
+    for name in catalogue.app_names():
+        app = catalogue.app(name)
+        assert told[name]["shared"] == [one.name for one in app.shared]
+        for profile in catalogue.profile_names():
+            options = optional_patches.of_profile(app, profile)
+            assert [(one["name"], one["gives"], one["patches"]) for one in told[name]["optional"].get(profile, [])] == [
+                (one.name, one.gives, list(one.patches)) for one in options
+            ]
+
+
+@pytest.mark.parametrize("words", [("list",), ("info", "demo"), ("status",)], ids=" ".join)
+def test_a_table_reads_no_patch(words: tuple[str, ...]) -> None:
+    code = f"import sys; from patchlock.cli import main; main({list(words)!r}); print('|'.join(sys.modules), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=Patchlock(ROOT).env(), check=True
+    )
+    loaded = set(done.stderr.splitlines()[-1].split("|"))
+    assert not {one for one in loaded if one.startswith(("patchlock.patches", "patchlock.locks", "libcst", "rich"))}
+
+
+def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, tmp_path: Path) -> None:
+    assert "Nothing is installed." in face("status").stdout
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert face("status").stdout.startswith("mini on tiny  up to date with the catalogue\n")
+    (lock,) = (locked.catalogue / "lockfiles" / "mini").glob("tiny*linux-x86_64.txt")
+    text = lock.read_text()
+    lock.write_text(text + "# another\n")
+    assert "newer lock; get it with: patchlock install mini --profile tiny" in face("status").stdout
+    lock.write_text(text)
+    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
+    (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
+    assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert face("uninstall", "mini").returncode == 0
+    assert "Nothing is installed." in face("status").stdout
+
+
+def test_outdated_asks_upstream(locked: World, face: Face) -> None:
+    assert face("outdated").stdout == "Everything is up to date.\n"
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    (told,) = json.loads(face("outdated", "--json").stdout)["data"]["installed"]
+    assert (told["app"], told["profile"], told["newer_lock"]) == ("mini", "tiny", False)
+
+
+def test_update_all_wants_no_app(face: Face) -> None:
+    for words in ((), ("mini", "--all"), ("--all", "--commit", "x")):
+        assert face("update", *words).returncode == 2
+    assert face("update", "--all").stdout == "Nothing is installed.\n"
+    assert json.loads(face("update", "--all", "--json").stdout)["data"] == {"apps": []}
+
+
+def test_purge_asks_and_a_program_has_to_say_yes(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    mine = tmp_path / "installed" / "mini@tiny" / "source" / "song.wav"
+    mine.write_bytes(b"x" * 2_000)
+    said = face("uninstall", "mini", "--purge")
+    assert (said.returncode, 'cannot ask "delete all of this?" without a terminal; add --yes' in said.stderr) == (
+        2,
+        True,
+    )
+    assert "song.wav  2000 bytes" in said.stderr
+    assert "song.wav  2000 bytes" in face("uninstall", "mini", "--purge", "--dry-run").stdout
+    assert json.loads(face("uninstall", "mini", "--dry-run", "--json").stdout)["data"]["yours"] == ["song.wav"]
+    assert mine.exists()
+    assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
+    assert not mine.exists()
+
+
+def test_cleaning_asks_before_a_generation_goes(locked: World, face: Face) -> None:
+    assert face("install", "mini").returncode == 0
+    assert face("install", "mini", "--reinstall").returncode == 0
+    assert face("cache", "clean").returncode == 2
+    removed = json.loads(face("cache", "clean", "--yes", "--json").stdout)["data"]["removed"]
+    assert [(one["app"], one["profile"]) for one in removed] == [("mini", "tiny")]
+    assert face("cache", "clean").stdout == "there is nothing to remove\n"
+
+
+def test_cache_adds_up(locked: World, face: Face) -> None:
+    assert face("install", "mini").returncode == 0
+    told = json.loads(face("cache", "--json").stdout)["data"]
+    assert "mini on tiny" in [one["what"] for one in told["entries"]]
+    assert "in all" in face("cache").stdout
+
+
+def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("USER", "rumpelstilz")
+    assert face("install", "mini").returncode == 0
+    assert face("verify", "nothing").returncode == 1
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "patchlock-bug-mine.txt").write_text("a mistake of mine\n")
+    (tmp_path / "patchlock-bug-theirs.txt").write_text("a mistake of theirs\n")
+    if os.name == "posix" and os.getuid() == 0:
+        os.chown(tmp_path / "patchlock-bug-theirs.txt", 65534, 65534)
+    assert face("report").returncode == 0
+    text = (tmp_path / "patchlock-report.md").read_text()
+    assert "mini on tiny: up to date" in text
+    assert "a mistake of mine" in text
+    assert ("a mistake of theirs" in text) == (os.name != "posix" or os.getuid() != 0)
+    assert 'verify [unknown-app]\nthere is no app "nothing"' in text
+    assert str(tmp_path) not in text
+    assert "rumpelstilz" not in text
+
+
+def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert (tmp_path / "cache").is_dir()
+    said = face("self", "remove", "--yes")
+    assert (said.returncode, "first run `patchlock uninstall mini`" in said.stderr) == (2, True)
+    said = face("self", "remove", "--dry-run")
+    assert (said.returncode, "first run `patchlock uninstall mini`" in said.stderr) == (0, True)
+    assert "patchlock would remove:" in said.stdout
+    assert "of patchlock's own remain: patchlock self remove" in face("uninstall", "mini").stdout
+    assert face("self", "remove").returncode == 2
+    assert face("self", "remove", "--dry-run").returncode == 0
+    assert list((tmp_path / "cache").iterdir())
+    assert face("self", "remove", "--yes").returncode == 0
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_log_file_has_the_commands_without_passwords(locked: World, face: Face, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "install.log"
+    assert face("install", "mini", "--log-file", str(log)).returncode == 0
+    text = log.read_text()
+    assert re.search(r"^\d{4}-\d\d-\d\d .* \$ .*uv .*venv", text, re.MULTILINE)
+    assert re.search(r" verify +\d+ checks passed", text)
+    face("install", "nothing", "--log-file", str(log))
+    assert log.read_text().endswith('error[unknown-app]: there is no app "nothing"; known: mini\n')
+
+
+def test_quiet_says_only_the_result(locked: World, face: Face) -> None:
+    said = face("-q", "install", "mini")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "mini is installed" in said.stdout
+
+
+def _completed(shell: str, words: str, env: dict[str, str]) -> list[str]:
+    told = env | {
+        "_PATCHLOCK_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    if shell == "powershell":
+        told |= {"COMP_WORDS": "\n".join(words.split(" ")[:-1]), "COMP_CWORD": words.rsplit(" ", maxsplit=1)[-1]}
+    done = subprocess.run([sys.executable, "-m", "patchlock"], capture_output=True, text=True, env=told, check=False)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "powershell"])
+def test_shells_complete_commands_apps_and_profiles(shell: str, patchlock: Patchlock) -> None:
+    env = patchlock.env()
+    end = "" if shell == "powershell" else "plain,"
+    assert [line.partition("\t")[0] for line in _completed(shell, "patchlock ou", env)] == [f"{end}outdated"]
+    assert [line.strip() for line in _completed(shell, "patchlock install xt", env)] == [f"{end}xtts-webui"]
+    told = [line.strip() for line in _completed(shell, "patchlock install demo --profile zl", env)]
+    assert told == [f"{end}zluda-rdna4"]
+    for words in ("patch apply xt", "patch test xt", "lock demo xt", "why xt", "doctor xt"):
+        assert [line.strip() for line in _completed(shell, f"patchlock {words}", env)] == [f"{end}xtts-webui"]
+    assert [line.strip() for line in _completed(shell, "patchlock help ch", env)] == [f"{end}check"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path: Path) -> None:
+    text = face("completions", shell).stdout
+    assert "_PATCHLOCK_COMPLETE" in text
+    if (program := shutil.which(shell)) is not None and shell != "powershell":
+        (tmp_path / "script").write_text(text)
+        subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_alone_on_a_terminal_it_guides(patchlock: Patchlock, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
+    child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    os.write(ours, b"demo\nn\nq\n")
+    said = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        said += part
+    text = said.decode()
+    assert child.wait() == 0
+    assert "This machine: " in text
+    assert re.search(r"^\d  demo ", text, re.MULTILINE)
+    assert "$ patchlock install demo" in text
+    assert "Install it now? [Y/n]" in text
+
+
+def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:
+    said = face("completions").stderr
+    assert said.startswith("error[usage]: missing argument 'SHELL'. Choose from: bash, zsh, fish, powershell; see ")
+    assert "\t" not in said
+
+
+def test_alone_in_a_pipe_it_prints_help(patchlock: Patchlock) -> None:
+    done = patchlock()
+    assert (done.returncode, done.stdout.startswith("Usage: patchlock")) == (2, True)
