@@ -73,6 +73,7 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "device-of-the-machine": _lacks(
             r"(self\.cuda|'cuda') if torch\.cuda\.is_available\(\) else 'cpu'", r"scripts/(tts_)?funcs\.py"
         ),
+        "second-environment-says-so": _lacks(r"'RVC and OpenVoice installation is complete'", r"app\.py"),
         "rvc-is-an-app-of-its-own": _lacks(r"'venv/rvc_venv/scripts/python'", r"scripts/voice2voice\.py"),
     },
     "rvc-python": {
@@ -89,6 +90,8 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "fairseq-optional": (ImportsWithout(package="fairseq"), _PYTHON),
         "voices-hold-only-weights": _lacks(r"torch\.load\((?!.*weights_only).*\)", r"rvc_python/.*\.py"),
         "mono-by-name": _lacks(r"\w+\.add_stream\(.*channels=1.*\)", r"rvc_python/lib/audio\.py"),
+        "hubert-loaded": _lacks(r".*\.load_model_ensemble_and_task\(.*\)", r"rvc_python/modules/vc/utils\.py"),
+        "metal-where-it-was-chosen": _lacks(r"self\.has_mps\(\)", r".*/config\.py", "device_config"),
         "configurations-stay": _lacks(r"self\.use_fp32_config\(\)", r".*/config\.py", "device_config"),
         "a-whole-number-of-the-device": _lacks(r"True if device != 'cpu' else False", r".*/config\.py"),
     },
@@ -100,6 +103,9 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "transformers-before-5": _pinned("transformers", ">=4.49,<5"),
         "onnxconverter-common-required": _added("onnxconverter-common", "", _ROOT),
         "pywin32-required": _added("pywin32", "", _ROOT),
+        "device-chosen-and-said": _lacks(r"torch\.cuda\.is_available\(\)", within="get_default_device"),
+        "metal-that-starts": _lacks(r"torch\.backends\.mps\.is_available\(\)", r"[^/]+/.*\.py"),
+        "cards-that-start": _lacks(r"torch\.cuda\.is_available\(\)", r"[^/]+/.*\.py"),
         "rocm-is-not-zluda": (
             LeavesFirst(
                 function="_detect_zluda", condition=r"torch\.version\.cuda is None", asks="torch.version, 'hip'"
@@ -162,7 +168,6 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "openvoice-says-what-it-needs",
             "rvc-batch-says-what-it-needs",
             "rvc-says-what-it-needs",
-            "second-environment-says-so",
             "start-script-without-installer",
             "start-scripts-without-deepspeed",
             "stream2sentence-upgrade-says-so",
@@ -175,19 +180,14 @@ UNJUDGED: Mapping[str, frozenset[str]] = {
             "device-helper-on-cpu",
             "device-is-known",
             "device-that-starts",
-            "hubert-loaded",
             "hubert-of-torchaudio",
-            "metal-where-it-was-chosen",
         }
     ),
     "advanced-rvc-inference": frozenset(
         {
-            "cards-that-start",
             "compute-device-helper",
-            "device-chosen-and-said",
             "device-is-known",
             "gradio-of-the-index",
-            "metal-that-starts",
             "no-torchcodec-in-the-project",
             "zluda-is-an-overlay",
             "zluda-starts-with-patchlock",
