@@ -79,7 +79,9 @@ def prepare(request: Request, folder: Path) -> list[tuple[Path, tuple[str, ...]]
     made = lock.provenance
     order = locks_request.collect_inputs(request, locks_request.read_requirements(request), made.as_of, made.newer)
     names = [folder / "packages"]
-    builds = _build_requirements.requirements(_build_requirements.stated(lock.packages, order.rules), order.in_tree)
+    builds = _build_requirements.requirements(
+        _build_requirements.stated(lock.packages, order.rules), order.other_builds
+    )
     if builds:
         names.append(folder / "builds")
     for name in names:

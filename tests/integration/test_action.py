@@ -170,3 +170,21 @@ def test_newest_commit_on_which_a_patch_fails_is_told(runner: Runner, locked: Wo
     assert "patchlock check mini" in (tmp_path / "summary").read_text()
     assert git(runner.repository, "ls-remote", "origin", "refs/heads/upstream/mini") == ""
     assert git(runner.repository, "status", "--porcelain") == ""
+
+
+def test_newest_without_any_app_fails_and_says_how_to_begin(runner: Runner) -> None:
+    shutil.rmtree(runner.repository / "machines" / "patches" / "mini")
+    done = runner.run(catalogue="machines", run="newest")
+    assert done.returncode == 1
+    assert "there is no app in " in done.stderr
+    assert "add one with patchlock new-app" in done.stderr
+
+
+def test_an_upstream_that_cannot_be_reached_is_not_told_as_one_without_the_branch(runner: Runner) -> None:
+    app = runner.repository / "machines" / "patches" / "mini" / "app.toml"
+    url = f"{runner.folder}/nowhere"
+    lines = f'url = "{url}"\nbranch = "main"\ncommit = "{"0" * 40}"'
+    app.write_text(app.read_text().replace('embedded = "upstream"', lines))
+    done = runner.run(catalogue="machines", run="newest")
+    assert done.returncode == 1
+    assert f"mini: {url} cannot be reached" in done.stderr

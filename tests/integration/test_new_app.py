@@ -489,5 +489,28 @@ def test_folder_with_something_else_is_refused(face: Face, tmp_path: Path) -> No
     assert "that folder holds something else than a catalogue" in told.stderr
 
 
+def test_a_git_repository_with_something_else_becomes_a_catalogue(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n" + STARTS})
+    mine = upstream(tmp_path / "mine", {"README.md": "mine"})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(mine))
+
+    assert told.returncode == 0, told.stderr
+    assert (mine / "README.md").read_text() == "mine"
+    assert {path.name for path in mine.iterdir()} >= {"profiles", "patches", "lockfiles"}
+
+
+@pytest.mark.parametrize("taken", ["patches/fix.diff", "docs/schemas/app.json", "lockfiles/uv.txt"])
+def test_a_repository_that_uses_a_catalogue_s_names_is_left_alone(face: Face, tmp_path: Path, taken: str) -> None:
+    mine = upstream(tmp_path / "mine", {taken: "mine"})
+
+    told = face("new-app", URL, "--into", str(mine))
+
+    assert told.returncode == 2
+    assert "name a new or an empty folder, or the root of a git repository" in told.stderr
+    assert git(mine, "status", "--porcelain", "--ignored") == ""
+
+
 def test_the_shipped_sets_are_those_that_are_called_for_by_name() -> None:
     assert {*CALLS} <= {path.stem for path in (ROOT / "patches/shared").glob("*.toml")}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SHOWN = 5
 _ALL, _FIRST = "all", "cpu"
 """What stands for every profile, and which of them is tried first."""
+_FOLDERS = ("profiles", "patches", "lockfiles", "docs/schemas")
+"""What a catalogue has."""
 
 
 @click.command("new-app")
@@ -185,11 +187,13 @@ def _target(opened: Catalogue, into: Path | None) -> tuple[Catalogue, bool]:
     from patchlock.model.errors import UsageError
 
     root = into.absolute() if into is not None else opened.root
-    if into is not None and (not root.exists() or not any(root.iterdir())):
+    if into is not None and (not root.exists() or not any(root.iterdir()) or _is_free_repository(root)):
         return Catalogue(root=root), True
     if not ((root / "profiles").is_dir() and (root / "patches").is_dir()):
         raise UsageError(
-            "that folder holds something else than a catalogue", where=str(root), remedy="name an empty or a new folder"
+            "that folder holds something else than a catalogue",
+            where=str(root),
+            remedy="name a new or an empty folder, or the root of a git repository",
         )
     if not os.access(root / "patches", os.W_OK):
         raise UsageError(
@@ -198,6 +202,11 @@ def _target(opened: Catalogue, into: Path | None) -> tuple[Catalogue, bool]:
             remedy="give a folder of yours: --into FOLDER; it becomes a catalogue with the same profiles",
         )
     return Catalogue(root=root), False
+
+
+def _is_free_repository(root: Path) -> bool:
+    """Tell whether a folder is a git repository's root, with nothing where a catalogue has its folders."""
+    return (root / ".git").exists() and not any((root / name).exists() for name in _FOLDERS)
 
 
 def _found_catalogue(scratch: Path, root: Path, name: str) -> None:
