@@ -80,21 +80,36 @@ def test_bundle_is_installed_run_and_left_alone_without_any_index(
     assert (again.returncode, again.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
 
 
-def test_second_bundle_updates_and_is_rolled_back(
-    locked: World, bundle: Path, there: Callable[..., Said], patchlock: Patchlock, tmp_path: Path
-) -> None:
-    assert there("install", "mini", "--from", str(bundle)).returncode == 0
-    public = tmp_path / "public"
+@pytest.fixture
+def second(locked: World, patchlock: Patchlock, tmp_path: Path) -> Path:
+    """A bundle of a newer commit than the catalogue's."""
+    public, file = tmp_path / "public", tmp_path / "second.bundle"
     shutil.copytree(locked.upstream, public)
     git(public, "init", "-q", "-b", "main")
     git(public, "add", "-A")
     git(public, "commit", "-q", "-m", "one")
     change(public, '"""An app."""', '"""A newer app."""')
-    second = tmp_path / "second.bundle"
-    done = patchlock("bundle", "mini", "--source", str(public), "--commit", "main", "-o", str(second), env=_ONLINE)
+    done = patchlock("bundle", "mini", "--source", str(public), "--commit", "main", "-o", str(file), env=_ONLINE)
     assert done.returncode == 0, done.stderr
     shutil.rmtree(public)
+    return file
 
+
+def test_bundle_of_another_commit_installs_that_commit_once(
+    second: Path, there: Callable[..., Said], tmp_path: Path
+) -> None:
+    done = there("install", "mini", "--from", str(second))
+    assert done.returncode == 0, done.stderr
+    app = tmp_path / "there" / "home" / "mini@tiny" / "source" / "app.py"
+    assert app.read_text().startswith('"""A newer app."""')
+    again = there("install", "mini", "--from", str(second))
+    assert (again.returncode, again.stdout) == (0, "mini is installed on tiny and up to date: nothing to do\n")
+
+
+def test_second_bundle_updates_and_is_rolled_back(
+    bundle: Path, second: Path, there: Callable[..., Said], tmp_path: Path
+) -> None:
+    assert there("install", "mini", "--from", str(bundle)).returncode == 0
     done = there("update", "mini", "--from", str(second))
     assert done.returncode == 0, done.stderr
     app = tmp_path / "there" / "home" / "mini@tiny" / "source" / "app.py"

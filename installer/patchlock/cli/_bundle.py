@@ -100,6 +100,10 @@ class OpenBundle:
 
         bundle.require_lock(request, self.header, self.file)
 
+    def revision(self, request: Request) -> str | None:
+        """Give the commit that the bundle has, where that is not the catalogue's."""
+        return self.header.commit if self.header.commit not in {"", request.app.upstream.commit} else None
+
     def take(self, request: Request, progress: Progress) -> tuple[Request, bool]:
         """Bring its pieces to where an install looks for them; see `operations.bundle.take`."""
         from patchlock.operations import bundle

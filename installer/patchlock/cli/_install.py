@@ -124,6 +124,7 @@ def install_command(
         return dataclasses.replace(
             made,
             kept=kept,
+            revision=opened.revision(made) if opened else revision,
             archives=archives,
             accept_changed=accept_changed,
             accept_edited_lock=accept_edited_lock,

@@ -71,6 +71,7 @@ def up_to_date_generation(
     profile: str,
     added: Collection[str] = (),
     left_out: Collection[str] = (),
+    revision: str = "",
 ) -> str | None:
     """Name the generation in use, if it is exactly what the catalogue asks for now; None where anything differs.
 
@@ -81,6 +82,7 @@ def up_to_date_generation(
         profile: its name.
         added: optional patches that it must have; the choice that it was made with stands otherwise.
         left_out: those that it must not have.
+        revision: the commit of upstream that it must have, in place of the catalogue's.
     """
     import hashlib
     import tomllib
@@ -96,7 +98,7 @@ def up_to_date_generation(
             bool(generation)
             and set(receipt) <= KEYS  # another one is a newer patchlock's
             and not (installation / "journal").exists()
-            and receipt["inputs"] == generation_digest(catalogue, app, profile, lock, "", shared, chosen)
+            and receipt["inputs"] == generation_digest(catalogue, app, profile, lock, revision, shared, chosen)
             and set(added) <= set(chosen)
             and not set(left_out) & set(chosen)
             and (folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")).exists()

@@ -160,6 +160,8 @@ class BundleHeader:
     platform: str
     lock: str
     """sha256 of the lock that it was made from."""
+    commit: str = ""
+    """Of upstream; "" where the catalogue has upstream itself."""
 
 
 def read_header(file: Path, app: str, profile: str | None) -> BundleHeader:
@@ -180,7 +182,9 @@ def read_header(file: Path, app: str, profile: str | None) -> BundleHeader:
             where=str(file),
             remedy="make it with the same patchlock as is used here",
         )
-    found = BundleHeader(**{name: str(about.get(name, "")) for name in ("app", "profile", "platform", "lock")})
+    found = BundleHeader(
+        **{name: str(about.get(name, "")) for name in ("app", "profile", "platform", "lock", "commit")}
+    )
     if found.app != app or profile not in {None, found.profile}:
         raise _of_another(
             file, f"{found.app} on {found.profile}, not for {app}" + (f" on {profile}" if profile else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from patchlock.catalogue.pairs import require_possible
@@ -79,10 +80,15 @@ def inputs_digest(request: Request, lock: bytes) -> Sha256:
 
 def up_to_date(request: Request) -> Receipt | None:
     """Give the receipt of the generation in use, if that is exactly what is asked for: no git, no uv, no network."""
-    if request.reinstall or request.revision is not None:
+    revision = request.revision or ""
+    if request.reinstall or not re.fullmatch(r"([0-9a-f]{40})?", revision):  # what a branch means, only upstream knows
         return None
     found = freshness.up_to_date_generation(
-        request.installation.folder, request.catalogue.root, request.app.name, request.profile.name
+        request.installation.folder,
+        request.catalogue.root,
+        request.app.name,
+        request.profile.name,
+        revision=revision,
     )
     receipt = generations.read_receipt(generations.generation(request.installation, found)) if found else None
     return receipt if receipt is not None and receipt.chosen == request.chosen else None
