@@ -125,7 +125,7 @@ IN_APP: list[Any] = [
     # --- order and names
     pytest.param("", ONE + ONE, f':{END + 16}: patch[3].id: the id "one" is taken by the patch at patches/mini/app.toml:{END + 2}', id="same-id"),
     pytest.param("", PATCH.format(id="one", more='after = ["othr"]') + OTHER, f':{END + 10}: patch[2].after: there is no patch "othr"; did you mean "other"?', id="after-unknown"),
-    pytest.param("", PATCH.format(id="one", more='after = ["other"]') + OTHER, f':{END + 10}: patch[2].after: the patch "other" stands later; write it first', id="after-later"),
+    pytest.param("", PATCH.format(id="one", more='after = ["other"]') + OTHER, f':{END + 10}: patch[2].after: the patch "other" comes later; write it first', id="after-later"),
     pytest.param("", PATCH.format(id="other", more="advisory = true") + PATCH.format(id="one", more='after = ["other"]'), f':{END + 23}: patch[3].after: the patch "other" is advisory, so that it may be left out; make this one advisory, too, or that one required', id="after-advisory"),
     pytest.param("", PATCH.format(id="one", more='advisory = true\noptional = "x"\ngives = "y"'), f":{END + 10}: patch[2].advisory: what a person chooses by name is never left out; remove the key", id="advisory-and-optional"),
     pytest.param("", PATCH.format(id="one", more='profiles = ["tinny"]'), f':{END + 10}: patch[2].profiles: there is no profile "tinny"; did you mean "tiny"?', id="profile-of-a-patch"),
@@ -151,7 +151,7 @@ IN_APP: list[Any] = [
     pytest.param('id = "says-where"', 'id = ""', ":52: check[1].id: it is empty", id="check-without-id"),
     pytest.param('command = ["python", "app.py"]\nprints', "command = []\nprints", ":54: check[1].command: it is empty", id="check-without-command"),
     pytest.param('kind = "command"', 'kind = "comand"', ':53: check[1].kind: there is no kind "comand"; did you mean "command"?', id="kind"),
-    pytest.param('kind = "command"\ncommand = ["python", "app.py"]', 'kind = "python"\ncode = "1 +"', ":54: check[1].code: it is no Python: invalid syntax (says-where, line 1)", id="check-code"),
+    pytest.param('kind = "command"\ncommand = ["python", "app.py"]', 'kind = "python"\ncode = "1 +"', ":54: check[1].code: it is not Python: invalid syntax (says-where, line 1)", id="check-code"),
     # --- the rest
     pytest.param('commit = "0000000000000000000000000000000000000000"', f'commit = "{COMMIT.upper()}"', f':12: upstream.commit: "{COMMIT.upper()}" must be a commit id of 40 hexadecimal digits', id="commit"),
     pytest.param('date = "2026-01-01T00:00:00Z"', 'date = "2026-01-01"', ':11: upstream.date: "2026-01-01" must be a time such as "2026-01-31T00:00:00Z"', id="date"),

@@ -1,4 +1,4 @@
-"""The file that says which device computes: CUDA before DirectML before the processor, and none that does not start."""
+"""The file that says which device computes: CUDA before DirectML before the CPU, and none that does not start."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_sources_of_lists_and_inline_tables_are_looked_at() -> None:
             "# Source: https://a.example\n[overlay.environment]\nA = '1'\nB = '2'\n", [], id="above the table"
         ),
         pytest.param("[environment]\nA = '1'\n", [2], id="none"),
-        pytest.param("[environment]\n# because\nA = '1'\n", [3], id="a reason is no source"),
+        pytest.param("[environment]\n# because\nA = '1'\n", [3], id="a reason is not a source"),
         pytest.param("[environment]\n# https://a.example\nA = '1'\nB = '2'\n", [4], id="of the one before"),
         pytest.param("[environment]\nPATCHLOCK_A = '1'\nB = '2'\n", [3], id="our own, which our patches read"),
         pytest.param("[[overlay.library]]\nmember = 'a.dll'\n", [], id="no variables"),

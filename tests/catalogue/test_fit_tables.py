@@ -107,12 +107,12 @@ name = "later"
     )
     assert problems == [
         '7: fit[0].vendor: there is no vendor "AMD"; known: 1002, 106b, 10de, 8086',
-        '11: fit[0].archs: "rdna4" is no arch such as "gfx1201" or "sm_89"',
+        '11: fit[0].archs: "rdna4" is not an arch such as "gfx1201" or "sm_89"',
         "8: fit[0].wsl: it is a text, and must be true or false",
         '16: fit[0].requires[0].name: there is no version "kernl"; did you mean "kernel"?',
-        '17: fit[0].requires[0].versions: "new" is no bound of a version such as ">=6.12" or ">=6.12,<7"',
+        '17: fit[0].requires[0].versions: "new" is not a bound of a version such as ">=6.12" or ">=6.12,<7"',
         '15: fit[0].requires[0].source: the key "source" is missing; write source = a text',
-        '9: fit[0].nodes: "kfd" is no device node such as "/dev/kfd"',
+        '9: fit[0].nodes: "kfd" is not a device node such as "/dev/kfd"',
         '10: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
         '6: fit[0].why: the key "why" is missing; write why = a text',
         '13: fit[0].arch: the key "arch" is unknown; did you mean "archs"?',

@@ -49,8 +49,8 @@ def test_no_reports_are_none(tmp_path: Path) -> None:
         ({"format": 2}, "its format is 2, and not 1"),
         ({"app": "other"}, "it is about other on cuda-linux"),
         ({"profile": "cpu"}, "it is about mini on cpu"),
-        ({"levels": {}}, "it is no report of `patchlock verify --report`: 'loads'"),
-        ({"devices": []}, "it is no report"),
+        ({"levels": {}}, "it is not a report of `patchlock verify --report`: 'loads'"),
+        ({"devices": []}, "it is not a report"),
     ],
 )
 def test_wrong_file_is_named(tmp_path: Path, changed: dict[str, object], told: str) -> None:

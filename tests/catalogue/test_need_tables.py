@@ -106,7 +106,7 @@ def test_mistake_in_a_need(tmp_path: Path, before: str, after: str, sentence: st
         pytest.param('apt = ["ffmpeg"]', 'apt = ["-y ffmpeg"]', 'ffmpeg packages.apt: "-y ffmpeg" is not the name of a package', id="package"),
         pytest.param("macos =", "mac =", 'ffmpeg commands.mac: the key "mac" is unknown; did you mean "macos"?', id="command"),
         pytest.param("(\\d+)", "\\d+", "ffmpeg version.pattern: it needs a group around the version", id="no-group"),
-        pytest.param("(\\d+)", "(\\d+", "ffmpeg version.pattern: it is no regular expression: missing ), unterminated subpattern at position 8", id="no-pattern"),
+        pytest.param("(\\d+)", "(\\d+", "ffmpeg version.pattern: it is not a regular expression: missing ), unterminated subpattern at position 8", id="no-pattern"),
         pytest.param('arguments = ["-version"]', "", "ffmpeg version: arguments and pattern belong together", id="no-arguments"),
         pytest.param('"program"', '"library"', "ffmpeg version.arguments: only a program can be asked; leave [version] out", id="version-of-a-library"),
         pytest.param('"program"', '"version"', 'ffmpeg find.any: there is no version "ffmpeg"; known: adrenalin, jetson-linux, kernel, macos, nvidia-driver, windows', id="version"),
@@ -157,7 +157,7 @@ def test_what_an_app_takes_of_memory_is_read(tmp_path: Path) -> None:
         pytest.param(
             "ram = 5_000_000_000",
             "ram = 5",
-            "app memory[0].ram: 5 is no number of bytes that an app takes; write it in bytes: 4_000_000_000",
+            "app memory[0].ram: 5 is not a number of bytes that an app takes; write it in bytes: 4_000_000_000",
             id="in-gigabytes",
         ),
         pytest.param(

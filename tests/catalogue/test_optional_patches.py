@@ -95,7 +95,7 @@ def test_a_choice_adds_to_what_is_installed(
         pytest.param((), Choice(added=("big",)), 'mini has nothing called "big" to choose on tiny; leave it out; it is there on other', id="of-another-profile"),
         pytest.param((), Choice(left_out=("gone",)), 'mini has nothing called "gone" to choose on tiny', id="without-nothing"),
         pytest.param((), Choice(added=("fast",), left_out=("fast",)), '"fast" is asked for and left out', id="both"),
-        pytest.param(("gone",), Choice(), "is not in the catalogue any more; go on without it: --without gone", id="lost"),
+        pytest.param(("gone",), Choice(), "is no longer in the catalogue; go on without it: --without gone", id="lost"),
     ],
 )  # fmt: skip
 def test_a_choice_that_cannot_be_is_told(app: App, kept: tuple[str, ...], choice: Choice, told: str) -> None:

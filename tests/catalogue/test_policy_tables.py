@@ -58,7 +58,7 @@ def _rules(tmp_path: Path, name: str, text: str) -> str:
             id="row-twice",
         ),
         pytest.param("wheels.toml", WHEEL, "", id="wheel"),
-        pytest.param("wheels.toml", WHEEL.replace("sm_90", "Hopper"), '"Hopper" is no GPU architecture', id="arch"),
+        pytest.param("wheels.toml", WHEEL.replace("sm_90", "Hopper"), '"Hopper" is not a GPU architecture', id="arch"),
         pytest.param("wheels.toml", WHEEL * 2, "it has a table already", id="wheel-twice"),
         pytest.param("wheels.toml", WHEEL.replace("1" * 64, "1"), "must be a sha256", id="sha256"),
         pytest.param(
@@ -76,7 +76,7 @@ def _rules(tmp_path: Path, name: str, text: str) -> str:
         pytest.param(
             "broken-pairs.toml",
             '[[pair]]\nfirst = "a"\nsecond = "b"\nwhy = "w"\nremedy = "r"\nsource = "s"\nos = ["Linux"]\n',
-            '"Linux" is no operating system',
+            '"Linux" is not an operating system',
             id="os",
         ),
         pytest.param("arch-free.toml", '[[distribution]]\nnames = ["x"]\nwhy = "w"\n', 'the key "source" is missing', id="free"),
@@ -158,7 +158,7 @@ def test_scan_names_the_architectures_and_records_them(world: World, patchlock: 
         pytest.param(("nowhere.whl",), "there is no file nowhere.whl", id="missing"),
         pytest.param(("https://files.invalid/x.whl",), "does not say its sha256", id="address-without-hash"),
         pytest.param(("{wheel}", "--largest", "0"), "would have to be read (--largest 0); allow it with `--largest 1`", id="large"),
-        pytest.param(("{text}",), "text.whl is no wheel", id="no-wheel"),
+        pytest.param(("{text}",), "text.whl is not a wheel", id="no-wheel"),
     ],
 )  # fmt: skip
 def test_scan_that_cannot_be_made_is_said(

@@ -265,7 +265,7 @@ class _Outer:
     command: FilledTexts = ()
     colour: Annotated[str, OneOf('there is no colour "{}"', ("red", "green"))] = "red"
     profiles: ProfileNames = ()
-    letter: Annotated[str, Matches('"{}" is no letter', re.compile("[a-z]"))] = "a"
+    letter: Annotated[str, Matches('"{}" is not a letter', re.compile("[a-z]"))] = "a"
     number: Annotated[int | None, Parsed(int)] = None
     versions: SpecifierSet = dataclasses.field(default_factory=SpecifierSet)
     is_on: bool | None = None
@@ -324,7 +324,7 @@ def test_key_with_a_default_may_be_left_out() -> None:
         pytest.param("command = 'x'", "f.toml:1: command: it is a text, and must be a list of texts", id="list"),
         pytest.param("colour = 'grean'", 'f.toml:1: colour: there is no colour "grean"; did you mean "green"?', id="word"),
         pytest.param("profiles = ['cpuu']", 'f.toml:1: profiles: there is no profile "cpuu"; did you mean "cpu"?', id="known"),
-        pytest.param("letter = 'ab'", 'f.toml:1: letter: "ab" is no letter', id="pattern"),
+        pytest.param("letter = 'ab'", 'f.toml:1: letter: "ab" is not a letter', id="pattern"),
         pytest.param("versions = 'x'", 'f.toml:1: versions: "x" is not a version specifier such as ">=1.2,<2"', id="parsed"),
         pytest.param("is_on = true", 'f.toml:1: is_on: the key "is_on" is unknown; did you mean "is-on"?', id="unknown"),
         pytest.param("inner.most = 1", 'f.toml:1: inner.most: the key "most" is unknown; known: max', id="within"),

@@ -50,10 +50,10 @@ def _sign(condition: str) -> str:
     [
         pytest.param(HEAD + REMEDY, ["a trouble needs a sign; write a [[sign]]"], id="no-sign"),
         pytest.param(HEAD + SIGN, ["a trouble needs a remedy; write a [[remedy]]"], id="no-remedy"),
-        pytest.param(HEAD.replace("https:", "ftp:") + SIGN + REMEDY, ['"ftp://example.org" is no address'], id="source"),
+        pytest.param(HEAD.replace("https:", "ftp:") + SIGN + REMEDY, ['"ftp://example.org" is not an address'], id="source"),
         pytest.param(HEAD + SIGN.replace("likely", "likly") + REMEDY, ['there is no confidence "likly"; did you mean "likely"?'], id="confidence"),
         pytest.param(HEAD + SIGN.replace("says", "say") + REMEDY, ['the key "say" is unknown; did you mean "says"?'], id="unknown-key"),
-        pytest.param(HEAD + SIGN.replace("broken", "(") + REMEDY, ['"(" is no regular expression'], id="regex"),
+        pytest.param(HEAD + SIGN.replace("broken", "(") + REMEDY, ['"(" is not a regular expression'], id="regex"),
         pytest.param(HEAD + SIGN + REMEDY.replace("sudo", "sodu"), ['there is no need "sodu"; did you mean "sudo"?'], id="need"),
         pytest.param(HEAD + SIGN + REMEDY.replace('"sh"', '"zsh"'), ['there is no shell "zsh"; did you mean "sh"?'], id="shell"),
         pytest.param(HEAD + SIGN + REMEDY.replace('"ls"', '"rm x"'), ['"rm" may do more than read'], id="proof"),
@@ -66,7 +66,7 @@ def _sign(condition: str) -> str:
         pytest.param(_sign("variables = {}"), ["it is empty"], id="empty"),
         pytest.param(_sign("nodes = ['/dev/kdf']"), ['did you mean "/dev/kfd"?'], id="node"),
         pytest.param(_sign("devices = [{ famly = ['rdna4'] }]"), ['the key "famly" is unknown; did you mean "family"?'], id="device-key"),
-        pytest.param(_sign("devices = [{ arch = '[' }]"), ['"[" is no regular expression'], id="device-regex"),
+        pytest.param(_sign("devices = [{ arch = '[' }]"), ['"[" is not a regular expression'], id="device-regex"),
         pytest.param(_sign("rule = ['two-onnxruntime']"), ['did you mean "two-onnxruntimes"?'], id="rule"),
         pytest.param(
             _sign("os = ['linx']\nrelease = 'x'\nwsl = 1"),

@@ -27,7 +27,7 @@ def test_what_can_be_chosen_is_for_machines_that_need_it() -> None:
     assert [one.name for one in optional_patches.of_profile(APP, "zluda-rdna4")] == ["int8", "latents-on-cpu"]
     assert [one.name for one in optional_patches.of_profile(APP, "directml-vega")] == ["int8"]
     assert [one.name for one in optional_patches.recommend(["stft"], APP, "zluda-rdna4")] == ["latents-on-cpu"]
-    assert optional_patches.recommend(["stft"], APP, "directml-vega") == (), "there the processor computes anyway"
+    assert optional_patches.recommend(["stft"], APP, "directml-vega") == (), "there the CPU computes anyway"
     assert [one.name for one in optional_patches.recommend(["stft"], APP)] == ["latents-on-cpu"]
     assert optional_patches.recommend(["stft"], APP, "cpu") == ()
     assert optional_patches.of_profile(APP, "cuda-linux") == ()

@@ -97,7 +97,7 @@ def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patc
     )
     assert done.returncode == 2
     found = re.fullmatch(
-        r"error\[bug\]: patchlock met a mistake of its own: ZeroDivisionError: division by zero \((.+)\); "
+        r"error\[bug\]: internal error in patchlock: ZeroDivisionError: division by zero \((.+)\); "
         r"please report it, with the file that `patchlock report` writes\n",
         done.stderr,
     )

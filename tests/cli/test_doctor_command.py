@@ -23,7 +23,7 @@ def test_a_certain_trouble_is_told_with_its_cure_and_exits_with_one(face: Callab
     done = face("doctor", "--says", "Failed to initialize NVML: Driver/library version mismatch")
     assert done.returncode == 1
     assert done.stdout.startswith(
-        "certain: NVIDIA's driver was updated, and the old one is still in the kernel [nvidia-driver-half-updated]\n"
+        "certain: NVIDIA's driver was updated, but the kernel still runs the old one [nvidia-driver-half-updated]\n"
     )
     for line in (
         'seen    a program printed "Failed to initialize NVML: Driver/library version mismatch"',
@@ -33,13 +33,13 @@ def test_a_certain_trouble_is_told_with_its_cure_and_exits_with_one(face: Callab
         "source  https://github.com/NVIDIA/nvidia-container-toolkit/issues/394",
     ):
         assert f"  {line}\n" in done.stdout.replace("          $", "  $")
-    assert done.stdout.endswith("1 certain; run `patchlock doctor` again after each cure\n")
+    assert done.stdout.endswith("1 certain; run `patchlock doctor` again after each fix\n")
 
 
 def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:
     done = face("doctor", "--says", f"Traceback\n{NUMPY}\n")
     assert done.returncode == 0
-    assert "likely: NumPy 2 is beside modules that were built for NumPy 1" in done.stdout
+    assert "likely: NumPy 2 is installed with modules that were built for NumPy 1" in done.stdout
     assert "$ patchlock install APP --reinstall" in done.stdout
 
 
@@ -69,7 +69,7 @@ def test_a_log_is_read_as_shells_write_it(face: Callable[..., Said], tmp_path: P
     (tmp_path / "log").write_bytes(f"first\n{DML}\n".encode(encoding))
     done = face("doctor", "--says-file", "log")
     assert done.returncode == 1
-    assert "DirectML knows no complex numbers" in done.stdout
+    assert "DirectML does not support complex numbers" in done.stdout
 
 
 def test_a_log_that_is_no_text_is_read_all_the_same(face: Callable[..., Said], tmp_path: Path) -> None:

@@ -57,6 +57,15 @@ def test_a_program_reads_whole_lines() -> None:
     assert _output.sentences([LONG]) == f"  {LONG}"
 
 
+def test_echo_breaks_between_words_and_leaves_a_command_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    command = "  patchlock doctor --says-file LOG --json > doctor.json"
+    _output.echo(f"  {LONG}\n{command}")
+    told = sys.stdout
+    assert isinstance(told, io.StringIO)
+    assert told.getvalue() == f"  the kernel is 6.8.0-31-generic, and must\n    be 6.12 or later\n{command}\n"
+
+
 def test_narrow_terminal_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch, 20)
     assert _output.sentences([LONG]) == f"  {LONG}"

@@ -38,16 +38,16 @@ def test_what_fits_is_accepted(disks: dict[str, int]) -> None:
     [
         pytest.param(
             {"all": 2999 * MB},
-            "3,000 MB are needed and 2,999 MB are free, so nothing was begun (/uv); free some room, for example with "
+            "2.8 GiB of disk are needed, 976.6 KiB more than is free; nothing was started (/uv); free some room, for example with "
             "`patchlock cache clean`, or choose another disk with UV_CACHE_DIR or PATCHLOCK_CACHE_DIR, and run the same "
-            "command again\n  900 MB of wheels to download in /cache\n  2,000 MB of unpacked packages in /uv",
+            "command again\n  858.3 MiB of wheels to download in /cache\n  1.9 GiB of unpacked packages in /uv",
             id="one disk",
         ),
         pytest.param(
             {"cache": 999 * MB, "uv": 9000 * MB},
-            "1,000 MB are needed and 999 MB are free, so nothing was begun (/cache); free some room, for example with "
+            "953.7 MiB of disk are needed, 976.6 KiB more than is free; nothing was started (/cache); free some room, for example with "
             "`patchlock cache clean`, or choose another disk with PATCHLOCK_CACHE_DIR, and run the same command again"
-            "\n  900 MB of wheels to download in /cache",
+            "\n  858.3 MiB of wheels to download in /cache",
             id="two disks",
         ),
     ],

@@ -200,7 +200,7 @@ def test_wrong_bytes_are_removed(server: Server, tmp_path: Path) -> None:
     assert str(caught.value) == (
         "alpha-1.0-py3-none-any.whl is not the file that was promised, and was removed "
         f"({server.url} has sha256 {found[:12]}…, wanted {SHA256[:12]}…); "
-        "the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us"
+        "the server or a proxy sends different bytes: try again later or elsewhere"
     )
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["b.whl.part.lock"]
 
@@ -208,10 +208,10 @@ def test_wrong_bytes_are_removed(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "error", "sentence"),
     [
-        (status(404), DownloadError, "alpha-1.0-py3-none-any.whl cannot be fetched: the server does not have it"),
-        (status(403), DownloadError, "alpha-1.0-py3-none-any.whl cannot be fetched: the server does not allow it"),
-        (status(401), DownloadError, "alpha-1.0-py3-none-any.whl cannot be fetched: the server asks for a password"),
-        (status(418), DownloadError, "alpha-1.0-py3-none-any.whl cannot be fetched: the server answers 418"),
+        (status(404), DownloadError, "alpha-1.0-py3-none-any.whl could not be fetched: the server does not have it"),
+        (status(403), DownloadError, "alpha-1.0-py3-none-any.whl could not be fetched: the server does not allow it"),
+        (status(401), DownloadError, "alpha-1.0-py3-none-any.whl could not be fetched: the server asks for a password"),
+        (status(418), DownloadError, "alpha-1.0-py3-none-any.whl could not be fetched: the server answers 418"),
         (status(302, Location="/files/x"), DownloadError, "the address leads nowhere"),
         (
             status(503),
@@ -332,7 +332,7 @@ def test_page_of_a_busy_server_is_asked_for_again(server: Server) -> None:
     ("answer", "kind", "words"),
     [
         pytest.param(whole, DownloadError, "the answer has more than 1000 bytes", id="too-long"),
-        pytest.param(status(404), DownloadError, "cannot be fetched: the server does not have it", id="404"),
+        pytest.param(status(404), DownloadError, "could not be fetched: the server does not have it", id="404"),
         pytest.param(status(500), NetworkError, "could not be fetched in 4 attempts: the server is busy", id="500"),
         pytest.param(cut, NetworkError, "in 4 attempts: the connection ended too early", id="cut-off"),
     ],

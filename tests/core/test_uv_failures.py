@@ -40,7 +40,7 @@ def test_file_of_another_distribution_is_said(tmp_path: Path, is_named: bool) ->
         f"`beta` is asked for, and the file that is named for it is of `alpha` ({made.as_uri()}); correct the name or "
         "the address with a patch (set-requirement or replace-text)"
         if is_named
-        else "what the index has as `beta` says in its METADATA that it is `alpha`; tell those who published it, and ask "
+        else "what the index has as `beta` says in its METADATA that it is `alpha`; report it to its publisher, and ask "
         "for another version"
     )
 
@@ -136,7 +136,7 @@ def test_malformed_wheel_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
         uv.run(*asked, "lock.txt", cwd=tmp_path, installing=True)
     assert str(caught.value).splitlines()[0] == (
         "delta-2.0-py3-none-any.whl is malformed, and was not installed: wheel version does not match filename "
-        "(1.0 != 2.0) (uv pip sync); nothing here can repair it: tell those who published it, and lock another version"
+        "(1.0 != 2.0) (uv pip sync); nothing here can repair it: report it to its publisher, and lock another version"
     )
 
 

@@ -157,7 +157,7 @@ def test_refused_file_is_named_and_the_others_come(depot: Depot, tmp_path: Path,
     depot.status[BIG] = status
     done = fetching.fetch(_wanted(depot, BIG, SMALL), tmp_path, lambda _: None, pulse=0.01)
     assert {name: error.what for name, error in done.refused.items()} == {
-        "big": f"{BIG} cannot be fetched: the server {what}"
+        "big": f"{BIG} could not be fetched: the server {what}"
     }
     assert _in_wheelhouse(tmp_path) == {SMALL: DATA[SMALL]}
 

@@ -144,7 +144,7 @@ def test_other_requirements_are_told(index: Index) -> None:
 @pytest.mark.parametrize(
     ("links", "why"),
     [
-        pytest.param([_link(NEWER, attributes="data-yanked")], "not listed any more", id="not-listed"),
+        pytest.param([_link(NEWER, attributes="data-yanked")], "no longer listed", id="not-listed"),
         pytest.param([_link(attributes='data-yanked="broken"')], "yanked", id="yanked"),
     ],
 )
@@ -302,7 +302,7 @@ def test_source_beside_a_wheel_is_not_recorded(index: Index) -> None:
 @pytest.mark.parametrize(
     ("page", "metadata", "kind", "words"),
     [
-        pytest.param((404, b""), None, DownloadError, "cannot be fetched: the server does not have it", id="page-404"),
+        pytest.param((404, b""), None, DownloadError, "could not be fetched: the server does not have it", id="page-404"),
         pytest.param((500, b""), None, NetworkError, "could not be fetched in 1 attempts: the server is busy", id="page-500"),
         pytest.param((200, b"<html>log in</html>"), None, IndexAnswerError, "not with the page of an index", id="page-garbage"),
         pytest.param((200, f"{_link()}{_link(sha256=OLD)}".encode()), None, IndexAnswerError, f"{ALPHA} is listed twice, with different hashes", id="two-hashes"),
@@ -326,7 +326,7 @@ def test_bad_answer_is_one_sentence(
 def test_fetched_file_that_is_no_wheel_is_refused(index: Index) -> None:
     index.html(_link(sha256=None))
     index.file(QUOTED, b"no zip")
-    with pytest.raises(IndexAnswerError, match=r"is no wheel"):
+    with pytest.raises(IndexAnswerError, match=r"is not a wheel"):
         index_recorder.refresh(index.record(), by_download=True)
 
 

@@ -138,7 +138,7 @@ def test_local_version_is_added_or_extended(tmp_path: Path, version: str, expect
 
 def test_wheel_of_ours_is_not_patched_again(tmp_path: Path) -> None:
     _, written = _packed(tmp_path)
-    with pytest.raises(WheelError, match=r"was patched already; take the file from the index$"):
+    with pytest.raises(WheelError, match=r"was patched already; download the file from the index$"):
         _packed(tmp_path / "again", written)
 
 

@@ -232,7 +232,7 @@ def test_metadata_of_a_wheel_says_the_same_as_its_file_name(name: str, version: 
     )
     found = judge(package("x", "1.0"), facts=facts)
     sentence = (
-        f"x-1.0-py3-none-any.whl is malformed: its METADATA says that it is {says}; tell those who published it, and pin "
+        f"x-1.0-py3-none-any.whl is malformed: its METADATA says that it is {says}; report it to its publisher, and pin "
         "another version of x with a patch"
     )
     assert [(one.rule, str(one)) for one in found] == ([("metadata", sentence)] if says else [])

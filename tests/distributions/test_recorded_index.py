@@ -92,7 +92,7 @@ WIN = "torch-2.7.0+cu128-cp311-cp311-win_amd64.whl"
     [
         pytest.param([_wheel()], [_wheel()], [], id="nothing"),
         pytest.param([], [_wheel()], [(Kind.ADDED, "upload time not known")], id="added"),
-        pytest.param([_wheel()], [], [(Kind.REMOVED, "not listed any more")], id="removed"),
+        pytest.param([_wheel()], [], [(Kind.REMOVED, "no longer listed")], id="removed"),
         pytest.param([_wheel()], [_wheel(sha256=B)], [(Kind.HASH, f"sha256 {A} → {B}")], id="hash"),
         pytest.param([_wheel()], [_wheel(requires=(Requirement("sympy"),))], [(Kind.REQUIRES, "-filelock  +sympy")], id="requires"),
         pytest.param([_wheel()], [_wheel(uploaded="2025-01-01T00:00:00Z")], [(Kind.TIME, "not known → 2025-01-01T00:00:00Z")], id="time"),

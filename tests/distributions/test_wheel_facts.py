@@ -240,7 +240,7 @@ def test_what_is_no_page_is_said(page: str) -> None:
     with pytest.raises(DownloadError) as caught:
         index_client.parse(page, "https://index.invalid/x/")
     assert str(caught.value) == (
-        "that is no page of a package index (https://index.invalid/x/); check UV_DEFAULT_INDEX"
+        "that is not a page of a package index (https://index.invalid/x/); check UV_DEFAULT_INDEX"
     )
 
 

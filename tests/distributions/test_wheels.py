@@ -145,7 +145,7 @@ def test_wrong_hash_is_refused(tmp_path: Path) -> None:
         wheels.read(path, "0" * 64)
     assert str(caught.value) == (
         f"{path.name} is not the file that the catalogue names (sha256 {found[:12]}…, wanted 000000000000…); "
-        "remove it and take it from the index again"
+        "remove it and download it again"
     )
 
 

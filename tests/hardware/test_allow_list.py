@@ -73,8 +73,8 @@ def test_values_are_numbers_and_known_words(name: str, text: str, expected: str)
     [
         ("CUDA_VISIBLE_DEVICES=ann chooses among 2 cards", "CUDA_VISIBLE_DEVICES=… chooses among 2 cards"),
         (
-            "/sys/bus/pci/devices/0000:01:00.0/class is no number",
-            "/sys/bus/pci/devices/0000:01:00.0/class is no number",
+            "/sys/bus/pci/devices/0000:01:00.0/class is not a number",
+            "/sys/bus/pci/devices/0000:01:00.0/class is not a number",
         ),
         ("nvidia-smi: /srv/lab7/xy.so, /home/ann/my: not found", "nvidia-smi: /~/~/~, ~/~: not found"),
         (

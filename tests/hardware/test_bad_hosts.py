@@ -106,8 +106,8 @@ def test_cut_off_card_says_what_is_missing_and_the_others_are_there(tmp_path: Pa
     host = look(write(tmp_path, {**host_trees.RX_9070_XT, **cut, **binary}))
     assert [(one.address, one.device) for one in host.devices] == [(CARD, "7550"), ("0000:06:00.0", "")]
     assert host.failures == (
-        Failure(probe="pci", why="/sys/bus/pci/devices/0000:05:00.0/class is no number"),
-        Failure(probe="pci", why="/sys/bus/pci/devices/0000:06:00.0/device is no number of 4 hexadecimal digits"),
+        Failure(probe="pci", why="/sys/bus/pci/devices/0000:05:00.0/class is not a number"),
+        Failure(probe="pci", why="/sys/bus/pci/devices/0000:06:00.0/device is not a number of 4 hexadecimal digits"),
     )
 
 

@@ -57,20 +57,20 @@ from patchlock.model.hosts import Device, Host, Node
         pytest.param(
             windows(VEGA_8),
             "directml-vega",
-            "this machine has Radeon Vega 8 Graphics (gfx902), for which DirectML is what there is on Windows",
+            "this machine has Radeon Vega 8 Graphics (gfx902), for which DirectML is the only option on Windows",
             id="Vega 8 whose driver calls it AMD Radeon(TM) Graphics",
         ),
         pytest.param(
             windows(Device(vendor="1002", device="15d8", revision="e4", name="AMD Radeon(TM) Graphics")),
             "directml-vega",
-            "this machine has Ryzen Embedded R1102G with Radeon Vega Gfx (gfx902), for which DirectML is what there is on "
+            "this machine has Ryzen Embedded R1102G with Radeon Vega Gfx (gfx902), for which DirectML is the only option on "
             "Windows",
             id="Raven2 under Picasso's id",
         ),
         pytest.param(
             windows(CEZANNE),
             "directml-vega",
-            "this machine has Radeon Graphics of Cezanne (gfx90c), for which DirectML is what there is on Windows",
+            "this machine has Radeon Graphics of Cezanne (gfx90c), for which DirectML is the only option on Windows",
             id="Cezanne",
         ),
         pytest.param(
@@ -146,7 +146,7 @@ def test_named_profile_takes_a_card_on_which_nobody_has_tried_it() -> None:
     found = choose(OUTLINES.values(), host, CARDS, "rocm-linux")
     assert " ".join(found.notes) == (
         "nobody has tried rocm-linux on Radeon RX 6700/6700 XT/6750 XT / 6800M/6850M XT (gfx1031); its code for gfx1030 runs "
-        "on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set; what it lacks: this user may not open /dev/kfd"
+        "on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set; what it lacks: this user may not open /dev/kfd"
     )
     assert _device_variables.select(found.chosen, host, CARDS).variables == {"HIP_VISIBLE_DEVICES": "1"}
 

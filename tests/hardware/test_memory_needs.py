@@ -26,17 +26,17 @@ def _told(
 
 def test_card_and_machine_are_judged_by_themselves() -> None:
     assert _told(SPEECH) == [
-        "speech: 5.0 GB of memory; this machine has 16.0 GB (True)",
-        "speech: 13.0 GB of the card's memory; GeForce RTX 4060 has 8.0 GB (False)",
+        "speech: 4.7 GiB of memory; this machine has 14.9 GiB (True)",
+        "speech: 12.1 GiB of the card's memory; GeForce RTX 4060 has 7.5 GiB (False)",
     ]
 
 
 def test_on_the_processor_all_of_it_is_the_machines() -> None:
-    assert _told(SPEECH, on_processor=True) == ["speech: 13.0 GB of memory; this machine has 16.0 GB (True)"]
+    assert _told(SPEECH, on_processor=True) == ["speech: 12.1 GiB of memory; this machine has 14.9 GiB (True)"]
 
 
 def test_graphics_in_the_processor_share_the_machines_memory(integrated: KnownDevice) -> None:
-    assert _told(SPEECH, device=integrated) == ["speech: 13.0 GB of memory; this machine has 16.0 GB (True)"]
+    assert _told(SPEECH, device=integrated) == ["speech: 12.1 GiB of memory; this machine has 14.9 GiB (True)"]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_graphics_in_the_processor_share_the_machines_memory(integrated: KnownDe
 )
 def test_what_nobody_has_seen_is_not_known(device: UnknownDevice | None) -> None:
     assert _told(SPEECH, host=None, device=device) == [
-        "speech: 5.0 GB of memory; how much this machine has is not known (None)",
-        "speech: 13.0 GB of the card's memory; how much the card has is not known (None)",
+        "speech: 4.7 GiB of memory; how much this machine has is not known (None)",
+        "speech: 12.1 GiB of the card's memory; how much the card has is not known (None)",
     ]
 
 
@@ -55,7 +55,7 @@ def test_only_what_is_certainly_too_little_is_warned_of() -> None:
     (finding,) = memory_needs.findings(verdicts)
     assert not finding.stops
     assert str(finding) == (
-        "speech: 5.0 GB of memory; this machine has 4.0 GB; close what else uses memory, or begin with a short text or sound"
+        "speech: 4.7 GiB of memory; this machine has 3.7 GiB; close what else uses memory, or begin with a short text or sound"
     )
 
 

@@ -230,7 +230,7 @@ def test_path_that_windows_does_not_take(longest: int, has_long_paths: bool, sto
 def test_slow_drive_is_a_note(drive: str) -> None:
     (found,) = _judge(folders=(Folder(path="/mnt/c/ai", variable="PATCHLOCK_HOME", drive=drive),))
     assert not found.stops
-    assert f"/mnt/c/ai lies on a {drive} drive" in found.what
+    assert f"/mnt/c/ai is on a {drive} drive" in found.what
 
 
 def _rule(name: str) -> Resource:

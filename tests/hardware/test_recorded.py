@@ -51,11 +51,11 @@ def test_answer_of_detect_stands_for_the_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        pytest.param("", "PATCHLOCK_HOST names a file that is no JSON", id="empty"),
-        pytest.param("nvidia-smi: command not found", "PATCHLOCK_HOST names a file that is no JSON", id="no JSON"),
-        pytest.param("[" * 100_000, "PATCHLOCK_HOST names a file that is no JSON", id="nested too deep"),
-        pytest.param("[]", 'this is no recorded machine: its "patchlock_host" must be 1', id="a list"),
-        pytest.param('{"host": {}}', 'this is no recorded machine: its "patchlock_host" must be 1', id="no format"),
+        pytest.param("", "PATCHLOCK_HOST names a file that is not JSON", id="empty"),
+        pytest.param("nvidia-smi: command not found", "PATCHLOCK_HOST names a file that is not JSON", id="not JSON"),
+        pytest.param("[" * 100_000, "PATCHLOCK_HOST names a file that is not JSON", id="nested too deep"),
+        pytest.param("[]", 'this is not a recorded machine: its "patchlock_host" must be 1', id="a list"),
+        pytest.param('{"host": {}}', 'this is not a recorded machine: its "patchlock_host" must be 1', id="no format"),
         pytest.param(
             '{"patchlock_host": 1, "host": {"os": "linux", "machine": 5, "libk": ""}}',
             "this recorded machine has 2 mistakes",
@@ -71,7 +71,7 @@ def test_file_that_is_no_machine_is_refused(text: str, sentence: str, tmp_path: 
 
 def test_binary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\xfe\x00MZ")
-    with pytest.raises(UsageError, match="no JSON"):
+    with pytest.raises(UsageError, match="not JSON"):
         host_overrides.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / "x")})
 
 
@@ -123,22 +123,22 @@ def test_variable_pretends_one_thing(variable: str, value: str, expected: dict[s
         (
             "ARCH",
             "rdna4",
-            'PATCHLOCK_OVERRIDE_ARCH is no arch such as gfx1201 or sm_89: "rdna4"; unset PATCHLOCK_OVERRIDE_ARCH',
+            'PATCHLOCK_OVERRIDE_ARCH is not an arch such as gfx1201 or sm_89: "rdna4"; unset PATCHLOCK_OVERRIDE_ARCH',
         ),
         (
             "DRIVER",
             "new",
-            'PATCHLOCK_OVERRIDE_DRIVER is no version such as 580.65: "new"; unset PATCHLOCK_OVERRIDE_DRIVER',
+            'PATCHLOCK_OVERRIDE_DRIVER is not a version such as 580.65: "new"; unset PATCHLOCK_OVERRIDE_DRIVER',
         ),
         (
             "KERNEL",
             "v6.14",
-            'PATCHLOCK_OVERRIDE_KERNEL is no version such as 6.14: "v6.14"; unset PATCHLOCK_OVERRIDE_KERNEL',
+            'PATCHLOCK_OVERRIDE_KERNEL is not a version such as 6.14: "v6.14"; unset PATCHLOCK_OVERRIDE_KERNEL',
         ),
         (
             "TEGRA",
             "R38.4",
-            'PATCHLOCK_OVERRIDE_TEGRA is no release such as 38.4: "R38.4"; unset PATCHLOCK_OVERRIDE_TEGRA',
+            'PATCHLOCK_OVERRIDE_TEGRA is not a release such as 38.4: "R38.4"; unset PATCHLOCK_OVERRIDE_TEGRA',
         ),
         ("WSL", "yes", 'PATCHLOCK_OVERRIDE_WSL is neither 1 nor 0: "yes"; unset PATCHLOCK_OVERRIDE_WSL'),
         ("ARHC", "sm_89", 'no variable PATCHLOCK_OVERRIDE_ARHC is known; did you mean "PATCHLOCK_OVERRIDE_ARCH"?'),

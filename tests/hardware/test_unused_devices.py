@@ -104,7 +104,7 @@ SEND = (
         pytest.param(
             ORIN,
             "no profile is for Jetson Orin (sm_87) on linux-aarch64, and cpu leaves it unused; cuda13-aarch64 may run there, as "
-            "with JetPack 7.2 it has CUDA 13, and torch's code for sm_80 runs on it, but nobody has tried: --profile "
+            "JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip, but nobody has tried: --profile "
             "cuda13-aarch64",
             id="Orin on Thor's JetPack",
         ),
@@ -134,7 +134,7 @@ SEND = (
         pytest.param(
             linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
             "no profile is for Radeon RX 6700 XT (gfx1031) on linux-x86_64, and cpu leaves it unused; rocm-linux may run "
-            "there, as its code for gfx1030 runs on this card where HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has "
+            "there, as its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has "
             "tried: --profile rocm-linux",
             id="brother of a chip that torch has code for",
         ),
@@ -227,7 +227,7 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
 )
 def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
     tries = (
-        "directml-vega may run there, as DirectML runs on every card with DirectX 12, but nobody has tried: "
+        "directml-vega may run there, as DirectML runs on every DirectX 12 GPU, but nobody has tried: "
         "--profile directml-vega"
     )
     found = chosen(windows(card))
@@ -248,7 +248,7 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
     ("card", "why"),
     [
         pytest.param(Device(vendor="1002", device="73bf"), "has code for this card", id="RX 6800"),
-        pytest.param(Device(vendor="1002", device="73ff"), "others' rocBLAS files for it", id="RX 6600"),
+        pytest.param(Device(vendor="1002", device="73ff"), "third-party rocBLAS files", id="RX 6600"),
         pytest.param(Device(vendor="1002", device="7480"), "has code for this card", id="RX 7600"),
     ],
 )

@@ -95,7 +95,7 @@ def _is_gone(number: int) -> bool:
 @pytest.mark.parametrize("code", [pytest.param(GROW, id="itself"), pytest.param(IN_CHILD, id="what it has started")])
 def test_command_that_eats_memory_is_ended_at_its_limit(code: str, tmp_path: Path) -> None:
     result = _run(_command(code, memory_gb=1), tmp_path)
-    assert result.detail == "out of memory: killed when it had more than 1.0 GB of memory"
+    assert result.detail == "out of memory: killed when it had more than 953.7 MiB of memory"
     assert not result.passed
 
 
@@ -107,10 +107,10 @@ def test_memory_that_forks_share_is_counted_once(tmp_path: Path) -> None:
 @linux
 def test_lines_of_python_and_services_have_the_same_limits(tmp_path: Path) -> None:
     lines = PythonCheck(id="own", code=GROW, prints="", timeout=60, memory_gb=1)
-    assert _run(lines, tmp_path).detail == "out of memory: killed when it had more than 1.0 GB of memory"
+    assert _run(lines, tmp_path).detail == "out of memory: killed when it had more than 953.7 MiB of memory"
     command = (sys.executable, "-c", GROW)
     service = ServesCheck(id="own", command=command, path="/", prints="", timeout=60, memory_gb=1)
-    wanted = "GET / was not answered: out of memory: killed when it had more than 1.0 GB of memory"
+    wanted = "GET / was not answered: out of memory: killed when it had more than 953.7 MiB of memory"
     assert _run(service, tmp_path).detail == wanted
 
 

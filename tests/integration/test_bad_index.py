@@ -25,11 +25,11 @@ SILENT = (
     "finished downloads are kept"
 )
 CLOSED = (
-    "the package index lets nobody in ({}) ({}); write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run "
+    "the package index refuses access ({}) ({}); write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run "
     "the same command again"
 )
 NO_PAGE = (
-    "the package index answers with something that is no page of an index ({}); sign in to this network, if a browser "
+    "the package index answers with something that is not a page of an index ({}); sign in to this network, if a browser "
     "shows its login page; otherwise check the address in UV_DEFAULT_INDEX: it ends in /simple on most servers"
 )
 ABSENT = (

@@ -156,7 +156,7 @@ def test_what_the_message_about_an_edited_lock_says_works(locked: World, patchlo
         subprocess.run([*git, *words], check=True)
     path, text = _edit_lock(locked, "version")
     sentence = patchlock("install", "mini").stderr
-    assert "make it again with `patchlock lock mini --profile tiny`, or take the change back with `git -C" in sentence
+    assert "make it again with `patchlock lock mini --profile tiny`, or undo the change with `git -C" in sentence
     assert patchlock(*lock_here()).returncode == 0
     assert path.read_text() == text
     _edit_lock(locked, "version")
@@ -240,7 +240,7 @@ def test_an_address_that_no_lock_may_have_is_not_installed_even_from_a_sealed_lo
     done = patchlock("install", "mini", "--profile", "tiny", "--accept-edited-lock")
     shown = url.replace("anna:s3cret@", "").partition("?")[0]
     sentence = (
-        f"error[lock-format]: the address of beta @ {shown} may not stand in a lock: {why} (lockfiles/mini/{path.name}); "
+        f"error[lock-format]: the address of beta @ {shown} is not allowed in a lock: {why} (lockfiles/mini/{path.name}); "
         "name an https address without secrets; what a server asks for belongs into ~/.netrc"
     )
     assert [line for line in done.stderr.splitlines() if line.startswith("error")] == [sentence]
@@ -348,7 +348,7 @@ def test_unreachable_upstream(locked: World, patchlock: Patchlock, tmp_path: Pat
     done = patchlock("install", "mini")
     assert done.returncode == 1
     assert (
-        "error[upstream]: the upstream of mini cannot be fetched (http://127.0.0.1:9/nobody/there.git); check the address "
+        "error[upstream]: the upstream of mini could not be fetched (http://127.0.0.1:9/nobody/there.git); check the address "
         "and the connection, or take it from elsewhere: --source PATH-OR-URL"
     ) in done.stderr
     assert _nothing_installed(tmp_path)
@@ -407,7 +407,7 @@ def _may_mount() -> bool:
 @pytest.mark.skipif(not _may_mount(), reason="this machine lets nobody mount a small disk")
 @pytest.mark.parametrize(
     ("size", "sentence"),
-    [("16m", "300 MB are needed and "), ("310m", "the disk is full while")],
+    [("16m", " of disk are needed, "), ("310m", "the disk is full while")],
     ids=["seen-before", "met-on-the-way"],
 )
 def test_full_disk(locked: World, patchlock: Patchlock, tmp_path: Path, size: str, sentence: str) -> None:

@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_told_and_written_anew(installed: Path, patchlock
     (installed / "bench.json").write_text("[{}]")
     done = patchlock("bench", "mini")
     assert done.returncode == 0
-    assert "bench.json cannot be read, and is written anew" in done.stderr
+    assert "bench.json cannot be read, and is rewritten" in done.stderr
     assert len(json.loads((installed / "bench.json").read_text())) == 1
 
 

@@ -179,7 +179,7 @@ def test_build_requirement_that_is_not_pinned_stops_the_install(
     assert cli.main(lock_here()) == 0
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "a build wants maker, which nobody has pinned" in done.stderr
+    assert "a build wants maker, which is not pinned" in done.stderr
     assert "add it to `build` in the [[metadata]] table" in done.stderr
     assert not list((tmp_path / "installed").glob("*/current"))
 

@@ -235,7 +235,7 @@ def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Calla
 def test_tool_is_carried_from_a_checkout_alone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
     done = patchlock("bundle", "mini", "-o", "x.bundle", "--with-tool", env=_ONLINE)
     assert done.returncode == 2
-    assert "patchlock itself can be carried from a checkout of it alone" in done.stderr
+    assert "patchlock itself can only be bundled from a checkout" in done.stderr
     assert not (tmp_path / "x.bundle").exists()
 
 

@@ -18,6 +18,7 @@ from conftest import ROOT, Patchlock, Said
 from patchlock.hardware import probes, stored_choice
 from patchlock.hardware.stored_choice import StoredChoice
 from patchlock.model import hosts
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.hosts import Device, Host, Node, Recording
 from patchlock.model.platforms import platform_of
 
@@ -52,7 +53,7 @@ def pretend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Host],
 def test_detect_shows_machine_devices_profile_and_others(face: Face, pretend: Callable[[Host], Path]) -> None:
     path = pretend(RYZEN)
     done = face("detect", "--catalogue", str(ROOT))
-    assert done.stderr == f"pretended machine: PATCHLOCK_HOST={path}\n"
+    assert done.stderr == f"simulated machine: PATCHLOCK_HOST={path}\n"
     assert done.returncode == 0
     assert (
         done.stdout
@@ -218,7 +219,7 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     assert done.returncode == 0
     first, warning, chosen, *_, last = done.stderr.splitlines()
     assert (first, chosen) == (
-        f"pretended machine: PATCHLOCK_HOST={path}",
+        f"simulated machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
     )
     assert warning.startswith("warning: a card of AMD's (gfx1201, 1002:7550) stays unused on ")
@@ -287,7 +288,7 @@ def test_plan_holds_what_an_app_takes_of_memory_against_the_machine(
     locked.app.write_text(locked.app.read_text(encoding="utf-8") + MEMORY, encoding="utf-8")
     assert face(*miniature.lock_here()).returncode == 0
     pretend(dataclasses.replace(HERE, memory=memory))
-    told = f"a song: 5.0 GB of memory; this machine has {memory / 10**9:.1f} GB"
+    told = f"a song: 4.7 GiB of memory; this machine has {size_text(memory)}"
     done = face("plan", "mini")
     assert re.search(rf"^  memory +{re.escape(told)}$", done.stdout, re.MULTILINE)
     warned = f"note: {told}; close what else uses memory, or begin with a short text or sound\n"

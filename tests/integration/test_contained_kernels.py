@@ -123,7 +123,7 @@ def test_a_row_that_nobody_waits_for_ends(python: Path, tmp_path: Path, forks: s
 
 EVIDENCE = {
     "nothing is wrong": ("", "works", "profiler"),
-    "computed on the processor and copied back": (
+    "computed on the CPU and copied back": (
         "stft=silent",
         "falls back: its profiler saw no work of the device (one)",
         "profiler",
@@ -169,7 +169,7 @@ def test_a_kernel_that_eats_memory_is_ended_before_the_machine_has_none(
         ended = workshop.run(task("stft"))
     assert (
         kernel_results.classify_exit(ended, "cuda:0").detail
-        == "killed in the stage “compute” when it had more than 0.2 GB of memory"
+        == "killed in the stage “compute” when it had more than 190.7 MiB of memory"
     )
     assert kernel_results.classify_exit(ended, "cuda:0").verdict is Verdict.OUT_OF_MEMORY
     assert 200_000_000 < ended.peak < 1_000_000_000

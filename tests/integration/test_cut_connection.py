@@ -123,7 +123,7 @@ def test_cut_upstream(places: Places, server: Server, cutting: Cutting) -> None:
         assert (done.returncode == 0) == (cut_from > cutting.requests), done.stderr
         if done.returncode:
             assert says(done)
-            assert "error[upstream]: the upstream of mini cannot be fetched (" in done.stderr
+            assert "error[upstream]: the upstream of mini could not be fetched (" in done.stderr
             assert places.run("run", "mini").stdout == ONE
         cutting.cut_from = 10**9
         again = server.run(*words, env=places.env)

@@ -3,7 +3,7 @@
 `tests/aarch64-root` makes it on a machine that has a python3.12, PATCHLOCK_AARCH64 names it. All wheels are those of the board; the
 named sdists and the extension in the app's tree are built there, and the app's own checks run there. What cannot run:
 
-- CUDA has no device there, and the profile's preflight would refuse a machine that is no Thor: neither is asked.
+- CUDA has no device there, and the profile's preflight would refuse a machine that is not a Thor: neither is asked.
 - The patches are applied here, and the tree is brought there as one commit: LibCST in emulation takes a quarter of an hour.
 - MaskGCT and Metis open a model of upstream's tree on import; where the clone lacks it, as a partial one does, they end there.
 - Debian 12 stands for Ubuntu 24.04, whose glibc is newer.

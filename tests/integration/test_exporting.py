@@ -178,7 +178,7 @@ def test_matrix_lists_what_a_change_concerns(locked: World, face: Face) -> None:
     locked.profile.write_text(locked.profile.read_text() + "\n")
     assert json.loads(face("matrix", "--changed-since", "main").stdout)["include"] == pairs
     done = face("matrix", "--changed-since", "--output=x")
-    assert done.stderr.startswith('error[usage]: "--output=x" is no commit of the catalogue\'s repository (')
+    assert done.stderr.startswith('error[usage]: "--output=x" is not a commit of the catalogue\'s repository (')
 
 
 def test_matrix_tells_refused_pairs_apart(world: World, face: Face) -> None:

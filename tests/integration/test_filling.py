@@ -131,7 +131,7 @@ def test_missing_files_are_fetched_once_and_then_nobody_is_asked(
 ) -> None:
     told = fill()
     assert told.notes == []
-    assert told.said[0] == "3 packages: asking where they lie"
+    assert told.said[0] == "3 packages: asking where they are"
     done, total = re.fullmatch(r"(\d+) of (\d+) bytes", [line for line in told.said if "bytes" in line][-1]).groups()  # type: ignore[union-attr]
     assert int(done) == int(total) > 0
     kept = {path.name: path.read_bytes() for path in (tmp_path / "cache").glob("wheels/*/*.whl")}
@@ -213,7 +213,7 @@ def test_without_a_network_the_sentence_is_clear(
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        ("simple", "the package index answers with something that is no page of an index ({}/simple/"),
+        ("simple", "the package index answers with something that is not a page of an index ({}/simple/"),
         (
             "files",
             "{}-py3-none-any.whl could not be fetched: the answer is a web page, perhaps the login of this network",
@@ -315,7 +315,7 @@ def test_edit_in_another_environment_does_not_come_through_uvs_cache(
     (note,) = fill().notes
     assert note == (
         "uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
-        "unpacked afresh: beta; "
+        "unpacked again: beta; "
         f"`{uv.cache_clean_command('beta')}` keeps them from coming back"
     )
     (fresh,) = {*(tmp_path / "installed").glob("**/site-packages/beta.py")} - {edited}
@@ -334,7 +334,7 @@ def test_what_a_power_cut_left_in_uvs_cache_stops_no_install(depot: Depot, fill:
     depot.asked.clear()
     (note,) = fill().notes
     assert "power cut" in note
-    assert "unpacked afresh: beta;" in note
+    assert "unpacked again: beta;" in note
     modules = {path.read_text() for path in (tmp_path / "installed").glob("**/site-packages/beta.py")}
     assert modules == {'__version__ = "1.5"\n'}
     assert _files(depot) == [], "the wheel is here"
@@ -348,18 +348,18 @@ def test_file_that_only_uv_gets_is_left_to_it_and_told(
 
     def fetch(address: str, target: Path, **options: object) -> Path:
         if BETA in address:
-            raise DownloadError(f"{BETA} cannot be fetched: the server asks for a password")
+            raise DownloadError(f"{BETA} could not be fetched: the server asks for a password")
         return real(address, target, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(download, "fetch", fetch)
     assert fill().notes == [
-        f"left to uv, without a word on how far it is: beta; {BETA} cannot be fetched: the server asks for a password"
+        f"left to uv, without a word on how far it is: beta; {BETA} could not be fetched: the server asks for a password"
     ]
 
 
 def test_file_that_nobody_gets_is_named_with_its_host(depot: Depot, fill: Fill) -> None:
     depot.status[BETA] = 403
-    with pytest.raises(DownloadError, match=f"{BETA} cannot be fetched: the server does not allow it") as found:
+    with pytest.raises(DownloadError, match=f"{BETA} could not be fetched: the server does not allow it") as found:
         fill()
     assert found.value.where == depot.url(BETA)
 
@@ -383,10 +383,12 @@ def test_nothing_is_fetched_without_room(
     _free(monkeypatch, lambda _: FileSystem(device=1, free=100_000_000))
     with pytest.raises(DiskFullError) as refused:
         fill()
-    assert refused.value.what == "101 MB are needed and 100 MB are free, so nothing was begun"
+    assert re.fullmatch(
+        r"95\.4 MiB of disk are needed, [\d.]+ KiB more than is free; nothing was started", refused.value.what
+    )
     assert refused.value.evidence == (
-        f"1 MB of wheels to download in {tmp_path / 'cache'}",
-        f"1 MB of unpacked packages in uv's cache in {tmp_path / 'uv'}",
+        f"2.6 KiB of wheels to download in {tmp_path / 'cache'}",
+        f"9.2 KiB of unpacked packages in uv's cache in {tmp_path / 'uv'}",
     )
     assert _files(depot) == []
 
@@ -402,7 +404,7 @@ def test_copies_need_room_where_uv_cannot_link(
         fill()
     assert "or choose another disk with PATCHLOCK_HOME, and" in str(refused.value)
     assert [line.partition(" in /")[0] for line in refused.value.evidence] == [
-        "1 MB of copies of packages in the environment"
+        "1.2 KiB of copies of packages in the environment"
     ]
     assert depot.asked == []
 

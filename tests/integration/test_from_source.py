@@ -86,7 +86,9 @@ def test_the_wheel_is_taken_unless_somebody_asks(app: World, face: Face, tmp_pat
     assert built(tmp_path) == []
     done = face("install", "mini", "--from-source", "delta")
     assert done.returncode == 0, done.stderr
-    cost = "delta built here; it takes about 3 hours where 2 processors build, 1 GB of memory and 1 GB of disk"
+    cost = (
+        "delta built here; it takes about 3 hours where 2 processors build, 953.7 MiB of memory and 953.7 MiB of disk"
+    )
     assert f"delta-from-source: {cost}\n" in done.stderr
     assert "chosen    delta-from-source" in done.stdout
     [file] = built(tmp_path)
@@ -114,8 +116,8 @@ def test_what_it_costs_is_told_beforehand(app: World, face: Face) -> None:
     ("old", "new", "why"),
     [
         ('needs = ["cc"]', 'needs = ["cc", "nvcc"]', "nvcc must be there for building delta-from-source"),
-        ("memory-gb = 1", "memory-gb = 99000", "delta-from-source needs 99000 GB of memory, and there are "),
-        ("disk-gb = 1", "disk-gb = 99000", "delta-from-source needs 99000 GB of disk in "),
+        ("memory-gb = 1", "memory-gb = 99000", "delta-from-source needs 92200.8 GiB of memory; this machine has "),
+        ("disk-gb = 1", "disk-gb = 99000", "delta-from-source needs 92200.8 GiB of disk in "),
     ],
     ids=["program", "memory", "disk"],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, Patchlock, Said
+from depot import Depot
 from miniature import World
 
 from patchlock.cli import COMMANDS, GROUPS, MORE
@@ -104,6 +105,75 @@ def test_update_all_wants_no_app(face: Face) -> None:
     assert json.loads(face("update", "--all", "--json").stdout)["data"] == {"apps": []}
 
 
+def test_plan_asks_how_large_the_packages_are_and_info_remembers(
+    locked: World, face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known() -> object:
+        return json.loads(face("info", "mini", "--json").stdout)["data"]["download"]["packages"]
+
+    depot = Depot(locked.wheels)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", depot.index)
+    try:
+        monkeypatch.setenv("UV_OFFLINE", "1")
+        assert re.search(r"^  download +size unknown offline$", face("plan", "mini").stdout, re.MULTILINE)
+        assert (json.loads(face("plan", "mini", "--json").stdout)["data"]["download"], known()) == (None, None)
+        monkeypatch.setenv("UV_OFFLINE", "0")
+        names = ("alpha-1.0", "beta-1.5", "gamma-2.0")
+        total = sum((locked.wheels / f"{name}-py3-none-any.whl").stat().st_size for name in names)
+        assert json.loads(face("plan", "mini", "--json").stdout)["data"]["download"] == {
+            "bytes": total,
+            "unknown_files": 0,
+        }
+        assert known() == {"bytes": total, "of_unknown_size": 0}
+        assert "" not in [asked for name in names for asked in depot.asked_for(f"{name}-py3-none-any.whl")]
+    finally:
+        depot.close()
+
+
+def test_update_all_tells_of_every_app_in_one_envelope(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    broken = tmp_path / "installed" / "gone@tiny"
+    shutil.copytree(tmp_path / "installed" / "mini@tiny", broken, symlinks=True)
+    said = json.loads(face("update", "--all", "--json").stdout)
+    assert [(one["app"], one["data"] is None) for one in said["data"]["apps"]] == [("gone", True), ("mini", False)]
+    (told,) = (one["data"] for one in said["data"]["apps"] if one["app"] == "mini")
+    assert told["receipt"]["app"] == "mini"
+    assert (said["ok"], said["error"]["what"]) == (False, "1 of 2 apps could not be updated: gone on tiny")
+
+
+def test_a_wrong_source_is_refused_though_nothing_is_new(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    said = face("install", "mini", "--profile", "tiny", "--source", str(tmp_path / "nope"))
+    assert (said.returncode, said.stderr.partition(" (")[0]) == (
+        1,
+        "error[upstream]: this is not a git repository that can be reached",
+    )
+
+
+def test_a_failed_install_leaves_nothing_to_finish(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    assert face("install", "mini", "--profile", "tiny", "--commit", "zzz").returncode != 0
+    assert not (tmp_path / "installed" / "mini@tiny" / "journal").exists()
+    assert face("status").stdout.startswith("mini on tiny  up to date with the catalogue\n")
+
+
+def test_uninstall_takes_the_app_out_of_the_menu(
+    locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    menu = tmp_path / "data" / "applications"
+    menu.mkdir(parents=True)
+    name = "patchlock-mini-tiny.desktop"
+    for is_ours in (True, False):
+        assert face("install", "mini", "--profile", "tiny").returncode == 0
+        made = (tmp_path / "installed" / "mini@tiny" / name).read_bytes()
+        (menu / name).write_bytes(made if is_ours else made.replace(b"installed", b"elsewhere"))
+        assert face("uninstall", "mini").returncode == 0
+        assert (menu / name).exists() is not is_ours
+
+
 def test_purge_asks_and_a_program_has_to_say_yes(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     mine = tmp_path / "installed" / "mini@tiny" / "source" / "song.wav"
@@ -113,8 +183,8 @@ def test_purge_asks_and_a_program_has_to_say_yes(locked: World, face: Face, tmp_
         2,
         True,
     )
-    assert "song.wav  2000 bytes" in said.stderr
-    assert "song.wav  2000 bytes" in face("uninstall", "mini", "--purge", "--dry-run").stdout
+    assert "song.wav  2.0 KiB" in said.stderr
+    assert "song.wav  2.0 KiB" in face("uninstall", "mini", "--purge", "--dry-run").stdout
     assert json.loads(face("uninstall", "mini", "--dry-run", "--json").stdout)["data"]["yours"] == ["song.wav"]
     assert mine.exists()
     assert face("uninstall", "mini", "--purge", "--yes").returncode == 0

@@ -124,7 +124,7 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     outputs.mkdir()
     (outputs / "song.wav").write_bytes(b"x" * 250_000)
     said = face("uninstall", "mini").stdout
-    assert f"kept, because it is yours (1, 0.2 MB): {outputs.parent}\n  outputs/song.wav  0.2 MB\n" in said
+    assert f"kept, because it is yours (1, 244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
     assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
     assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert list((tmp_path / "installed").iterdir()) == []
@@ -155,7 +155,7 @@ def test_cleaning_frees_what_it_promises(
     (generation,) = planned["removed"]
     assert generation["shared_bytes"] > 0
     text = face("cache", "clean", "mini", "--dry-run").stdout
-    assert "MB: delta-1.0-py3-none-any.whl, which no generation needs\n" in text
+    assert "iB: delta-1.0-py3-none-any.whl, which no generation needs\n" in text
     assert "not freed " in text
     everything = [tmp_path / name for name in ("installed", "uv", "cache")]
     environments = tmp_path / "installed" / "mini@tiny" / "environments"
@@ -166,4 +166,4 @@ def test_cleaning_frees_what_it_promises(
     assert wheelhouse.find(tmp_path / "cache", digest) is not None
     assert all(path.exists() for path in everything)
     said = face("uninstall", "mini").stdout
-    assert "kept for the next install: 50000 bytes of downloads and builds in" in said
+    assert "kept for the next install: 48.8 KiB of downloads and builds in" in said

@@ -141,7 +141,7 @@ def test_extension_that_the_user_has_built_is_kept(
     (source / PRODUCT).write_bytes(b"his")
     done = face("install", "mini")
     assert done.returncode == 0
-    assert f"kept, because it is yours, in the place of what was built: {PRODUCT}" in done.stderr
+    assert f"kept, because it is yours, instead of what was built: {PRODUCT}" in done.stderr
     assert face("uninstall", "mini").returncode == 0
     assert (source / PRODUCT).read_bytes() == b"his"
 
@@ -179,5 +179,5 @@ def test_requirement_that_the_lock_does_not_pin_is_refused(app: World, face: Cal
     assert Catalogue(root=app.catalogue).app("mini").in_tree
     done = face("install", "mini")
     assert done.returncode == 1
-    assert "the build of delta wants something that nobody has pinned" in done.stderr
+    assert "the build of delta wants something that is not pinned" in done.stderr
     assert "patchlock lock mini" in done.stderr

@@ -299,7 +299,7 @@ def test_wheel_whose_metadata_is_of_another_version_is_refused(
     pair = _pair(patchlock("lock", "mini", "--json"))
     assert (pair["state"], pair["code"]) == ("failed", "policy")
     assert pair["detail"] == (
-        "delta-2.0-py3-none-any.whl is malformed: its METADATA says that it is delta 1.0; tell those who published it, "
+        "delta-2.0-py3-none-any.whl is malformed: its METADATA says that it is delta 1.0; report it to its publisher, "
         "and pin another version of delta with a patch (mini × tiny × linux-x86_64)"
     )
 
@@ -351,7 +351,7 @@ def test_version_whose_wheels_were_deleted_is_named_where_nothing_fits(
     pair = _pair(patchlock("lock", "mini", "--json"))
     assert pair["code"] == "unsatisfiable"
     assert (
-        "av 11.0.0 has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"
+        "av 11.0.0 has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
         in pair["detail"]
     )
 

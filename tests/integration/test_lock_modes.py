@@ -96,7 +96,7 @@ def test_since_compares_with_a_commit_and_resolves_nothing(
     assert done.returncode == 1
     states = [re.split(r"  +", line)[1] for line in done.stdout.splitlines() if line.startswith("mini")]
     assert states == ["same", "different", "different", "different"]
-    assert "  because  there is no lock any more" in done.stdout
+    assert "  because  the lock no longer exists" in done.stdout
     assert done.stdout.count("  beta  1.5 → 2.0  requirements.txt:3") == 2
 
     pairs = json.loads(face("lock", "--diff", "--since", "main", "--json").stdout)["data"]["pairs"]
@@ -107,7 +107,7 @@ def test_since_compares_with_a_commit_and_resolves_nothing(
     text = face("lock", "--diff", "--since", "main", "--markdown").stdout
     assert "### mini × tiny × linux-aarch64, mini × tiny × macos-arm64\n" in text
     assert text.count("| beta | 1.5 → 2.0 | requirements.txt:3 |") == 1
-    assert "### mini × tiny × windows-amd64\n\n- there is no lock any more\n" in text
+    assert "### mini × tiny × windows-amd64\n\n- the lock no longer exists\n" in text
     assert face("lock", "--diff", "--since", "main", "--markdown", "--platform", "linux-x86_64").stdout == (
         "No lock is different.\n"
     )

@@ -141,7 +141,7 @@ def test_everything_is_upgraded(richer: World, patchlock: Patchlock) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--package", "zeta"], "--package goes with --upgrade"),
+        (["--package", "zeta"], "--package needs --upgrade"),
         (["--upgrade", "--as-of", "now"], "--upgrade and --as-of both say how new files may be"),
         (["--upgrade", "--package", "a b"], '--package "a b" is not the name of a distribution'),
     ],

@@ -117,7 +117,7 @@ def test_password_that_is_wrong_is_said_without_it(
         _served(world, monkeypatch, address.replace("s3cret", "gu3ss"), tmp_path / "cold")
         with pytest.raises(NetworkError) as caught:
             relock.resolve(asked, Kept())
-    assert caught.value.what == "the package index lets nobody in (401 Unauthorized)"
+    assert caught.value.what == "the package index refuses access (401 Unauthorized)"
     assert "gu3ss" not in str(caught.value)
 
 
@@ -182,7 +182,7 @@ def test_archive_of_a_commit_is_a_source_build(
         url = address.replace("/simple", f"/files/{file.name}")
         needs = f"alpha==9.0\nbeta\neta @ {url}#sha256={digest}\n".encode()
         rules = RULES.replace("delta", "eta")
-        with pytest.raises(Exception, match="is no wheel, and eta may not be built"):
+        with pytest.raises(Exception, match="is not a wheel, and eta may not be built"):
             relock.resolve(ask(world, needs, tmp_path), Kept())
         with pytest.raises(Exception, match="eta says only by running") as caught:
             relock.resolve(ask(world, needs, tmp_path, rules.partition("[[metadata]]")[0]), Kept())

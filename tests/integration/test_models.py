@@ -297,7 +297,7 @@ def test_a_token_is_used_and_never_told(
     hub.files.pop("vendor/v1/voice.bin")  # which the token is not for
     done = patchlock("models", "mini", "--fetch", env={"HF_TOKEN": TOKEN})
     assert done.returncode == 1
-    assert "error[download]: voice.bin cannot be fetched" in done.stderr
+    assert "error[download]: voice.bin could not be fetched" in done.stderr
     assert listed(tmp_path)["model.bin"].read_bytes() == BIG
     told = [done.stdout, done.stderr, wrong.stdout, wrong.stderr, patchlock("models", "mini", "--json").stdout]
     folders = (tmp_path / "installed", tmp_path / "cache", tmp_path / "home")

@@ -120,7 +120,7 @@ def test_a_wheel_with_a_member_outside_is_not_installed(
     assert done.returncode == 1
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error")]
     assert line.startswith(f"error[wheel]: beta-1.5-py3-none-any.whl has a file that {why}: {name!r} (")
-    assert line.endswith("; do not install it; tell those who made it")
+    assert line.endswith("; do not install it; report it to its authors")
     assert _nothing_is_switched(tmp_path)
     assert not list(tmp_path.rglob("escape*"))
 
@@ -180,8 +180,8 @@ def test_a_wheel_with_a_member_outside_is_not_locked(locked: World, patchlock: P
     [pair] = json.loads(done.stdout)["data"]["pairs"]
     assert (done.returncode, pair["state"], pair["code"]) == (1, "failed", "policy")
     assert pair["detail"].startswith(
-        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; take another version; "
-        "tell those who made it"
+        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; use another version; "
+        "report it to its authors"
     )
 
 
@@ -201,6 +201,6 @@ def test_a_wheel_with_a_script_outside_is_not_installed(
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error")]
     assert line == (
         f"error[wheel]: the wheel of beta has a script that does not belong into an environment: {why} (uv pip install); "
-        "do not install it; tell those who made it"
+        "do not install it; report it to its authors"
     )
     assert _nothing_is_switched(tmp_path)

@@ -10,7 +10,7 @@ from conftest import Patchlock
 from miniature import World, wheel
 from sdists import ask, made, offer, sdist
 
-WAYS = "has no wheel, only its sdist; allow its build with a [[build]] table, or take another version"
+WAYS = "has no wheel, only an sdist; allow its build with a [[build]] table, or use another version"
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def test_original_of_other_bytes_is_refused(patched: World) -> None:
     ("before", "after", "why"),
     [
         ("", RULE, "alpha is to be patched, and was not when the lock was made"),
-        (RULE, "", "alpha is patched in it, and the catalogue does not ask for that any more"),
+        (RULE, "", "alpha is patched in it, but the catalogue no longer asks for that"),
     ],
     ids=["added", "gone"],
 )

@@ -51,7 +51,7 @@ def test_everything_that_is_missing_is_told_at_once_and_nothing_is_touched(
     head, *lines = done.stderr.splitlines()
     assert head == (
         "error[not-ready]: this machine is not ready for mini on tiny; nothing was touched; "
-        "mend what follows and run the same command again, or with --ignore-needs if you know better"
+        "fix this and run the same command again, or with --ignore-needs if you know better"
     )
     assert lines[0].startswith("  songwriter is not installed: it reads songs; ")
     assert lines[1].startswith("  songreader is not installed: it reads songs; ")

@@ -173,7 +173,7 @@ def test_conflict_with_the_users_edit_writes_nothing(
     _new_upstream(locked, patchlock, tmp_path)
     done = patchlock("install", "mini")
     assert done.returncode == 1
-    assert "error[source-conflict]: your edits and ours meet in app.py" in done.stderr
+    assert "error[source-conflict]: your edits conflict with ours in app.py" in done.stderr
     assert {path: path.read_bytes() for path in (installed / "source").glob("*.*") if path.is_file()} == before
     assert (installed / "current").read_text() == pointer
     assert patchlock("run", "mini").stdout == "computed on cpu\n"

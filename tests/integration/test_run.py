@@ -96,7 +96,7 @@ def test_one_variable_forces_the_processor_or_a_card(mini: World, patchlock: Pat
     assert mini
     done = patchlock("run", "mini", env=_env(tmp_path, PATCHLOCK_DEVICE="cpu"))
     assert [_answer(done)[name] for name in ("PATCHLOCK_DEVICE", "CUDA_VISIBLE_DEVICES")] == ["cpu", ""]
-    assert "device: the processor, as PATCHLOCK_DEVICE says" in done.stderr
+    assert "device: the CPU, as PATCHLOCK_DEVICE says" in done.stderr
     done = patchlock("run", "mini", env=_env(tmp_path, PATCHLOCK_DEVICE="1"))
     assert [_answer(done)[name] for name in ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")] == ["1", "PCI_BUS_ID"]
     done = patchlock("run", "mini", env=_env(tmp_path, PATCHLOCK_DEVICE="gpu"))
@@ -132,4 +132,4 @@ def test_card_is_not_forced_where_there_is_none_to_take(world: World, patchlock:
         assert patchlock(*words).returncode == 0
     done = patchlock("run", "mini", env={"PATCHLOCK_DEVICE": "0"})
     assert (done.returncode, done.stdout) == (2, "")
-    assert "PATCHLOCK_DEVICE is 0, and this profile computes on the processor alone; install the app on" in done.stderr
+    assert "PATCHLOCK_DEVICE is 0, but this profile runs on the CPU only; install the app on" in done.stderr

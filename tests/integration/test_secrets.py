@@ -69,7 +69,7 @@ def test_requirement_with_such_an_address_is_not_locked(
     fragment = "" if "?" in address else f"#sha256={'0' * 64}"
     assert (pair["state"], pair["code"]) == ("failed", "requirements")
     assert pair["detail"] == (
-        f'"{shown.format(BETA)}{fragment}" may not stand in a lock: {why} (requirements.txt:2); write `beta @ https://…` '
+        f'"{shown.format(BETA)}{fragment}" is not allowed in a lock: {why} (requirements.txt:2); write `beta @ https://…` '
         "without secrets with a patch (replace-text); what a server asks for belongs into ~/.netrc"
     )
     assert not list((world.catalogue / "lockfiles").rglob("*.txt"))

@@ -247,7 +247,7 @@ def test_build_requirement_that_is_not_pinned_is_refused(world: World, tmp_path:
     request, lock = locked(world, tmp_path, simple(tmp_path, **{"pyproject.toml": text}))
     with pytest.raises(PolicyError) as caught:
         provide(request, lock)
-    assert caught.value.what == "a build wants gamma, which nobody has pinned"
+    assert caught.value.what == "a build wants gamma, which is not pinned"
 
 
 def test_wheel_that_was_built_earlier_serves_a_later_build(world: World, tmp_path: Path) -> None:

@@ -394,17 +394,17 @@ WHOSE = {
     "the address of its file": (
         "https://huggingface.co/acme/voice/resolve/main/voice.onnx",
         "import sys\nprint(sys.argv, URL)\n",
-        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+        "s: it wants its model acme/voice, 1.7 GiB: patchlock models mini --fetch",
     ),
     "a host alone": (
         "https://huggingface.co/",
         "",
-        "s: its models there are acme/voice, 1.8 GB: patchlock models mini --fetch",
+        "s: its models there are acme/voice, 1.7 GiB: patchlock models mini --fetch",
     ),
     "a host, and the program's words": (
         "https://huggingface.co/",
         "print('asks for acme/voice')\n",
-        "s: it wants its model acme/voice, 1.8 GB: patchlock models mini --fetch",
+        "s: it wants its model acme/voice, 1.7 GiB: patchlock models mini --fetch",
     ),
     "a model that is not declared": (
         "https://huggingface.co/acme/other/resolve/main/voice.onnx",
@@ -490,14 +490,14 @@ BROKEN = {
     ),
     "all memory": (
         {"app.py": "many = []\nwhile True:\n    many.append(b'x' * 9_000_000)\n"},
-        "has more memory than the 0.3 GB that it may have, and is ended after",
+        "has more memory than the 286.1 MiB that it may have, and is ended after",
     ),
     "all memory, in a session of its own": (
         {
             "app.py": "import subprocess, sys\nsubprocess.run([sys.executable, 'c.py'], start_new_session=True)\n",
             "c.py": "many = []\nwhile True:\n    many.append(b'x' * 9_000_000)\n",
         },
-        "has more memory than the 0.3 GB that it may have, and is ended after",
+        "has more memory than the 286.1 MiB that it may have, and is ended after",
     ),
     "a variable that is not set": (
         {"app.py": "import os\nos.environ['VOICE_KEY']\n"},

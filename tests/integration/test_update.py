@@ -76,7 +76,7 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
     change(upstream, '"""An app."""', '"""A newer app."""')
     done = patchlock("update", "mini", "--source", str(upstream))
     assert done.returncode == 1
-    assert "your edits and ours meet in app.py: both stand there between markers" in done.stderr
+    assert "your edits conflict with ours in app.py: both versions are there, between conflict markers" in done.stderr
     assert "<<<<<<< patchlock/yours" in (source / "app.py").read_text()
     assert (installed / "current").read_text() == pointer
     for command in ("run", "verify"):
@@ -202,7 +202,10 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
     change(clone.parent / "public", "first = 1", "first = 'theirs'")
     done = patchlock("patch", "update", *options)
     assert done.returncode == 1
-    assert "your edits and the patches meet in app.py: both stand there between markers." in done.stderr
+    assert (
+        "your edits conflict with the patches in app.py: both versions are there, between conflict markers."
+        in done.stderr
+    )
     assert patchlock("patch", "apply", "--abort", "--source", str(clone)).returncode == 0
     assert (clone / "app.py").read_text() == "first = 'mine'\n\n\ndevice = choose()\n"
 

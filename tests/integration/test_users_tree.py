@@ -69,11 +69,11 @@ def test_reinstall_brings_every_missing_file_back(installed: Path, patchlock: Pa
 
 def test_broken_edit_is_not_called_verified(installed: Path, patchlock: Patchlock) -> None:
     app = installed / "source" / "app.py"
-    app.write_text(app.read_text() + "\nthis is no Python\n")
+    app.write_text(app.read_text() + "\nthis is not Python\n")
     done = patchlock("install", "mini")
     assert done.returncode == 1
     assert "error[verify]: " in done.stderr
-    assert app.read_text().endswith("this is no Python\n")
+    assert app.read_text().endswith("this is not Python\n")
 
 
 def test_edit_is_verified_once_and_then_there_is_nothing_to_do(installed: Path, patchlock: Patchlock) -> None:

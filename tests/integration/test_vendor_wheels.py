@@ -230,7 +230,7 @@ pythons = ["{python}"]
 platforms = ["linux-x86_64", "linux-aarch64", "windows-amd64", "macos-arm64"]
 """
 RECORD_IT = "on a machine that reaches it, run `patchlock index record vendor`"
-MAY = "the record vendor is not known to be whole, and the index may have another "
+MAY = "the record vendor is not known to be complete, and the index may have another "
 LOOK = "look at https://vendor.invalid/whl, and add what is there to profiles/indexes/vendor.toml"
 LINE = "correct the line with a patch (set-requirement, rename-requirement or replace-text)"
 
@@ -322,7 +322,7 @@ def test_recorded_name_that_is_taken_from_pypi_is_told(world: World, patchlock: 
 @pytest.mark.parametrize(
     ("whole", "unknown", "remedy"),
     [
-        pytest.param("", ", and is not known to be whole", f"{RECORD_IT}; or {LINE}", id="unknown"),
+        pytest.param("", ", and is not known to be complete", f"{RECORD_IT}; or {LINE}", id="unknown"),
         pytest.param("delta>=2", "", LINE, id="whole"),
     ],
 )

@@ -165,7 +165,7 @@ def test_edit_that_leaked_through_the_cache_is_said_and_does_not_come_back(
     assert f"`{uv.cache_clean_command(name)}` keeps it from coming back" in done.stdout
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0
-    assert f"unpacked afresh: {name}; `{uv.cache_clean_command(name)}`" in done.stderr
+    assert f"unpacked again: {name}; `{uv.cache_clean_command(name)}`" in done.stderr
     generation = (tmp_path / "installed/mini@tiny/current").read_text().strip()
     now = next((tmp_path / "installed/mini@tiny/environments" / generation).glob("lib/python*/site-packages"))
     assert (now / f"{name}.py").read_text() == f'__version__ = "{version}"\n'
@@ -181,7 +181,7 @@ def test_code_that_leaked_through_the_cache_is_never_run(packages: Path, face: F
     _later(module)
     done = face("install", "mini", "--reinstall")
     assert done.returncode == 0, done.stderr
-    assert "unpacked afresh: alpha" in done.stderr
+    assert "unpacked again: alpha" in done.stderr
     assert {path: path.read_bytes() for path in source.iterdir() if path.is_file()} == before
 
 
@@ -266,7 +266,7 @@ def test_wheel_that_writes_over_the_environment_is_refused(locked: World, face: 
     done = face("install", "mini", "--accept-edited-lock")
     assert done.returncode == 1
     assert (
-        "do not install it: nothing was switched to it; tell those who made it\n  beta: ../../../pyvenv.cfg"
+        "do not install it: nothing was switched to it; report it to its authors\n  beta: ../../../pyvenv.cfg"
         in done.stderr
     )
     assert face("run", "mini").returncode == 1

@@ -176,7 +176,7 @@ def test_a_driver_that_crashes_when_it_is_asked_does_not_verify(installed: Path,
 def test_reports_are_kept_and_compared(installed: Path, patchlock: Patchlock) -> None:
     (installed / "verify.json").write_text("{not json")
     _, first = verified(patchlock, "")
-    assert any("is written anew" in note for note in first["notes"])
+    assert any("is rewritten" in note for note in first["notes"])
     assert 'stft on cuda:0 works now: drop the expectation of "crashes"' in first["notes"]
     _, worse = verified(patchlock, "stft=abort,lstm=zeros")
     note = next(note for note in worse["notes"] if "lstm" in note)
@@ -223,7 +223,7 @@ def test_an_install_without_a_card_fails_unless_that_is_meant(patchlock: Patchlo
     assert patchlock("run", "mini", env=variables).returncode == 0  # it is installed all the same
 
 
-WRONG_BUILDS = {"built=": "the processor alone", "built=hip": "ROCm"}
+WRONG_BUILDS = {"built=": "the CPU alone", "built=hip": "ROCm"}
 
 
 @pytest.mark.parametrize(("fault", "built"), WRONG_BUILDS.items())

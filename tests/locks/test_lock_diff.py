@@ -127,7 +127,7 @@ def test_first_lock_and_last_lock() -> None:
     lock = _lock(_package())
     assert compare(None, lock).causes == ("there was no lock",)
     assert [change.kind for change in compare(None, lock).changes] == [Kind.ADDED]
-    assert compare(lock, None).causes == ("there is no lock any more",)
+    assert compare(lock, None).causes == ("the lock no longer exists",)
 
 
 def test_nothing_is_different_between_equal_locks() -> None:

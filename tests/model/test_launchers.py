@@ -92,8 +92,8 @@ def test_shell_script_says_that_patchlock_is_gone(tmp_path: Path, name: str) -> 
     done = _run(script, shell="sh")
     assert (done.returncode, done.stdout) == (127, "")
     assert done.stderr == (
-        f"patchlock: it is not at {starter.anchor} any more; run `patchlock install mini --profile tiny` from where it "
-        "is now, which writes this file anew\n"
+        f"patchlock is no longer at {starter.anchor}; run `patchlock install mini --profile tiny` from where it "
+        "is now, which rewrites this file\n"
     )
 
 
@@ -232,7 +232,7 @@ def test_batch_file_hands_on_words_and_the_exit_code(tmp_path: Path) -> None:
     assert told[1][0] == f"Z:{folder}"
     (folder / "tell.py").unlink()
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace")
-    assert (done.returncode, "from where it is now, which writes this file anew" in done.stdout) == (127, True)
+    assert (done.returncode, "from where it is now, which rewrites this file" in done.stdout) == (127, True)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,8 @@ def test_patchlocks_own_batch_file_survives_umlauts_and_percent_signs() -> None:
 def test_start_menu_script_makes_a_name_that_windows_takes() -> None:
     text = launchers.start_menu(dataclasses.replace(TARGET, title="It's a/b? c: long")).decode("utf-8-sig")
     assert "'It''s a b  c (tiny).lnk'" in text
-    assert "$shortcut.TargetPath = Join-Path $PSScriptRoot 'run.bat'\r\n" in text
+    assert "$target = Join-Path $PSScriptRoot 'run.bat'\r\n" in text
+    assert "if ($shortcut.TargetPath -eq $target) { Remove-Item -LiteralPath $link" in text  # another one's stays
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ ENDS: dict[str, tuple[dict[str, Any], Verdict, str]] = {
     "our limit of memory": (
         {"stage": "compute", "killed": "memory", "limit": 4e9, "code": -9},
         Verdict.OUT_OF_MEMORY,
-        "killed in the stage “compute” when it had more than 4.0 GB of memory",
+        "killed in the stage “compute” when it had more than 3.7 GiB of memory",
     ),
     "the kernel's memory killer": (
         {"stage": "compute", "code": -signal.SIGKILL},
@@ -281,7 +281,7 @@ MISTAKES = {
         ROW.replace("crashes", "crash"),
         'no outcome "crash" that is a failure; did you mean "crashes"?',
     ),
-    "working is no failure": (ROW.replace("crashes", "works"), 'there is no outcome "works" that is a failure'),
+    "working is not a failure": (ROW.replace("crashes", "works"), 'there is no outcome "works" that is a failure'),
     "no outcome": (ROW.replace('"crashes"', ""), "outcomes: it is empty"),
     "twice": (ROW + ROW, '"stft" is expected twice'),
     "no source": (ROW.replace('source = "https://a"\n', ""), "source"),
@@ -386,7 +386,7 @@ def test_a_distribution_of_onnx_runtime_names_its_provider(
         pytest.param({"code": 1, "log": ("bad_alloc", "b")}, (Verdict.OUT_OF_MEMORY, "bad_alloc"), id="memory"),
         pytest.param(
             {"code": -9, "killed": "memory", "limit": 2e9},
-            (Verdict.OUT_OF_MEMORY, "killed when it had more than 2.0 GB of memory"),
+            (Verdict.OUT_OF_MEMORY, "killed when it had more than 1.9 GiB of memory"),
             id="our-limit",
         ),
         pytest.param(

@@ -28,7 +28,7 @@ GB = 1_000_000_000
         pytest.param(Jobs(memory_per_job_gb=6, reserve_gb=8, least=2, most=12), 64 * GB, 14, 9, id="onnxruntime, Orin"),
         pytest.param(Jobs(memory_per_job_gb=6, reserve_gb=8, least=2, most=12), 8 * GB, 8, 2, id="at least"),
         pytest.param(Jobs(), 16 * GB, 4, 4, id="no more than processors"),
-        pytest.param(Jobs(least=4), 2 * GB, 2, 2, id="least is no reason for more than processors"),
+        pytest.param(Jobs(least=4), 2 * GB, 2, 2, id="least is not a reason for more than processors"),
         pytest.param(Jobs(reserve_gb=8), 2 * GB, 8, 1, id="little memory"),
     ],
 )
@@ -107,7 +107,7 @@ def test_tables_become_values() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (RECIPE + 'after = ["torch"]\n', "5 recipe[0].after: no recipe of torch stands earlier"),
+        (RECIPE + 'after = ["torch"]\n', "5 recipe[0].after: no recipe of torch comes earlier"),
         (RECIPE + RECIPE, "6 recipe[1].name: there is a recipe of py-world for the same versions already"),
         (RECIPE + "jobs = { min = 3, max = 2 }\n", "5 recipe[0].jobs: each job needs memory, and `min` is at least 1 and at most `max`"),
         (RECIPE + 'environment = { HOME = "/x" }\n', "5 recipe[0].environment: HOME is set by patchlock"),
@@ -118,7 +118,7 @@ def test_tables_become_values() -> None:
         (RECIPE + RECIPE_PATCH, "1 recipe[0].patch: what is built is patched completely or not at all"),
         (IN_TREE.replace("modules/a", "../a"), '3 in-tree[0].folder: "../a" must be a POSIX path inside the folder'),
         (IN_TREE.replace("modules/a", ".git/hooks"), '3 in-tree[0].folder: ".git/hooks" must be a POSIX path inside the folder'),
-        (IN_TREE.replace("a/core.*", "*/core.*"), '6 in-tree[0].products: "*/core.*" may have wildcards in its last part alone'),
+        (IN_TREE.replace("a/core.*", "*/core.*"), '6 in-tree[0].products: "*/core.*" may have wildcards only in its last part'),
         (IN_TREE.replace('["a/core.*"]', "[]"), "6 in-tree[0].products: it is empty"),
         (IN_TREE + IN_TREE, '10 in-tree[1].id: the id "align" is taken by another in-tree build'),
     ],
@@ -171,7 +171,7 @@ def test_source_builds_of_one_name_cost_together() -> None:
     [build] = recipes.source_builds(found)
     assert [one.name for one in build.recipes] == ["torch", "torchaudio"]
     assert build.told() == (
-        "torch built here; torchaudio too; it takes about 6 hours where 12 processors build, 26 GB of memory and 65 GB of disk"
+        "torch built here; torchaudio too; it takes about 6 hours where 12 processors build, 24.2 GiB of memory and 60.5 GiB of disk"
     )
 
 

@@ -113,7 +113,7 @@ REFUSED = [
     pytest.param(
         CPU,
         "d = f\"{'cuda'}:0\"\n",
-        "it stands inside an f-string, where places differ between versions of Python",
+        "it is inside an f-string, where places differ between versions of Python",
         id="f-string",
     ),
     pytest.param(

@@ -117,7 +117,7 @@ def test_leaves_what_is_made(diff: str, text: str, line: int) -> None:
             HUNK,
             "c\nd\nb\n",
             2,
-            "hunk 1: its lines do not stand together any more (line 2 when it was made)",
+            "hunk 1: its lines are no longer together (line 2 when it was made)",
             id="apart",
         ),
         pytest.param(
@@ -175,7 +175,7 @@ def test_file_is_chosen_by_the_header(path: str, after: str | None) -> None:
     [
         ("", "`diff` has no hunk (`@@ -1,3 +1,3 @@`)"),
         ("a\r\n", "`diff` is written with \\n, whatever line endings the file has"),
-        ("@@ 1 @@\n-a\n+b\n", "line 1 of `diff` is no header of a hunk, `@@ -1,3 +1,3 @@` or `@@`"),
+        ("@@ 1 @@\n-a\n+b\n", "line 1 of `diff` is not a header of a hunk, `@@ -1,3 +1,3 @@` or `@@`"),
         ("@@ -1,2 +1,2 @@\n-a\n+b\n", "hunk 1 of `diff` is shorter than its header says"),
         ("@@ -1,1 +1,2 @@\n-a\n-b\n+c\n+d\n", "hunk 1 of `diff` has other numbers of lines than its header says"),
         ("@@ -1 +1 @@\n-a\n+b\n+c\n", "line 4 of `diff` belongs to no hunk"),

@@ -94,11 +94,11 @@ def test_advisory_patch_that_takes_back_what_another_promises_is_left_out(is_adv
     patched = run(chosen, a_bat=b"pip\ncall")
     if is_advisory:
         assert after(patched) == {"a.bat": b"rem\ncall"}
-        why = "comfort: a.bat: with it, needed does not hold: the text `pip` still stands on line 2"
+        why = "comfort: a.bat: with it, needed fails: the text `pip` is still on line 2"
         assert warnings(patched) == (why + SUFFIX,)
         assert engine.incomplete_error(patched, "here") is None
     else:
-        assert patched.failures == ("needed: a.bat: the text `pip` still stands on line 2, after all patches",)
+        assert patched.failures == ("needed: a.bat: the text `pip` is still on line 2, after all patches",)
 
 
 def test_advisory_patch_that_does_what_it_says_is_like_any_other() -> None:
@@ -131,7 +131,7 @@ def test_patch_after_one_that_a_person_leaves_out_is_right_or_refused(
     assert after(patched) == ({"a.bat": result} if result else {})
     assert patched.failures == ((failure,) if failure else ())
     assert kinds(patched, "first") == ["left out"]
-    assert kinds(patched, "second"), "silence is no outcome"
+    assert kinds(patched, "second"), "silence is not an outcome"
     whole = engine.apply(chosen, {path("a_bat"): data})
     assert whole.failures == ()
 

@@ -1,4 +1,4 @@
-"""A file that a patch names and that is not there any more: found by content, or said; and two patches that fight."""
+"""A file that a patch names and that no longer exists: found by content, or said; and two patches that fight."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _told(outcome: Outcome) -> tuple[str, str, str]:
 
 def test_file_of_the_same_name_elsewhere_is_patched_there() -> None:
     assert kinds(patches(one=SELECT), arvc__models__zluda=SITE, other=SITE) == [
-        ("moved", "arvc/models/zluda.py", "lib/zluda.py is not there any more")
+        ("moved", "arvc/models/zluda.py", "lib/zluda.py no longer exists")
     ]
 
 
@@ -46,7 +46,7 @@ def test_two_files_of_the_same_name_are_ambiguous() -> None:
 
 def test_renamed_file_is_known_by_its_lines() -> None:
     assert kinds(patches(one=SELECT), seen=SITE + b"# old\n", lib__backend=SITE) == [
-        ("moved", "lib/backend.py", "lib/zluda.py is not there any more")
+        ("moved", "lib/backend.py", "lib/zluda.py no longer exists")
     ]
 
 

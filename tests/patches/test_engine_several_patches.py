@@ -71,7 +71,7 @@ def test_later_patch_that_breaks_an_earlier_ensure_is_a_failure() -> None:
         BATCH.replace('old = "pip"', 'old = "rem"').replace('new = "rem"', 'new = "pip"').replace("lacks", "contains")
     )
     patched = run(patches(one=BATCH, two=back), a_bat=b"pip")
-    assert patched.failures == ("one: a.bat: the text `pip` still stands on line 1, after all patches",)
+    assert patched.failures == ("one: a.bat: the text `pip` is still on line 1, after all patches",)
 
 
 def test_character_that_the_encoding_lacks_is_a_failure() -> None:

@@ -95,7 +95,7 @@ NEVER = "what stands behind this line never runs"
 REFUSED = [
     pytest.param(InsertStatement(statement="a", below="load()"), "def f():\n    return load()\n", 2, NEVER, id="behind-return"),
     pytest.param(END, "def f():\n  a\n  raise E\n", 1, NEVER, id="end-behind-raise"),
-    pytest.param(GUARD, "if a: pass\nelif load(): pass\n", 2, "the change cannot stand there", id="elif"),
+    pytest.param(GUARD, "if a: pass\nelif load(): pass\n", 2, "the change is not valid there", id="elif"),
     pytest.param(GUARD, "if x: load(1); load(2)\n", 1, "two changes meet in one place", id="two-blocks-into-one-line"),
     pytest.param(START, "class A:\n  def f(): x\nclass B:\n  def f(): x\n", 4, "`f` could be `A.f` or `B.f`; write which one", id="several-functions"),
     pytest.param(InsertStatement(statement="return", below="go()"), "go()\n", 1, "with the change, Python says: 'return' outside function", id="return-outside"),

@@ -64,7 +64,7 @@ def test_leaves_alone(op: NeutraliseCall, text: str, settled: tuple[Site, ...]) 
 REFUSED = [
     pytest.param(RUN, "async def f():\n    await run()\n", 2, "it is awaited, and `None` need not be awaitable", id="awaited"),
     pytest.param(op("run($*a)", "g()"), "async def f(): await run()\n", 1, "it is awaited, and `g()` need not be awaitable", id="awaited-whatever-it-returns"),
-    pytest.param(RUN, "x = f'{run()}'\n", 1, "it stands inside an f-string, where places differ between versions of Python", id="f-string"),
+    pytest.param(RUN, "x = f'{run()}'\n", 1, "it is inside an f-string, where places differ between versions of Python", id="f-string"),
     pytest.param(RUN, "\nx = run().returncode\n", 2, USED, id="attribute"),
     pytest.param(RUN, "x = run()[0]\n", 1, USED, id="item"),
     pytest.param(RUN, "x = run()()\n", 1, USED, id="called"),

@@ -86,7 +86,7 @@ def test_calls_and_statements_beside_new_syntax() -> None:
     ids=["f-string", "template", "single"],
 )
 def test_what_stands_in_a_new_string_is_not_touched(text: str) -> None:
-    why = "it stands inside an f-string, where places differ between versions of Python"
+    why = "it is inside an f-string, where places differ between versions of Python"
     located = locate(REPLACE, text)
     assert (located.edits, located.refusals) == ((), (Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
 

@@ -96,7 +96,7 @@ MISTAKES = [
     pytest.param(Disabled, {"function": "f", "returns": "return"}, "`return` is not a Python expression", id="returns"),
     pytest.param(Guarded, {"function": "f", "condition": ""}, "`` is not a Python expression", id="condition"),
     pytest.param(Argument, {"callee": "*.", "argument": "k"}, "`` is not the dotted name of a function", id="callee"),
-    pytest.param(HasStatement, {"statement": "x ="}, "`x =` is no Python code", id="statement"),
+    pytest.param(HasStatement, {"statement": "x ="}, "`x =` is not Python code", id="statement"),
     pytest.param(HasStatement, {"statement": "# x"}, "`statement` is empty", id="empty"),
     pytest.param(HasStatement, {"statement": "x", "after": "a", "before": "b"}, "`after` and `before` cannot both be", id="both"),
     pytest.param(HasStatement, {"statement": "x", "within": ("f()",)}, "`f()` is not the dotted name of a function", id="within"),

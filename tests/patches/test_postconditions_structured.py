@@ -57,7 +57,7 @@ def test_problem_says_what_stands_there() -> None:
     path = PurePosixPath("x.toml")
     assert HasKey(key=("a", "b"), value="2").problems(path, FILES["x.toml"]) == ("the key `a.b` is 1, not 2",)
     assert NoKey(key=("a",)).problems(path, FILES["x.toml"]) == ("the key `a` is still there: {'b': 1}",)
-    assert HasKey(key=("a",), value="'").problems(path, FILES["x.toml"]) == ("`'` is no value of this kind of file",)
+    assert HasKey(key=("a",), value="'").problems(path, FILES["x.toml"]) == ("`'` is not a value of this kind of file",)
 
 
 def test_order_of_keys_does_not_count() -> None:
@@ -71,10 +71,10 @@ def test_order_of_keys_does_not_count() -> None:
     ("name", "data", "why"),
     [
         ("x.toml", b"a = ", "it cannot be read: Invalid value (at end of document)"),
-        ("x.json", b'{"a": 1, "a": 2}', "it cannot be read: a key stands there twice"),
+        ("x.json", b'{"a": 1, "a": 2}', "it cannot be read: a key is there twice"),
         ("x.yaml", b"a: 1\na: 2\n", "it cannot be read: while constructing a mapping"),
         ("x.yaml", b"a: 1\n---\n", "it cannot be read: expected a single document in the stream"),
-        ("x.ini", b"", "x.ini is no .toml, .json, .yaml or .yml file, the only ones whose keys can be checked"),
+        ("x.ini", b"", "x.ini is not a .toml, .json, .yaml or .yml file, the only ones whose keys can be checked"),
         ("x.json", b"a\0", "the file is not text in an encoding that can be told from its bytes"),
     ],
 )

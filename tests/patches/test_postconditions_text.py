@@ -38,16 +38,16 @@ UNREADABLE = ("the file is not text in an encoding that can be told from its byt
             Lacks(text="a\nb"),
             b"a\r\nb\r\na\rb\n--\na\nb",
             (
-                "the text `a …` still stands on line 1",
-                "the text `a …` still stands on line 3",
-                "the text `a …` still stands on line 6",
+                "the text `a …` is still on line 1",
+                "the text `a …` is still on line 3",
+                "the text `a …` is still on line 6",
             ),
             id="lacks-not",
         ),
         pytest.param(
             Lacks(text="é"),
             codecs.BOM_UTF16_LE + "1\r\né".encode("utf-16-le"),
-            ("the text `é` still stands on line 2",),
+            ("the text `é` is still on line 2",),
             id="lacks-not-utf-16",
         ),
         pytest.param(Lacks(text="ab"), "ab".encode("utf-16-le"), UNREADABLE, id="lacks-unknown-in-utf-16-without-bom"),
@@ -75,7 +75,7 @@ def test_lacks_fails_without_one_of_two_edits(encoding: str, missing: int) -> No
     ensure = Lacks(text="pip install")
     assert ensure.problems(PATH, encode(splice(source, edits))) == ()
     mutant = encode(splice(source, edits[:missing] + edits[missing + 1 :]))
-    assert ensure.problems(PATH, mutant) == (f"the text `pip install` still stands on line {1 + 2 * missing}",)
+    assert ensure.problems(PATH, mutant) == (f"the text `pip install` is still on line {1 + 2 * missing}",)
 
 
 def test_contains_fails_without_the_edit() -> None:

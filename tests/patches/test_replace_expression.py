@@ -15,7 +15,7 @@ from patchlock.patches.ops import _expressions
 from patchlock.patches.ops._python import ReplaceExpression
 from patchlock.patches.ops.syntax import parse_expression
 
-F_STRING = "it stands inside an f-string, where places differ between versions of Python"
+F_STRING = "it is inside an f-string, where places differ between versions of Python"
 
 
 def op(pattern: str, replacement: str, *within: str) -> ReplaceExpression:
@@ -97,10 +97,10 @@ def test_leaves_alone(op: ReplaceExpression, text: str, settled: tuple[Site, ...
 REFUSED = [
     pytest.param(MOVE, "x = f'{a.cuda()}'\n", 1, F_STRING, id="f-string"),
     pytest.param(CUDA, "x = f'{a:{d[\"cuda\"]}}'\n", 1, F_STRING, id="format-of-an-f-string"),
-    pytest.param(CUDA, "match x:\n    case 'cuda': pass\n", 2, "it stands in a case pattern, which is no expression", id="case-pattern"),
+    pytest.param(CUDA, "match x:\n    case 'cuda': pass\n", 2, "it stands in a case pattern, which is not an expression", id="case-pattern"),
     pytest.param(op("f($*a)", "g(k=1, $*a)"), "f(2)\n", 1, "`g(k=1, 2)` is not a Python expression", id="positional-behind-keyword"),
     pytest.param(op("f($x).g()", "f($x)"), "\nf(1).g().g()\n", 2, "`f($x).g()` is there again after it was replaced", id="never-settles"),
-    pytest.param(op("(x for x in y)", "a, b"), "f(x for x in y)\n", 1, "`a, b` cannot stand there as it is", id="parentheses-of-the-call"),
+    pytest.param(op("(x for x in y)", "a, b"), "f(x for x in y)\n", 1, "`a, b` cannot be used there as it is", id="parentheses-of-the-call"),
 ]  # fmt: skip
 
 

@@ -238,7 +238,7 @@ REFUSED = [
     pytest.param(drop(), CFG, "a = 1\n", 1, UNPARSABLE, "it is not an INI file: File contains no section headers.", id="cfg-that-does-not-parse"),
     pytest.param(drop(), PY, "\nx = (\n", 2, UNPARSABLE, "it does not parse: '(' was never closed", id="py-that-does-not-parse"),
     pytest.param(drop(), YML, "a: 1\nb: ]\n", 2, UNPARSABLE, "it is not one YAML document that can be read: expected the node content, but found ']'", id="yml-that-does-not-parse"),
-    pytest.param(drop(), YML, "a: 1\n", 1, UNPARSABLE, "environment.yml has no list `dependencies`, so it is no conda environment file", id="yml-of-another-kind"),
+    pytest.param(drop(), YML, "a: 1\n", 1, UNPARSABLE, "environment.yml has no list `dependencies`, so it is not a conda environment file", id="yml-of-another-kind"),
     pytest.param(drop(), YML, "x: &a [torch]\ndependencies: *a\n", 1, AMBIGUOUS, "anchors and aliases stand among the requirements", id="yml-alias"),
     pytest.param(set_to("===2"), YML, conda("- torch"), 3, AMBIGUOUS, "conda has no word for this specifier", id="yml-no-word"),
     pytest.param(rename("a[x]"), YML, conda("- torch"), 3, AMBIGUOUS, "conda has no extras, markers or URLs here; a requirement below `pip:` can have them", id="yml-extras"),

@@ -237,9 +237,9 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         pytest.param("pyproject.toml", "[build-system]\nrequires = []\n", (), (), [NO_PROJECT], id="no-project"),
         pytest.param("pyproject.toml", "[tool.black]\n", (), (), [NO_PROJECT], id="tools-alone"),
         pytest.param("pyproject.toml", '[dependency-groups]\ng = ["a"]\n', (), ("g",), ["2 a"], id="groups-alone"),
-        pytest.param("pyproject.toml", project('dependencies = "a"\n'), (), (), ["3 ! `project.dependencies` is no list of requirements"], id="no-list"),
+        pytest.param("pyproject.toml", project('dependencies = "a"\n'), (), (), ["3 ! `project.dependencies` is not a list of requirements"], id="no-list"),
         pytest.param("pyproject.toml", project('dependencies = ["a", 1]\n'), (), (), ["3 ! `project.dependencies` has something else than a text", "3 a"], id="no-text"),
-        pytest.param("pyproject.toml", project('dependencies = ["-r a.txt"]\n'), (), (), ["3 ! an option of pip is no requirement"], id="option-in-a-list"),
+        pytest.param("pyproject.toml", project('dependencies = ["-r a.txt"]\n'), (), (), ["3 ! an option of pip is not a requirement"], id="option-in-a-list"),
         pytest.param("pyproject.toml", project(OPTIONAL), (), (), ["3 a"], id="own-list-alone"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("web-ui",), (), ["3 a", "5 b", "6 c>=1"], id="extra-of-itself"),
         pytest.param("pyproject.toml", project(OPTIONAL), ("bad",), (), ["3 a", '7 ! the project has no extra "none"'], id="unknown-extra-of-itself"),
@@ -334,7 +334,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             project(POETRY_BESIDE),
             (),
             (),
-            ["3 a<2,>=1", '3 b<2; python_full_version < "3.8"', '3 b<3,>=2; python_full_version >= "3.8"', "3 c @ https://e.org/c.whl", "8 ! `d` is no constraint of Poetry"],
+            ["3 a<2,>=1", '3 b<2; python_full_version < "3.8"', '3 b<3,>=2; python_full_version >= "3.8"', "3 c @ https://e.org/c.whl", "8 ! `d` is not a constraint of Poetry"],
             id="poetry-bounds-what-project-asks-for",
         ),
         pytest.param(
@@ -379,7 +379,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
         ),
         pytest.param("pyproject.toml", POETRY_LISTS, (), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2"], id="poetry-own-list-alone"),
         pytest.param("pyproject.toml", POETRY_LISTS, ("web",), ("all",), ["5 a<2,>=1.2", "6 b", '8 d==1; os_name == "nt"', "8 d==2", "13 e"], id="poetry-extra-and-group"),
-        pytest.param("pyproject.toml", POETRY_LISTS, ("gone",), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2", '11 ! the extra "gone" names nobody, which is no dependency'], id="poetry-extra-of-nothing"),
+        pytest.param("pyproject.toml", POETRY_LISTS, ("gone",), (), ["5 a<2,>=1.2", '8 d==1; os_name == "nt"', "8 d==2", '11 ! the extra "gone" names nobody, which is not a dependency'], id="poetry-extra-of-nothing"),
         pytest.param(
             "pyproject.toml",
             POETRY_PLACES,
@@ -391,7 +391,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
                 "4 ! `c` is to come from the source \"other\", and a lock asks the profile's indexes",
                 "5 ! the constraint of `d` has no counterpart in PEP 440",
                 "6 ! patchlock does not know what `spelling` of `e` means",
-                "7 ! `f` is no constraint of Poetry",
+                "7 ! `f` is not a constraint of Poetry",
             ],
             id="poetry-places",
         ),
@@ -413,7 +413,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
                 '3 b; sys_platform == "win32"',
                 '4 c; python_version < "3.12"',
                 "5 d",
-                "6 ! `odd` is no marker",
+                "6 ! `odd` is not a marker",
             ],
             id="py-conditions",
         ),
@@ -436,7 +436,7 @@ OTHER_INDEX = '"{}" would let another place say what a name means, and a lock as
             "dependencies:\n  - pip:\n    - a\n    - b: { version: 1 }\n    - 2\n    - [c]\n",
             (),
             (),
-            ["3 a", *(f"{line} ! it is no text, as pip needs one" for line in (4, 5, 6))],
+            ["3 a", *(f"{line} ! it is not text, as pip needs one" for line in (4, 5, 6))],
             id="conda-no-text",
         ),
         pytest.param("environment.yml", "dependencies:\n  - pip: a\n", (), (), ["2 ! it is neither a package nor a list for pip"], id="conda-pip-text"),
@@ -499,7 +499,7 @@ def test_file_asks_for_this(
             "pyproject.toml",
             project('dependencies = []\n[tool.uv]\nprerelease = "allow"\n[tool.pixi.dependencies]\nffmpeg = "*"\n'),
             (),
-            ["5: the setting tool.uv.prerelease is not read", "7: ffmpeg is asked for by pixi alone"],
+            ["5: the setting tool.uv.prerelease is not read", "7: ffmpeg is required by pixi only"],
             id="settings",
         ),
         pytest.param(
@@ -516,10 +516,10 @@ def test_file_asks_for_this(
             [
                 "3: the extras are dynamic, and the build backend finds them elsewhere",
                 "6: the setting tool.uv.pip.no-deps is not read",
-                "10: b is asked for by pixi alone",
-                "12: c is asked for by pixi alone",
-                "8: a is asked for by pixi alone",
-                "14: d is asked for by pixi alone",
+                "10: b is required by pixi only",
+                "12: c is required by pixi only",
+                "8: a is required by pixi only",
+                "14: d is required by pixi only",
                 "16: the list of rye for development (e, f>=1) is not part of a lock",
                 "21: what flit's own table asks for (i) is not part of a lock",
                 '18: the environment "test" of hatch (g) is not part of a lock',
@@ -542,7 +542,7 @@ def test_file_asks_for_this(
             (),
             [
                 '4: the extra "web" (a) is not asked for',
-                "8: B is asked for by Poetry alone, and not by [project]",
+                "8: B is required by Poetry only, not by [project]",
                 "9: c is optional, and no extra has it",
             ],
             id="poetry-alone",
@@ -565,7 +565,7 @@ def test_file_asks_for_this(
             "setup.py",
             PY_LISTS,
             ("web",),
-            ['3: the extra "all" (own, c) is not asked for', "3: what its tests ask for is no part of a lock"],
+            ['3: the extra "all" (own, c) is not asked for', "3: what its tests ask for is not a part of a lock"],
             id="setup-py",
         ),
         pytest.param(
@@ -607,7 +607,7 @@ def test_settings_of_uv_are_read() -> None:
     assert list(map(told, read.lines)) == [
         "3 a",
         (
-            "8 ! `tool.uv.constraint-dependencies` has what is no requirement: Expected semicolon (after name with no version "
+            "8 ! `tool.uv.constraint-dependencies` has what is not a requirement: Expected semicolon (after name with no version "
             "specifier) or end"
         ),
     ]

@@ -124,7 +124,7 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
         (
             "idna===3.7-foo",
             (
-                '"idna===3.7-foo" asks for 3.7-foo, which is no version (requirements.txt:2); set a version with a '
+                '"idna===3.7-foo" asks for 3.7-foo, which is not a version (requirements.txt:2); set a version with a '
                 "patch (set-requirement); see "
                 "https://packaging.python.org/en/latest/specifications/version-specifiers/"
             ),
@@ -145,7 +145,7 @@ ARCHIVE = "write `{} @ {}#sha256=…` with a patch (replace-text), and add [[bui
         (
             "six==${SIX_VERSION}",
             (
-                "pip puts the variable SIX_VERSION of the machine it runs on in the place of `${SIX_VERSION}` "
+                "pip puts the variable SIX_VERSION of the machine it runs on instead of `${SIX_VERSION}` "
                 "(requirements.txt:2); write what is meant by `${SIX_VERSION}` in its place with a patch (replace-text)"
             ),
         ),
@@ -442,7 +442,7 @@ def test_file_that_bounds_and_is_required_is_required() -> None:
             "-r pyproject.toml\n",
             OptionalLists(),
             (
-                "pyproject.toml is no requirement file of pip's (requirements.txt:1); drop the line with a patch "
+                "pyproject.toml is not a requirement file of pip's (requirements.txt:1); drop the line with a patch "
                 "(replace-text)"
             ),
             id="include-of-another-format",
@@ -656,7 +656,7 @@ def test_settings_of_uv_that_cannot_be_read_are_refused() -> None:
     with pytest.raises(RequirementsError) as caught:
         requirements_for_locks.read_all((PurePosixPath("pyproject.toml"),), contents)
     assert str(caught.value) == (
-        "`override-dependencies` has what is no requirement: Expected semicolon (after name with no version specifier) or "
+        "`override-dependencies` has what is not a requirement: Expected semicolon (after name with no version specifier) or "
         "end (uv.toml:1); correct the line upstream, or add a patch with the op replace-text"
     )
 

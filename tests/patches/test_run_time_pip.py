@@ -212,7 +212,7 @@ def test_leaves_alone(text: str) -> None:
 
 
 REFUSED = [
-    pytest.param("import os\nx = f'{os.system(\"pip install x\")}'\n", 2, "it stands inside an f-string, where places differ between versions of Python", id="f-string"),
+    pytest.param("import os\nx = f'{os.system(\"pip install x\")}'\n", 2, "it is inside an f-string, where places differ between versions of Python", id="f-string"),
     pytest.param("import subprocess\nsubprocess.run(['pip', *sys.argv])\n", 2, "it asks an installer for something that only running it would tell", id="untellable-verb"),
     pytest.param(f"import subprocess, threading\nthreading.Thread(target=subprocess.run, args=({ARGV},)).start()\n", 2, "it hands an executor on together with a command that installs", id="executor-handed-on"),
     pytest.param(f"import subprocess, functools\np = functools.partial(subprocess.run, {ARGV})\np()\n", 2, "it hands an executor on together with a command that installs", id="partial"),

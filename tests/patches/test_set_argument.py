@@ -99,8 +99,8 @@ REFUSED = [
     pytest.param(DROP, "W(k=1, **kw)\n", 1, "`k` may come through `**kw`", id="drop-beside-unpacked"),
     pytest.param(SECOND, "m.W(*a)\n", 1, "`k` may come through the starred argument", id="starred"),
     pytest.param(DROP, "W(a, 1, 2)\n", 1, "`k` is passed without its name, before others", id="drop-before-others"),
-    pytest.param(SET, "f'{W()}'\n", 1, "it stands inside an f-string, where places differ between versions of Python", id="f-string"),
-    pytest.param(SET, "W(x for x in y)\n", 1, "the change cannot stand there", id="bare-generator"),
+    pytest.param(SET, "f'{W()}'\n", 1, "it is inside an f-string, where places differ between versions of Python", id="f-string"),
+    pytest.param(SET, "W(x for x in y)\n", 1, "the change is not valid there", id="bare-generator"),
 ]  # fmt: skip
 
 

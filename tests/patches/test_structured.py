@@ -155,7 +155,7 @@ ALIASED = "a: 1\nb: &A\n  k: 1\nc: *A\nd:\n  <<: *A\n"
 SHARED = "is shared by an anchor and its aliases, or merged, so that a change would reach further"
 NO_MORE = "it cannot be changed there without changing more"
 REFUSED = [
-    pytest.param(put("a", "1"), "a/x.ini", "a = 1", 1, UNPARSABLE, "x.ini is no .toml, .json, .yaml or .yml file, the only ones whose keys can be edited", id="suffix"),
+    pytest.param(put("a", "1"), "a/x.ini", "a = 1", 1, UNPARSABLE, "x.ini is not a .toml, .json, .yaml or .yml file, the only ones whose keys can be edited", id="suffix"),
     pytest.param(put("a", "1"), TOML, "\na = \n", 2, UNPARSABLE, "it is not TOML: invalid value", id="toml"),
     pytest.param(delete("a"), JSON, '{\n "a" 1\n}', 2, UNPARSABLE, "it is not JSON: expecting ':' delimiter", id="json"),
     pytest.param(put("a", "1"), YAML, "a: 1\n b: 2\n", 2, UNPARSABLE, "it is not one YAML document that can be read: mapping values are not allowed here", id="yaml"),
@@ -163,8 +163,8 @@ REFUSED = [
     pytest.param(put("a", "1"), YAML, "a: 1\na: 2\n", 2, UNPARSABLE, 'it is not one YAML document that can be read: found duplicate key "a" with value "2" (original value: "1")', id="yaml-key-twice"),
     pytest.param(put("a", "1"), YAML, "# empty\n", 1, UNPARSABLE, "it holds no keys", id="yaml-empty"),
     pytest.param(put("a", "1"), JSON, "[" * 100_000, 1, UNPARSABLE, "it is not JSON that can be read: it is nested too deeply, or a number is too long", id="json-depth"),
-    pytest.param(put("1", "c"), YAML, '1: a\n"1": b\n', 1, AMBIGUOUS, "`1` means several: it stands there twice", id="yaml-number-and-text"),
-    pytest.param(put("b/a", "1"), JSON, '{"b": {\n"a": 1, "a": 2}}', 1, AMBIGUOUS, "`a` means several: it stands there twice", id="json-key-twice"),
+    pytest.param(put("1", "c"), YAML, '1: a\n"1": b\n', 1, AMBIGUOUS, "`1` means several: it is there twice", id="yaml-number-and-text"),
+    pytest.param(put("b/a", "1"), JSON, '{"b": {\n"a": 1, "a": 2}}', 1, AMBIGUOUS, "`a` means several: it is there twice", id="json-key-twice"),
     pytest.param(put("a/n=x/k", "1"), TOML, '[[a]]\nn="x"\n[[a]]\nn="x"\n', 1, AMBIGUOUS, "`n=x` means several: 2 items have it", id="selector-of-two"),
     pytest.param(put("b/k", "2"), YAML, ALIASED, 2, AMBIGUOUS, f"`b` {SHARED}", id="yaml-anchor"),
     pytest.param(put("c", "2"), YAML, ALIASED, 2, AMBIGUOUS, f"`c` {SHARED}", id="yaml-alias"),

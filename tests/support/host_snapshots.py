@@ -70,7 +70,7 @@ def _device(found: KnownDevice | UnknownDevice) -> str:
     apart = [device.trouble, "hidden" if device.is_hidden else ""]
     match found:
         case KnownDevice(card=card, arch=arch):
-            place = "part of the processor" if card.is_integrated else "a card"
+            place = "integrated" if card.is_integrated else "a card"
             known = ", ".join(
                 (shown_name(found), card.chip, arch or "no arch", card.family, place, *filter(None, apart))
             )

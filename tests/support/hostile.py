@@ -14,7 +14,7 @@ def archive(path: Path, kind: str) -> Path:
     """Write an archive named delta-1.0 that is bad in one way; a `.zip` where the path says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "no archive":
-        path.write_bytes(b"this is no archive")
+        path.write_bytes(b"this is not an archive")
     elif path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
             _zip(packed, kind)

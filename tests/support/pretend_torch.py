@@ -1,6 +1,6 @@
 """A torch without numbers, for tests of what `verify` does with one: everything that it computes is 1, or as it is told.
 
-It is installed as the distribution `torch`, and is no part of a test process. `PRETEND_TORCH` says which kernels go wrong on
+It is installed as the distribution `torch`, and is not a part of a test process. `PRETEND_TORCH` says which kernels go wrong on
 the card: `stft=hang,mm-f32=raise`, `*` for all; `no-card` takes the card away, `no-profiler` its profiler, `built=hip` is another
 build, `built=` the CPU's. What each kernel computes with numbers is left out: there is one case of one number.
 """

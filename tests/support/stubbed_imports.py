@@ -1,7 +1,7 @@
 """Import modules of a tree where heavy packages are not installed, and CUDA is not there: a child prints what fails.
 
 Whatever is neither of the standard library nor of the tree is a stub that has every name. Of torch's, `cuda` says that
-there is no card, and `device` refuses what is no device, as the real one does.
+there is no card, and `device` refuses what is not a device, as the real one does.
 """
 
 from __future__ import annotations

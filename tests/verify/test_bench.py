@@ -210,7 +210,7 @@ def test_picture_shows_each_result_and_is_whole() -> None:
     said = [element.text for element in root.iter(f"{svg}text")]
     assert "a<b" in said
     assert "a sentence; random weights" in said
-    assert {"tiny", "tiny --with int8", "2.00 s", "1.00 s", "0.5", "0.25", "2.0 GB", "not told"} <= {*said}
+    assert {"tiny", "tiny --with int8", "2.00 s", "1.00 s", "0.5", "0.25", "1.9 GiB", "not told"} <= {*said}
     assert len([line for line in root.iter(f"{svg}line") if line.get("class") == "run"]) == 6
     bars = [float(one.get("width", 0)) for one in root.iter(f"{svg}rect") if one.get("class") == "bar"]
     assert bars[0] == 2 * bars[1]

@@ -217,7 +217,7 @@ def test_edit_of_what_a_move_has_brought_is_not_taken_for_a_choice(clone: Path, 
     move.move(tree, two)
     (clone / "other.py").write_text("x = 3\n")
     before = state(clone)
-    with pytest.raises(SourceConflictError, match=r"your edits and ours meet in other\.py"):
+    with pytest.raises(SourceConflictError, match=r"your edits conflict with ours in other\.py"):
         move.move(tree, one)
     assert state(clone) == before
 

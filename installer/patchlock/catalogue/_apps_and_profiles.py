@@ -247,7 +247,7 @@ def _check_order(declared: tuple[_Declared, ...], before: tuple[Patch, ...]) -> 
             if other not in ids:
                 one.table.problem("after", f'there is no patch "{other}"', nearest(other, ids))
             elif other not in seen:
-                one.table.problem("after", f'the patch "{other}" stands later', "write it first")
+                one.table.problem("after", f'the patch "{other}" comes later', "write it first")
             elif other in advisory and one.patch is not None and not one.patch.advisory:
                 what = f'the patch "{other}" is advisory, so that it may be left out'
                 one.table.problem("after", what, "make this one advisory, too, or that one required")
@@ -338,7 +338,7 @@ def _check_filled(table: Table, check: Check) -> None:
         try:
             compile(check.code, check.id, "exec")
         except (SyntaxError, ValueError) as error:
-            table.problem("code", f"it is no Python: {error}")
+            table.problem("code", f"it is not Python: {error}")
         if not check.prints:
             table.problem("prints", "it is empty, so that the check proves little")
 

@@ -38,7 +38,7 @@ def _chip(table: Table, vendor: str, maker: str, seen: dict[str, str]) -> Iterat
         wrong=table.optional("wrong", WrongNumbers),
     )
     if chip.arch and not ARCH.fullmatch(chip.arch):
-        table.problem("arch", f'"{chip.arch}" is no arch such as "gfx1201" or "sm_89"')
+        table.problem("arch", f'"{chip.arch}" is not an arch such as "gfx1201" or "sm_89"')
     if chip.family and chip.family not in FAMILIES:
         table.problem("family", f'there is no family "{chip.family}"', nearest(chip.family, FAMILIES))
     devices = table.mapping("devices")
@@ -46,7 +46,7 @@ def _chip(table: Table, vendor: str, maker: str, seen: dict[str, str]) -> Iterat
         table.problem("devices", "it is empty, and so is called", 'write 7550 = "Radeon RX 9070"')
     for key in devices:
         if not _KEY.fullmatch(key):
-            table.problem("devices", f'"{key}" is no PCI id such as 7550, or 7550-c0 with a revision')
+            table.problem("devices", f'"{key}" is not a PCI id such as 7550, or 7550-c0 with a revision')
         elif key in seen:
             table.problem("devices", f"{key} is taken by {seen[key]}")
         seen.setdefault(key, name)

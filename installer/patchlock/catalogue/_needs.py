@@ -42,7 +42,7 @@ def memory(root: Table, profiles: tuple[str, ...] | None) -> tuple[MemoryNeed, .
         for key, count in (("ram", need.ram), ("device", need.device)):
             if table.has(key) and not _LEAST_MEMORY <= count <= _MOST_MEMORY:
                 table.problem(
-                    key, f"{count} is no number of bytes that an app takes", "write it in bytes: 4_000_000_000"
+                    key, f"{count} is not a number of bytes that an app takes", "write it in bytes: 4_000_000_000"
                 )
         if not need.ram and not need.device:
             table.problem("", "it says neither ram nor device", "write device = 4_000_000_000, or ram, in bytes")
@@ -85,7 +85,7 @@ def _pattern(text: str) -> str:
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        raise ValueError(f"it is no regular expression: {error}") from error
+        raise ValueError(f"it is not a regular expression: {error}") from error
     if text and groups < 1:
         raise ValueError("it needs a group around the version")
     return text

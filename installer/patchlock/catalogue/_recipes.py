@@ -34,7 +34,7 @@ def recipes(
         earlier = {other.name for other in found}
         for name in recipe.after:
             if name not in earlier:
-                table.problem("after", f"no recipe of {name} stands earlier", "write it first")
+                table.problem("after", f"no recipe of {name} comes earlier", "write it first")
         if any(patch.op_name == "codemod" for patch in recipe.patches):
             table.problem("patch", "a codemod is for apps", "use another op")
         if any(patch.advisory for patch in recipe.patches):

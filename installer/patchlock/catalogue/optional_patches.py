@@ -96,7 +96,7 @@ def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -
     chosen = (set(kept) | set(choice.added)) - set(choice.left_out)
     for name in sorted(chosen - set(known)):
         raise UsageError(
-            f'"{name}", which this installation has by choice, is not in the catalogue any more',
+            f'"{name}", which this installation has by choice, is no longer in the catalogue',
             remedy=f"go on without it: --without {name}",
         )
     return tuple(sorted(chosen))

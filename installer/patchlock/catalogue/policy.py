@@ -110,7 +110,7 @@ def wheels(root: Table) -> Mapping[Sha256, RecordedWheelFacts]:
         archs = table.texts("archs")
         for arch in archs:
             if not is_found(arch):
-                table.problem("archs", f'"{arch}" is no GPU architecture such as sm_110, compute_90 or gfx1201')
+                table.problem("archs", f'"{arch}" is not a GPU architecture such as sm_110, compute_90 or gfx1201')
         if digest in found:
             table.problem("sha256", "it has a table already")
         found[digest] = RecordedWheelFacts(

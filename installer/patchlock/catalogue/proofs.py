@@ -47,7 +47,7 @@ def read(root: Path) -> tuple[Proof, ...]:
         try:
             proof = _proof(json.loads(path.read_text(encoding="utf-8")), file)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            problems.append(_problem(file, f"it is no report of `patchlock verify --report`: {error}"))
+            problems.append(_problem(file, f"it is not a report of `patchlock verify --report`: {error}"))
             continue
         if path.parent.name != proof.profile or path.name.partition(".")[0] != proof.app:
             problems.append(_problem(file, f"it is about {proof.app} on {proof.profile}"))

@@ -18,15 +18,15 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("_list", "Show the apps, the profiles they support, and what is installed."),
     "info": ("_info", "Show an app: size, licences, memory, machines, what is proved."),
     "plan": ("_plan", "Show what install would do; change nothing."),
-    "install": ("_install", "Patch an app, install it and prove that it works."),
-    "run": ("_run", "Start an installed app; what follows `--` goes to it."),
+    "install": ("_install", "Patch an app, install it and check that it works."),
+    "run": ("_run", "Start an installed app; arguments after `--` go to it."),
     "update": ("_install", "Update an installed app; your edits are kept."),
     "uninstall": ("_remove", "Remove an installed app; your own files stay unless --purge."),
     "status": ("_status", "Show what is installed, interrupted, out of date or running."),
-    "verify": ("_verify", "Prove that an installed app still works."),
+    "verify": ("_verify", "Check that an installed app still works."),
     "doctor": ("_doctor", "Find known problems of this machine, and their fixes."),
-    "cache": ("_cache", "Show what downloads and installations take, or free it."),
-    "report": ("_report", "Write one file for a bug report; it names nobody."),
+    "cache": ("_cache", "Show the disk space that downloads and installations use, or free it."),
+    "report": ("_report", "Write one file for a bug report; it contains no names."),
     "new-app": ("_new_app", "Draft an app file, patches and a lock for a repository."),
     "patch": ("_patch", "Show an app's patches, or apply them to a clone of yours."),
     "lock": ("_lock", "Make or check lockfiles, one for each app and profile."),
@@ -35,13 +35,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "bench": ("_bench", "Measure one job of an app on each installed profile."),
     "outdated": ("_status", "Show which installed apps have something newer."),
     "rollback": ("_install", "Go back to the previous generation of an app."),
-    "bundle": ("_bundle", "Write one file with all that an offline install needs."),
-    "trust": ("_trust", "Let somebody else's catalogue run its code here."),
+    "bundle": ("_bundle", "Write one file with everything an offline install needs."),
+    "trust": ("_trust", "Allow another catalogue to run its code here."),
     "completions": ("_completions", "Print the completion script of a shell."),
     "self": ("_self", "Update or remove patchlock itself."),
     "help": ("_help", "Show the help of a command, or list all commands."),
     "check": ("_check", "Validate the catalogue: files, patches, cases, locks."),
-    "why": ("_why", "Say why a package is in a lock, and what limits it."),
+    "why": ("_why", "Explain why a package is in a lock, and what limits it."),
     "export": ("_export", "Write a lock as PEP 751, SBOM, Dockerfile or compose.yaml."),
     "scan": ("_scan", "Find the GPU architectures that wheels have code for."),
     "sdist": ("_sdist", "Show what an sdist requires, as a [[metadata]] table."),
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         after = {
             "lock": "every lock is new or as it was; run the same command again",
             "sdist": "nothing was changed",
-        }.get(_command_path(arguments), "the next `patchlock install` finishes or undoes what was begun")
+        }.get(_command_path(arguments), "the next `patchlock install` finishes it or undoes it")
         echo(f"interrupted; {after}", err=True)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
@@ -174,7 +174,7 @@ def _bug(error: Exception, arguments: Sequence[str]) -> BugError:
     ) as file:
         file.write(without_secrets(head + "".join(traceback.format_exception(error))))
     return BugError(
-        f"patchlock met a mistake of its own: {type(error).__name__}: {error}",
+        f"internal error in patchlock: {type(error).__name__}: {error}",
         where=file.name,
         remedy="please report it, with the file that `patchlock report` writes",
     )

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     "--profile",
     metavar="PROFILE",
     shell_complete=_complete.installed_profiles,
-    help="This profile alone (default: each that it is installed on).",
+    help="This profile only (default: each that it is installed on).",
 )
-@click.option("--runs", type=click.IntRange(1, 1000), help="How often the job is done (default: as its app says).")
-@click.option("--show", is_flag=True, help="Measure nothing; show what was measured last.")
+@click.option("--runs", type=click.IntRange(1, 1000), help="How often to run the job (default: set by the app).")
+@click.option("--show", is_flag=True, help="Measure nothing; show the last results.")
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.svg",
-    help="Draw what was measured as a picture.",
+    help="Draw the measurements as a picture.",
 )
 @_options.common
 def bench_command(
@@ -71,7 +71,7 @@ def bench_command(
         if not show:
             made = _measured(request, runs or 0, progress)
             if not kept and request.installation.measured.exists():
-                progress.note(f"{request.installation.measured} cannot be read, and is written anew")
+                progress.note(f"{request.installation.measured} cannot be read, and is rewritten")
             bench.keep(request.installation, (*kept, made))
             kept = (*kept, made)
         results += kept
@@ -132,7 +132,7 @@ def _data(row: Row) -> dict[str, object]:
     return bench.data(row.result) | {"earlier": bench.data(row.earlier) if row.earlier else None}
 
 
-_TOLD = "not told"
+_TOLD = "not reported"
 
 
 def _draw(rows: list[Row]) -> None:
@@ -161,7 +161,7 @@ _BAR = 16
 
 
 def _cells(one: BenchResult, slowest: float) -> tuple[str, ...]:
-    from patchlock.model.models import size_text
+    from patchlock.model.byte_sizes import size_text
     from patchlock.verify.bench_picture import seconds_text
 
     spread = f"{seconds_text(one.median)} ({min(one.seconds):.3g} to {max(one.seconds):.3g}, {len(one.seconds)} runs)"
@@ -190,7 +190,7 @@ def _compared(row: Row, first: BenchResult) -> list[str]:
 def _parts(one: BenchResult) -> list[str]:
     import statistics
 
-    from patchlock.model.models import size_text
+    from patchlock.model.byte_sizes import size_text
     from patchlock.verify.bench_picture import seconds_text
 
     told = [f"{name} {seconds_text(statistics.median(taken))}" for name, taken in one.parts.items()]

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     "-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write."
 )
 @_options.upstream
-@click.option("--with-models", is_flag=True, help="Carry the models that the app downloads, too.")
-@click.option("--with-tool", is_flag=True, help="Carry patchlock itself too: its files, its packages and uv.")
+@click.option("--with-models", is_flag=True, help="Include the models that the app downloads.")
+@click.option("--with-tool", is_flag=True, help="Include patchlock itself: its files, its packages and uv.")
 @click.option(
     "--python",
     "python",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Carry this archive with a Python for the machine, too; whoever unpacks it puts it on PATH.",
+    help="Include this archive with a Python for the target machine; unpack it there and put it on PATH.",
 )
 @_options.edited_lock
 @_options.common
@@ -50,7 +50,7 @@ def bundle_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> None:
-    """Write one file with all that an offline install needs.
+    """Write one file with everything an offline install needs.
 
     `install --from FILE` takes it without a network.
 
@@ -81,7 +81,7 @@ def bundle_command(
         return
     click.echo(
         f"{made.file}: {app} × {request.profile.name} × {request.platform.name}, {made.packages} packages, "
-        f"{made.bytes / 1_000_000:,.0f} MB\n"
+        f"{_output.size(made.bytes)}\n"
         f"sha256 {made.sha256}\n"
         f"there: patchlock install {app} --profile {request.profile.name} --from {shlex.quote(made.file.name)}"
     )

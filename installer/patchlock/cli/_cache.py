@@ -27,7 +27,7 @@ _KINDS = {
 @_options.common
 @click.pass_context
 def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Show what downloads and installations take, or free it.
+    """Show the disk space that downloads and installations use, or free it.
 
     \b
     Example:
@@ -90,7 +90,7 @@ def size_of(path: Path) -> int:
 @cache_command.command("clean")
 @click.argument("app", required=False, shell_complete=_complete.installed_apps)
 @_options.installed_profile
-@click.option("--dry-run", is_flag=True, help="Only say what would be freed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be freed.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_options.common
 def clean_command(
@@ -151,18 +151,18 @@ def _lines(found: PruneResult, verb: str) -> list[str]:
     from patchlock.core import uv
 
     lines = [
-        f"{verb} {room.freed / 1e6:.1f} MB: {receipt.app} on {receipt.profile}, generation {receipt.id}, "
+        f"{verb} {_output.size(room.freed)}: {receipt.app} on {receipt.profile}, generation {receipt.id}, "
         f"made {receipt.made}"
         for receipt, room in found.generations
     ]
     cached = (*found.downloads, *found.others)
-    lines += [f"{verb} {room.freed / 1e6:.1f} MB: {name}, which no generation needs" for name, room in cached]
+    lines += [f"{verb} {_output.size(room.freed)}: {name}, which no generation needs" for name, room in cached]
     if len(lines) > 1:
         total = sum(room.freed for _, room in (*found.generations, *cached))
-        lines.append(f"{verb} {total / 1e6:.1f} MB in all")
+        lines.append(f"{verb} {_output.size(total)} in all")
     if shared := sum(room.shared for _, room in found.generations):
         lines.append(
-            f"not freed {shared / 1e6:.1f} MB: uv's cache or another environment has the same files; "
+            f"not freed {_output.size(shared)}: uv's cache or another environment has the same files; "
             f"`{uv.cache_clean_command()}` empties that cache"
         )
     return lines

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("apps", nargs=-1, shell_complete=_complete.apps)
-@click.option("--offline", is_flag=True, help="Leave upstream alone: only cases, facts and locks.")
+@click.option("--offline", is_flag=True, help="Skip upstream: check only cases, facts and locks.")
 @click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
 @_options.common
 def check_command(
@@ -55,7 +55,7 @@ def check_command(
         error = None
         if wrong:
             error = CheckError(
-                "the catalogue does not hold everywhere",
+                "the catalogue has mistakes",
                 where=str(opened.root),
                 remedy="correct what the lines name",
                 evidence=wrong,

@@ -11,9 +11,9 @@ from patchlock import __version__
 from patchlock.cli import COMMANDS, GROUPS, _log
 from patchlock.model.errors import UsageError, nearest
 
-_OVERVIEW = """Patch, lock, install and verify AI applications on the hardware you really have.
+_OVERVIEW = """Patch, lock, install and verify AI apps on the hardware you have.
 
-On a terminal, `patchlock` alone shows what runs on this machine, and guides you.
+On a terminal, `patchlock` alone shows what runs on this machine and guides you.
 
 \b
 Example:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("detect")
-@click.option("--why-not", "why_not", metavar="PROFILE", help="Say only why this profile is not chosen, in full.")
+@click.option("--why-not", "why_not", metavar="PROFILE", help="Explain in full why this profile is not chosen.")
 @_options.common
 def detect_command(why_not: str | None, catalogue: Path | None, as_json: bool) -> int:
     """Show this machine, and which profile fits it and why.
@@ -143,4 +143,4 @@ def _short(reasons: tuple[str, ...]) -> str:
 
 
 def _size(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GiB" if size else ""
+    return _output.size(size) if size else ""

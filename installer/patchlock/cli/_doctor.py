@@ -38,7 +38,7 @@ _LINES, _LETTERS = 5_000, 1_000
     "--says-file",
     type=click.File("rb"),
     metavar="FILE",
-    help="Its log; - reads standard input.",
+    help="A log file to search; - reads standard input.",
 )
 @_options.common
 def doctor_command(
@@ -214,11 +214,11 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
         sure = sum(finding.confidence == "certain" for finding in findings)
         others = len(findings) - sure
         numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
-        return f"{numbers}; run `patchlock doctor{named}` again after each cure"
+        return f"{numbers}; run `patchlock doctor{named}` again after each fix"
     send = f"patchlock doctor{named} --says-file LOG --json > doctor.json"
     return (
         "No known problem found.\n"
-        f"If something does not work, save what it printed as LOG, run\n  {send}\n"
-        "and send doctor.json with a report. It holds facts of this machine and the lines of LOG; it names neither\n"
-        "user nor computer, unless LOG does."
+        f"If something does not work, save its output as LOG, run\n  {send}\n"
+        "and attach doctor.json to your report. It has facts about this machine and the lines of LOG, but no names of\n"
+        "users or computers unless LOG has them."
     )

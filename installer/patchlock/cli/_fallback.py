@@ -54,7 +54,7 @@ def take(
         error.remedy = f"{error.remedy}; " if error.remedy else ""
         error.remedy += (
             f"or `patchlock install {request.app.name} --profile {request.profile.name} --fallback` installs it on "
-            f"{offered.profile.name}, proves that and uses it in the place of this"
+            f"{offered.profile.name}, proves that and uses it instead of this"
         )
         if as_json or not _output.can_ask():
             return None

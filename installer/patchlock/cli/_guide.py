@@ -34,7 +34,7 @@ def guide() -> int:
     root = _options.checked_root(None)
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
-    seen = app_overview.overviews(root, observed)
+    seen = app_overview.overviews(root, observed, _options.cache())
     here = [one for one in seen if one.choice is not None]
     code = 0
     try:
@@ -50,7 +50,7 @@ def guide() -> int:
             if chosen is None:
                 _output.echo(f'there is no app "{word}" in the list')
                 continue
-            code = _steps(chosen)
+            code = _steps(app_overview.with_packages(chosen, root, _options.cache()))
     except click.Abort:  # Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
@@ -119,7 +119,7 @@ def _screen(host: Host, here: Sequence[AppOverview], others: Sequence[AppOvervie
 
 def _machine(host: Host) -> str:
     cards = ", ".join(device.name for device in host.devices if device.name)
-    memory = f"{host.memory / (1 << 30):.0f} GiB of memory" if host.memory else ""
+    memory = f"{_output.size(host.memory)} of memory" if host.memory else ""
     words = [host.distribution or host.os, host.processor or host.machine, memory, cards or "no graphics card found"]
     return ", ".join(filter(None, words))
 

@@ -31,26 +31,26 @@ def index_command() -> None:
 
 @index_command.command("record")
 @click.argument("name")
-@click.option("--check", is_flag=True, help="Only say what would change; write nothing.")
+@click.option("--check", is_flag=True, help="Only show what would change; write nothing.")
 @click.option(
     "--accept-changed",
     "accept",
     multiple=True,
     metavar="FILE",
-    help="This wheel may have another hash than the record; give it once for each.",
+    help="Accept a changed hash for this wheel; can be repeated.",
 )
 @click.option(
     "--download",
     "by_download",
     is_flag=True,
-    help="Fetch whole the files for which the index gives no hash or no METADATA; without it they are left out.",
+    help="Download files for which the index has no hash or METADATA, instead of skipping them.",
 )
 @click.option(
     "--into",
     "into",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Write into a catalogue of your own, which is copied from this one where it is not there yet.",
+    help="Write into your own catalogue, which is first copied from this one if it does not exist.",
 )
 @_options.common
 def record_command(

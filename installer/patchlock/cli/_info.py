@@ -34,7 +34,7 @@ def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     if not as_json:
         _output.report_overrides(observed)
-    (seen,) = app_overview.overviews(root, observed, [app])
+    (seen,) = app_overview.overviews(root, observed, _options.cache(), [app])
     profiles = profile_summaries.read_summaries(root)
     found = pair_table.pair_states([seen.app], profiles, app_summaries.is_locked(root, profiles))
     if as_json:

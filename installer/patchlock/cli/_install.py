@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from patchlock.operations.fallback import NextRequest, Replacement
     from patchlock.operations.install import InstallResult
 
+    _Updated = tuple[dict[str, object], PatchlockError | None]
+
 
 @click.command("install")
 @_options.pair
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 @_options.bundle
 @_options.choice
 @_options.from_source
-@click.option("--reinstall", is_flag=True, help="Build the environment afresh even if nothing has changed.")
+@click.option("--reinstall", is_flag=True, help="Rebuild the environment even if nothing has changed.")
 @click.option("--repair", is_flag=True, help="Check every file and repair damaged ones.")
 @click.option(
     "--archive",
@@ -43,12 +45,12 @@ if TYPE_CHECKING:
     "--accept-changed",
     multiple=True,
     metavar="FILE",
-    help="An overlay's archive that may be another than at first use.",
+    help="Accept this overlay archive although it has changed since first use.",
 )
 @click.option(
     "--fallback",
     is_flag=True,
-    help="Where the profile does not work on this machine, install the next one that does in its place.",
+    help="If the profile does not work on this machine, install the next one that does.",
 )
 @_options.needs_option
 @_options.no_device_option
@@ -74,7 +76,7 @@ def install_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Patch an app, install it and prove that it works.
+    """Patch an app, install it and check that it works.
 
     \b
     Example:
@@ -84,7 +86,8 @@ def install_command(
     from patchlock.cli import _bundle
 
     opened = _bundle.open_bundle(bundle, app, profile, source, revision, fallback, repair)
-    is_plain = not (reinstall or repair or revision or archives or accept_changed or fallback or as_json or opened)
+    is_plain = not (source or reinstall or repair or revision or archives or accept_changed)
+    is_plain = is_plain and not (fallback or as_json or opened)
     named = profile = opened.header.profile if opened else profile
     profile = named or _remembered(app, _options.root(catalogue))
     from patchlock.hardware import stored_choice
@@ -141,6 +144,10 @@ def install_command(
     receipt = None if fallback or has_failed else up_to_date(request)
     _launcher.write(request.home)
     if receipt is not None:
+        if source is not None:
+            from patchlock.worktree import upstream_cache
+
+            upstream_cache.require_repository(source)
         _launcher.write_for(request)
         if named is None and request.kept is not None:
             stored_choice.write(request.installation.folder, request.kept)
@@ -179,7 +186,7 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
     if not click.confirm("build it now?", default=False, err=True):
         raise UsageError(
             "nothing was built, and nothing was touched",
-            remedy=f"take the wheel: `patchlock install {request.app.name} "
+            remedy=f"use the wheel: `patchlock install {request.app.name} "
             + " ".join(f"--without {build.option}" for build in builds)
             + "`",
         )
@@ -241,16 +248,32 @@ def _tell_installed(
     instead_of: Mapping[str, str] = MappingProxyType({}),
 ) -> int:
     """Say what was installed, and give the exit code."""
+    data = _finish(request, report, as_json=as_json, instead_of=instead_of)
+    return _end(command, data, report.unproved, as_json=as_json)
+
+
+def _finish(
+    request: Request,
+    report: InstallResult,
+    *,
+    as_json: bool,
+    instead_of: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, object]:
+    """Write the launchers, tell a person what was installed, and give what `--json` prints of it."""
     from patchlock.cli import _profile_choice
 
     _launcher.write_for(request)
+    if not as_json:
+        _output.echo(_summary(request, report, tuple(instead_of)))
+        _profile_choice.print_warnings(request.machine, as_json=as_json)
+    return _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
+
+
+def _end(command: str, data: dict[str, object], error: PatchlockError | None, *, as_json: bool) -> int:
     if as_json:
-        data = _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
-        return _output.succeed(command, data, report.unproved)
-    _output.echo(_summary(request, report, tuple(instead_of)))
-    _profile_choice.print_warnings(request.machine, as_json=as_json)
-    if report.unproved is not None:
-        raise report.unproved
+        return _output.succeed(command, data, error)
+    if error is not None:
+        raise error
     return 0
 
 
@@ -311,7 +334,9 @@ def _repair(request: Request, as_json: bool) -> None:
 
     app = request.app.name
     if request.source is not None or request.revision is not None or request.reinstall:
-        raise UsageError("--repair takes no other source or commit, and no --reinstall", remedy="give --repair alone")
+        raise UsageError(
+            "--repair cannot be combined with --source, --commit or --reinstall", remedy="give --repair alone"
+        )
     progress = _progress.progress(as_json)
     done = repair.repair(request, progress, progress.transfer)
     if as_json:
@@ -419,7 +444,7 @@ def _receipt(receipt: Receipt) -> dict[str, object]:
 @_options.upstream
 @_options.bundle
 @_options.choice
-@click.option("--abort", is_flag=True, help="Go back to the source as it was before an update that met conflicts.")
+@click.option("--abort", is_flag=True, help="Undo an update that ended in conflicts.")
 @_options.needs_option
 @_options.no_device_option
 @_options.edited_lock
@@ -454,10 +479,10 @@ def update_command(
     if every == (app is not None):
         raise UsageError("say which app, or --all", remedy="see `patchlock status` for what is installed")
     if every and (profile or source or revision or bundle or added or left_out or abort):
-        raise UsageError("--all takes no option of a single app", remedy="name the app instead of --all")
+        raise UsageError("--all cannot be combined with options for one app", remedy="name the app instead of --all")
     choice = (added, left_out)
 
-    def update(app: str, profile: str | None, *, as_json: bool) -> int:
+    def update(app: str, profile: str | None) -> _Updated:
         return _update(
             app,
             profile,
@@ -474,35 +499,30 @@ def update_command(
             as_json=as_json,
         )
 
-    return update(app, profile, as_json=as_json) if app is not None else _update_all(update, as_json=as_json)
+    return _end("update", *update(app, profile), as_json=as_json) if app else _update_all(update, as_json=as_json)
 
 
-def _update_all(update: Callable[..., int], *, as_json: bool) -> int:
+def _update_all(update: Callable[[str, str], _Updated], *, as_json: bool) -> int:
     """Update every installed app; one that fails does not keep the others from it."""
-    import contextlib
-    import io
-    import json
-
     from patchlock.environments import installed_profiles
     from patchlock.model.errors import PatchlockError, UpdateError
 
     failed: dict[str, PatchlockError] = {}
     told: list[dict[str, object]] = []
+    data: object
+    wrong: PatchlockError | None
     pairs = [(app, one) for app, found in installed_profiles.by_app(_options.home()).items() for one in found]
     for app, profile in pairs:
-        data: object = None
+        if not as_json:
+            _output.echo(f"\n{app} on {profile}")
         try:
-            if as_json:
-                with contextlib.redirect_stdout(io.StringIO()) as printed:
-                    update(app, profile, as_json=True)
-                data = json.loads(printed.getvalue())["data"]
-            else:
-                _output.echo(f"\n{app} on {profile}")
-                update(app, profile, as_json=False)
+            data, wrong = update(app, profile)
         except PatchlockError as error:
-            failed[f"{app} on {profile}"] = error
+            data, wrong = None, error
+        if wrong is not None:
+            failed[f"{app} on {profile}"] = wrong
             if not as_json:
-                _output.fail(error, "update", as_json=False)
+                _output.fail(wrong, "update", as_json=False)
         told.append({"app": app, "profile": profile, "data": data})
     wrong = None
     if failed:
@@ -535,7 +555,8 @@ def _update(
     local_addresses: bool,
     catalogue: Path | None,
     as_json: bool,
-) -> int:
+) -> _Updated:
+    """Update one app: what `--json` prints of it, and what is wrong though it is installed; a person is told here."""
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _bundle
     from patchlock.environments import generations
@@ -549,11 +570,9 @@ def _update(
     progress = _progress.progress(as_json)
     if abort:
         files = lifecycle.abort_update(request, progress)
-        if as_json:
-            _output.succeed("update", {"changed": bool(files), "restored": list(files)})
-        else:
-            _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to go back from")
-        return 0
+        if not as_json:
+            _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to undo")
+        return {"changed": bool(files), "restored": list(files)}, None
     generations.require_current(request.installation, app)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     has_models = False
@@ -565,7 +584,7 @@ def _update(
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
     if has_models:
         _place_models(request, progress)
-    return _tell_installed(request, report, "update", as_json=as_json)
+    return _finish(request, report, as_json=as_json), report.unproved
 
 
 @click.command("rollback")

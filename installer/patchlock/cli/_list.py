@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("list")
-@click.option("--all", "everything", is_flag=True, help="The whole matrix: every app on every profile, and why not.")
+@click.option("--all", "everything", is_flag=True, help="Show every app on every profile, and why not.")
 @click.option("--markdown", is_flag=True, help="The matrix and its reasons, as the documentation has them.")
 @_options.common
 def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_json: bool) -> None:
@@ -48,7 +48,7 @@ def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_js
 
 def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...]) -> str:
     installed = _installed()
-    rows: list[tuple[str, ...]] = [("App", "Profiles", "Installed on", "")]
+    rows: list[tuple[str, ...]] = [("App", "Profiles", "Installed", "")]
     for app in apps:
         there = {one.profile for one in found if one.app == app.name and one.state == "locked"}
         title = app.title[:1].upper() + app.title[1:]

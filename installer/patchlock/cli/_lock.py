@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 @click.option(
     "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only this profile (default: all)."
 )
-@click.option("--check", is_flag=True, help="Only say which locks are stale, and why; asks no network.")
+@click.option("--check", is_flag=True, help="Only show which locks are stale, and why; uses no network.")
 @click.option(
     "--online",
     is_flag=True,
     help="With --check: resolve again too, with each lock's own cut-off, and compare; a lock that was edited and "
     "sealed again does not come out so.",
 )
-@click.option("--upgrade", is_flag=True, help="Take what has been uploaded up to now.")
+@click.option("--upgrade", is_flag=True, help="Use everything uploaded so far.")
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="With --upgrade: only this distribution.")
 @click.option(
     "--as-of",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "accept",
     multiple=True,
     metavar="FILE",
-    help="This wheel may have other bytes than the lock or the record; give it once for each.",
+    help="Accept changed bytes for this wheel; can be repeated.",
 )
 @_options.local_addresses
 @_lock_modes.add
@@ -128,7 +128,7 @@ def _cut_off(upgrade: bool, packages: tuple[str, ...], as_of: str | None) -> Cut
     if upgrade and as_of:
         raise UsageError("--upgrade and --as-of both say how new files may be", remedy="give one of them")
     if packages and not upgrade:
-        raise UsageError("--package goes with --upgrade", remedy="add --upgrade")
+        raise UsageError("--package needs --upgrade", remedy="add --upgrade")
     if packages:
         return relock.Upgraded(names=tuple(map(_distribution, packages)), now=relock.now())
     if upgrade or as_of == "now":
@@ -146,7 +146,7 @@ def _require_wheels(filenames: tuple[str, ...]) -> None:
             parse_wheel_filename(filename)
         except ValueError as error:
             raise UsageError(
-                f'--accept-changed "{filename}" is no file name of a wheel', remedy="give it as the message has it"
+                f'--accept-changed "{filename}" is not a file name of a wheel', remedy="give it as the message has it"
             ) from error
 
 

@@ -42,7 +42,7 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--cross-check",
         is_flag=True,
-        help="Let pip-tools resolve the same, and pip, uv and pip-sync read the locks of this machine; write nothing.",
+        help="Resolve with pip-tools too, and read this machine's locks with pip, uv and pip-sync; write nothing.",
     )
     @functools.wraps(function)
     def with_mode(*, diff: bool, since: str | None, markdown: bool, cross_check: bool, **others: object) -> Any:

@@ -28,7 +28,7 @@ def options(function: F) -> F:
         type=click.Path(path_type=Path, dir_okay=False),
         expose_value=False,
         callback=_to_file,
-        help="Append what is done, every command that is run too, to this file.",
+        help="Append everything that is done, including each command, to this file.",
     )(function)
     function = click.option(
         "-q", "--quiet", is_flag=True, expose_value=False, callback=_be_quiet, help="No progress and no notes."

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @click.command("matrix")
-@click.option("--changed-since", metavar="REV", help="Only pairs whose lock is not fresh, or has changed since then.")
+@click.option("--changed-since", metavar="REV", help="Only pairs whose lock is stale, or has changed since then.")
 @click.option(
     "--groups",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="Neighbouring pairs together, in at most so many jobs that are each worth starting.",
+    help="Group neighbouring pairs into at most this many jobs.",
 )
 @_options.common
 def matrix_command(changed_since: str | None, groups: int | None, catalogue: Path | None, as_json: bool) -> None:

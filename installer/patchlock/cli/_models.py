@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.command("models")
 @_options.installed
-@click.option("--fetch", is_flag=True, help="Download those that are not there, and check those that are.")
+@click.option("--fetch", is_flag=True, help="Download missing models, and check the others.")
 @click.option(
     "--accept-changed",
     multiple=True,
     metavar="FILE",
-    help="A file without a sha256 in the catalogue that may be another than at first use.",
+    help="Accept this file although it has changed since first use (the catalogue has no sha256 for it).",
 )
 @_options.common
 def models_command(
@@ -88,7 +88,8 @@ def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, objec
 
 
 def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
-    from patchlock.model.models import size_of, size_text, total_text
+    from patchlock.model.byte_sizes import size_text
+    from patchlock.model.models import size_of, total_text
 
     pair = f"{request.app.name} on {request.profile.name}"
     if not located:

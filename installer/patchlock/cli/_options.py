@@ -44,7 +44,7 @@ def pair(function: F) -> F:
     function = click.option(
         "--profile",
         metavar="PROFILE",
-        help="Kind of machine (default: the one that fits).",
+        help="Kind of machine (default: the best match for this one).",
         shell_complete=_complete.profiles,
     )(function)
     return click.argument("app", shell_complete=_complete.apps)(function)
@@ -82,7 +82,7 @@ def bundle(function: F) -> F:
         "bundle",
         metavar="FILE",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Take everything from this file, which `patchlock bundle` made, and use no network.",
+        help="Take everything from this `patchlock bundle` file; use no network.",
     )(function)
 
 
@@ -92,43 +92,45 @@ def edited_lock(function: F) -> F:
     return click.option(
         "--accept-edited-lock",
         is_flag=True,
-        help="Take a lock that you edited after it was made; everything that tells of the installation says so.",
+        help="Accept a lock that you edited by hand; the installation is marked as such.",
     )(function)
 
 
 def local_addresses(function: F) -> F:
     """Add what lets a lock name places that only this machine has."""
     return click.option(
-        "--local-addresses", is_flag=True, help="Let a lock name files of this machine, and servers on it."
+        "--local-addresses", is_flag=True, help="Allow a lock to refer to files and servers on this machine."
     )(function)
 
 
 def needs_option(function: F) -> F:
     """Add what a person may know better about his machine."""
     return click.option(
-        "--ignore-needs", is_flag=True, help="Go on without the programs, libraries and drivers that the app needs."
+        "--ignore-needs",
+        is_flag=True,
+        help="Continue even if programs, libraries or drivers are missing.",
     )(function)
 
 
 def no_device_option(function: F) -> F:
     """Add that an install need not prove a device, as where an image is made for another machine."""
-    return click.option(
-        "--no-device", is_flag=True, help="Let it be no failure that this machine has no device to compute on."
-    )(function)
+    return click.option("--no-device", is_flag=True, help="Do not fail if this machine has no GPU to compute on.")(
+        function
+    )
 
 
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
-    function = click.option(
-        "--without", "left_out", multiple=True, metavar="NAME", help="Leave out again what --with adds."
-    )(function)
+    function = click.option("--without", "left_out", multiple=True, metavar="NAME", help="Remove what --with added.")(
+        function
+    )
     return click.option(
         "--with",
         "added",
         multiple=True,
         metavar="NAME",
         callback=lambda context, _, names: (*names, *context.meta.get(_FROM_SOURCE, ())),
-        help="Add what is optional (`patchlock info APP` shows what).",
+        help="Add an optional feature (`patchlock info APP` lists them).",
     )(function)
 
 
@@ -145,7 +147,7 @@ def from_source(function: F) -> F:
         expose_value=False,
         is_eager=True,
         callback=remember,
-        help="Build this from its source in the place of its wheel, where the app has a recipe.",
+        help="Build this from its source instead of its wheel, where the app has a recipe.",
     )(function)
 
 

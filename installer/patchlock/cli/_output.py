@@ -21,13 +21,19 @@ if TYPE_CHECKING:
 
 _NARROW = 30
 """Columns that a text needs at least to be broken between words."""
+_COMMANDS = ("$ ", "patchlock ")
+"""What a line begins with that is a command."""
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible."""
-    _write(f"{visible(text)}\n", sys.stderr if err else sys.stdout)
+    """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible.
+
+    On a terminal, a line that is too long is broken between words.
+    """
+    stream = sys.stderr if err else sys.stdout
+    _write(f"{_broken(visible(text), stream)}\n", stream)
 
 
 def note(text: str) -> None:
@@ -71,7 +77,7 @@ def _diff_line(line: str) -> str:
 
 def size(count: int) -> str:
     """Write a number of bytes for a person."""
-    from patchlock.model.models import size_text
+    from patchlock.model.byte_sizes import size_text
 
     return size_text(count)
 
@@ -107,7 +113,7 @@ def warnings(sentences: Iterable[str]) -> str:
 def report_overrides(observed: ObservedHost) -> None:
     """Say on stderr that the machine is not this one."""
     if observed.overrides:
-        echo(f"pretended machine: {', '.join(observed.overrides)}", err=True)
+        echo(f"simulated machine: {', '.join(observed.overrides)}", err=True)
 
 
 def succeed(command: str, data: object, error: PatchlockError | None = None) -> int:
@@ -141,7 +147,7 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
     import json
 
-    echo(json.dumps(envelope(command, data, error), indent=2))
+    _write(visible(json.dumps(envelope(command, data, error), indent=2)) + "\n", sys.stdout)
 
 
 def envelope(command: str, data: object, error: PatchlockError | None) -> dict[str, object]:
@@ -151,7 +157,7 @@ def envelope(command: str, data: object, error: PatchlockError | None) -> dict[s
 
 
 def _broken(text: str, stream: object) -> str:
-    """Break long lines between words where a terminal would break them anywhere; a command in backticks stays whole."""
+    """Break long lines between words where a terminal would break them anywhere; a command to be pasted stays whole."""
     if not is_terminal(stream):
         return text
     import re
@@ -161,6 +167,9 @@ def _broken(text: str, stream: object) -> str:
     room = shutil.get_terminal_size().columns
     lines: list[str] = []
     for line in text.split("\n"):
+        if len(line) <= room or line.lstrip().startswith(_COMMANDS):
+            lines.append(line)
+            continue
         glued = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\u00a0"), line)
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         options = {"break_long_words": False, "break_on_hyphens": False}

@@ -51,7 +51,7 @@ for _command in (_patch_authoring.new_command, _patch_authoring.test_command):
     "--profile",
     metavar="PROFILE",
     shell_complete=_complete.profiles,
-    help="Kind of machine (default: the one that fits).",
+    help="Kind of machine (default: the best match for this one).",
 )
 @_patch_clones.patches_option
 @_patch_clones.skips
@@ -101,7 +101,7 @@ def status_command(
     _output.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
     _output.echo(outcome_lines(looked.outcomes))
     for failure in engine.required_failures(looked.patched):
-        _output.echo(f"does not hold: {failure}")
+        _output.echo(f"fails: {failure}")
     _patch_clones.warn(warnings(found))
     at_source = f"--source {shlex.quote(looked.folder)}"
     if looked.finishing:
@@ -241,7 +241,7 @@ def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
     "--profile",
     metavar="PROFILE",
     shell_complete=_complete.profiles,
-    help="Kind of machine (default: the one that fits).",
+    help="Kind of machine (default: the best match for this one).",
 )
 @_patch_clones.patches_option
 @_patch_clones.skips

@@ -22,12 +22,12 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command("new")
 @click.option("--source", metavar="DIR", type=_FOLDER, required=True, help="The app's folder, edited.")
-@click.option("--base", metavar="COMMIT", help="What it was made from (default: HEAD of that clone).")
-@click.option("--base-dir", metavar="DIR", type=_FOLDER, help="What it was made from, where it is no git clone.")
+@click.option("--base", metavar="COMMIT", help="The commit that it was made from (default: HEAD of that clone).")
+@click.option("--base-dir", metavar="DIR", type=_FOLDER, help="What it was made from, if it is not a git clone.")
 @click.option(
     "--into", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Append the tables to this file."
 )
-@click.option("--id", "prefix", metavar="PREFIX", default="", help="How the ids of the patches begin.")
+@click.option("--id", "prefix", metavar="PREFIX", default="", help="Prefix of the patches' ids.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def new_command(
     source: Path, base: str | None, base_dir: Path | None, into: Path | None, prefix: str, as_json: bool
@@ -114,7 +114,7 @@ def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | 
 @click.option("--since", metavar="COMMIT", help="Try the patches on every commit of upstream from this one on.")
 @click.option("--all", "every", is_flag=True, help="With --since: also the commits that came in by merges.")
 @click.option(
-    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only the patches that this profile wants."
+    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only the patches for this profile."
 )
 @_options.upstream
 @_options.common

@@ -41,7 +41,7 @@ def _which(function: F) -> F:
         "--profile",
         metavar="PROFILE",
         shell_complete=_complete.profiles,
-        help="Kind of machine (default: the one that fits).",
+        help="Kind of machine (default: the best match for this one).",
     )(function)
     return click.argument("app", required=False, shell_complete=_complete.apps)(function)
 
@@ -49,9 +49,9 @@ def _which(function: F) -> F:
 def skips(function: F) -> F:
     """Add which patches a person does not want in a clone."""
     function = click.option(
-        "--without", "left_out", multiple=True, metavar="ID", help="Leave a patch out of the clone, from now on."
+        "--without", "left_out", multiple=True, metavar="ID", help="Leave a patch out of the clone from now on."
     )(function)
-    help_text = "Take an optional patch, as `plan` names them, or take --without back."
+    help_text = "Add an optional patch (`plan` lists them), or undo --without."
     return click.option("--with", "added", multiple=True, metavar="NAME", help=help_text)(function)
 
 
@@ -70,8 +70,8 @@ def _where(function: F) -> F:
 @_which
 @_where
 @skips
-@click.option("--abort", is_flag=True, help="Go back to the files as they were before conflicts were left.")
-@click.option("--continue", "goes_on", is_flag=True, help="Go on after you have chosen in each conflict.")
+@click.option("--abort", is_flag=True, help="Restore the files from before the conflicts.")
+@click.option("--continue", "goes_on", is_flag=True, help="Continue after resolving every conflict.")
 @_options.common
 def apply_command(
     app: str | None,
@@ -167,7 +167,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
 @click.command("hooks")
 @_which
 @_where
-@click.option("--remove", is_flag=True, help="Take the hooks away again.")
+@click.option("--remove", is_flag=True, help="Remove the hooks.")
 @_options.common
 def hooks_command(
     app: str | None,
@@ -354,7 +354,7 @@ def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> Edi
     unmarked = move.without_markers(tree, paths)
     marked = [path for path in paths if path not in unmarked]
     source = shlex.quote(str(tree.root))
-    stands = ["both stand there between markers"] if marked else []
+    stands = ["both versions are there, between conflict markers"] if marked else []
     choose = "choose"
     if unmarked:
         names = ", ".join(map(str, unmarked))
@@ -363,7 +363,7 @@ def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> Edi
         choose = f"choose{f'; in {names}' if marked else ','} say so with {add}"
     again = "" if command == "patch apply" else f" (`patchlock {command} --source {source}`)"
     return EditsMeetError(
-        f"your edits and the patches meet in {', '.join(map(str, paths))}: {', and '.join(stands)}",
+        f"your edits conflict with the patches in {', '.join(map(str, paths))}: {', and '.join(stands)}",
         where=str(tree.root),
         remedy=f"{choose}, and run the same command again{again}; or go back with "
         f"`patchlock patch apply --abort --source {source}`",
@@ -379,7 +379,7 @@ def _abort(tree: Tree, command: str, as_json: bool) -> int:
     elif files:
         _output.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(move.ABORTED)}")
     else:
-        _output.echo("there are no conflicts to go back from: nothing to do")
+        _output.echo("there are no conflicts to undo: nothing to do")
     return 0
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @click.command("wheel")
 @click.argument("name")
-@click.option("--version", "wanted", metavar="VERSION", help="Which version; the wheel comes from the index, by hash.")
+@click.option("--version", "wanted", metavar="VERSION", help="Its version; the wheel is downloaded by hash.")
 @click.option(
     "--wheel",
     "file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Take this file instead; it must have the sha256 that the catalogue names, if it names one.",
+    help="Use this file instead; if the catalogue has a sha256 for it, it must match.",
 )
 @click.option(
     "--output",
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     show_default="this folder",
-    help="Where the patched wheel goes.",
+    help="Folder for the patched wheel.",
 )
 @_options.common
 def wheel_command(

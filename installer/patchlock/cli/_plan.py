@@ -53,9 +53,10 @@ def plan_command(
     from patchlock.catalogue import optional_patches
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _profile_choice
-    from patchlock.environments import generations
+    from patchlock.environments import generations, package_sizes
     from patchlock.hardware import on_paper
     from patchlock.model import overlays
+    from patchlock.model.models import total_text
     from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
@@ -74,6 +75,7 @@ def plan_command(
     installed = None if pretended else generations.current(request.installation)
     nothing = not pretended and up_to_date(request) is not None
     ready = readiness.assess(request, made.lock, on_paper=pretended is not None)
+    size = None if nothing else package_sizes.ask(made.lock, made.lock_digest, made.platform, request.cache)
     installation = request.installation.folder
     folder = on_paper.folder(pretended, installation.name) if pretended else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
@@ -96,6 +98,7 @@ def plan_command(
                 {"name": p.name, "version": str(p.version), "sha256": p.sha256, "why": p.why}
                 for p in made.lock.packages
             ],
+            "download": {"bytes": size.bytes, "unknown_files": size.unknown} if size else None,
             "missing_imports": [
                 {"module": one.module, "path": str(one.path), "line": one.line} for one in made.missing
             ],
@@ -117,6 +120,11 @@ def plan_command(
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request),
+        *(
+            []
+            if nothing
+            else [("download", f"at most {total_text(size)}" if size else "of unknown size while offline")]
+        ),
         *_models.summary_row(request, on_paper=pretended is not None),
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
@@ -127,7 +135,7 @@ def plan_command(
         rows.insert(-1, ("diff", f"{itself} plan {made.app.name} --profile {made.profile.name} --diff"))
     _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
-        _output.echo(f"does not hold: {failure}", err=True)
+        _output.echo(f"fails: {failure}", err=True)
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
     for warning in (*warnings(made.patched), *absent):
         _output.echo(f"warning: {warning}", err=True)

@@ -14,7 +14,7 @@ from patchlock.model.addresses import without_secrets
 from patchlock.model.visible_text import visible
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
 _BESIDE = len("⠸ ") + len(" 0:00:00")
 """Columns of a terminal that the spinner and the time take."""
@@ -59,7 +59,7 @@ class Plain:
         def going_on() -> None:
             transfer = self._transfer.told() if self._transfer is not None else ""
             words = " ".join(filter(None, [self._said, transfer]))
-            _output.echo(f"{name:<12} {words} (going on, {time.monotonic() - started:.0f} s)", err=True)
+            _output.echo(f"{name:<12} {words} (still running, {time.monotonic() - started:.0f} s)", err=True)
 
         with _every(self._every, going_on):
             yield
@@ -143,11 +143,11 @@ class Transfer:
     """Bytes, rate and time left of what comes, by rich's columns; nothing is shown before something comes."""
 
     def __init__(self, *, bar: bool = False) -> None:
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
         self._columns: tuple[ProgressColumn, ...] = (
-            DownloadColumn(),
-            TransferSpeedColumn(),
+            DownloadColumn(binary_units=True),
+            _speed_column(),
             TimeRemainingColumn(compact=True),
         )
         self.progress = Progress(*([BarColumn(20)] if bar else []), *self._columns, auto_refresh=False)
@@ -172,7 +172,25 @@ class Transfer:
         if self._task is None:
             return ""
         task = self.progress.tasks[0]
-        return ", ".join(str(column(task)).strip() for column in self._columns) + " left"
+        size, rate, left = (str(column(task)).strip() for column in self._columns)
+        known = [size, *([rate] if rate != "?" else []), *([f"{left} left"] if left.strip("-:") else [])]
+        return ", ".join(known)
+
+
+def _speed_column() -> ProgressColumn:
+    """Show the rate in the units of all other sizes; rich's own column knows powers of 1000 alone."""
+    from rich.progress import ProgressColumn
+    from rich.text import Text
+
+    class Speed(ProgressColumn):
+        """Bytes a second."""
+
+        def render(self, task: Task) -> Text:
+            """Write the rate of a download."""
+            speed = task.finished_speed or task.speed
+            return Text(f"{_output.size(int(speed))}/s" if speed else "?", style="progress.data.speed")
+
+    return Speed()
 
 
 @contextlib.contextmanager

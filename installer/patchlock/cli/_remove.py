@@ -99,7 +99,7 @@ def _planned_data(planned: UninstallPlan, purge: bool) -> dict[str, object]:
 
 
 def _mine(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> list[str]:
-    return [*(f"{path}  {_size(size)}" for path, size in files), *(f"commit {commit}" for commit in commits)]
+    return [*(f"{path}  {_output.size(size)}" for path, size in files), *(f"commit {commit}" for commit in commits)]
 
 
 def _left(request: Request, left: UninstallResult) -> list[str]:
@@ -107,15 +107,16 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
     lines = [f"{app} is removed from {profile}"]
     purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
     if mine := _mine(left.files, left.commits):
-        total = _size(sum(size for _, size in left.files))
+        total = _output.size(sum(size for _, size in left.files))
         lines += [f"kept, because it is yours ({len(mine)}, {total}): {request.installation.source}"]
         lines += [f"  {line}" for line in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove it too: {purge}"]
     if left.models:
-        lines.append(f"kept for the next install: {_size(left.models)} of models; remove them too: {purge}")
+        lines.append(f"kept for the next install: {_output.size(left.models)} of models; remove them too: {purge}")
     if left.downloads:
-        lines.append(f"kept for the next install: {_size(left.downloads)} of downloads and builds in {request.cache}")
+        downloads = _output.size(left.downloads)
+        lines.append(f"kept for the next install: {downloads} of downloads and builds in {request.cache}")
     return lines
 
 
@@ -131,7 +132,3 @@ def _nothing_left() -> list[str]:
         return []
     itself = _launcher.own_command(_options.home())
     return [f"nothing is installed now; {_output.size(count)} of patchlock's own remain: {itself} self remove"]
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count} bytes"

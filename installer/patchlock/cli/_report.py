@@ -29,7 +29,7 @@ _LOGS = 6
 )
 @_options.common
 def report_command(target: Path, catalogue: Path | None, as_json: bool) -> None:
-    """Write one file for a bug report; it names nobody.
+    """Write one file for a bug report; it contains no names.
 
     It has the facts of this machine, what is installed, the last errors and the ends of logs. Nothing is sent; read it
     before you do.

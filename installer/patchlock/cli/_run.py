@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def run_command(
     app: str, profile: str | None, arguments: tuple[str, ...], catalogue: Path | None, as_json: bool
 ) -> int:
-    """Start an installed app; what follows `--` goes to it.
+    """Start an installed app; arguments after `--` go to it.
 
     It says first whether the device answers, and names the address of the app's page when that
     answers. Ctrl-C ends the app with all that it has started. PATCHLOCK_DEVICE=cpu keeps it to the
@@ -75,7 +75,7 @@ def _tell_device(request: Request, generation: Path, env: Mapping[str, str], pro
 
     back_end = request.profile.back_end
     if back_end != "cpu" and env.get(launch.DEVICE) == launch.PROCESSOR:
-        progress.note(f"device: the processor, as {launch.DEVICE} says")
+        progress.note(f"device: the CPU, as {launch.DEVICE} says")
         return
     answer = device_answer.ask(back_end, generation, env)
     if answer is None:
@@ -86,5 +86,5 @@ def _tell_device(request: Request, generation: Path, env: Mapping[str, str], pro
     command = _launcher.own_command(_options.home())
     progress.note(
         f"device: {back_end} does not answer: {answer.says}; `{command} doctor {request.app.name}` names the cause, "
-        f"and {launch.DEVICE}={launch.PROCESSOR} keeps {request.app.name} to the processor"
+        f"and {launch.DEVICE}={launch.PROCESSOR} makes {request.app.name} use the CPU"
     )

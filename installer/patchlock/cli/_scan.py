@@ -12,6 +12,7 @@ import click
 
 from patchlock.cli import _options, _output, _progress
 from patchlock.model import overlays
+from patchlock.model.byte_sizes import MIB, size_text
 from patchlock.model.errors import DownloadError, UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +23,14 @@ if TYPE_CHECKING:
 
 @click.command("scan")
 @click.argument("wheels", nargs=-1, required=True, metavar="WHEEL...")
-@click.option("--record", is_flag=True, help="Write what was found into the catalogue, for the locks that take it.")
+@click.option("--record", is_flag=True, help="Write the findings into the catalogue, for locks that use them.")
 @click.option(
-    "--largest", type=int, default=1024, show_default=True, metavar="MB", help="Leave out wheels with more to read."
+    "--largest",
+    type=int,
+    default=1024,
+    show_default=True,
+    metavar="MIB",
+    help="Skip wheels with more than this to read.",
 )
 @_options.common
 def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue: Path | None, as_json: bool) -> None:
@@ -44,7 +50,7 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
     for wheel in wheels:
         address, sha256 = _place(wheel)
         with progress.stage(overlays.filename(address)):
-            facts = _scan(address, sha256, largest * 1_000_000, progress)
+            facts = _scan(address, sha256, largest * MIB, progress)
             found[sha256] = facts
             progress.say(", ".join(ordered(facts.archs)) or "no GPU code")
     file = _record(opened, found) if record else None
@@ -93,13 +99,13 @@ def _scan(
         size = wheel_archs.size(address)
         if size > largest:
             raise DownloadError(
-                f"{size // 1_000_000} MB of {filename} would have to be read",
-                where=f"--largest {largest // 1_000_000}",
-                remedy=f"allow it with `--largest {size // 1_000_000 + 1}`",
+                f"{size_text(size)} of {filename} would have to be read",
+                where=f"--largest {largest // MIB}",
+                remedy=f"allow it with `--largest {size // MIB + 1}`",
             )
         archs = wheel_archs.scan(address, tell=lambda name, _: progress.note(name))
     except zipfile.BadZipFile as error:
-        raise DownloadError(f"{filename} is no wheel", where=address, remedy="check the file") from error
+        raise DownloadError(f"{filename} is not a wheel", where=address, remedy="check the file") from error
     today = datetime.datetime.now(datetime.UTC).date()
     return RecordedWheelFacts(filename=filename, archs=archs, source=f"its libraries, read {today}")
 

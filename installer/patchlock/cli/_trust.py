@@ -11,10 +11,10 @@ from patchlock.cli import _options, _output
 
 @click.command("trust")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--withdraw", is_flag=True, help="Take it back.")
+@click.option("--withdraw", is_flag=True, help="Undo the patches.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
-    """Let somebody else's catalogue run its code here.
+    """Allow another catalogue to run its code here.
 
     It holds for the folder, whatever is written there later: agree only where you trust whoever writes there.
 
@@ -30,5 +30,5 @@ def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
     if as_json:
         _output.succeed("trust", {"folder": str(place), "trusted": not withdraw, "changed": is_new})
         return
-    state = "may not run code any more" if withdraw else "may run its codemods, builds and checks"
+    state = "may no longer run code" if withdraw else "may run its codemods, builds and checks"
     _output.echo(f"{place} {state}" if is_new else f"{place}: nothing to do")

@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 @click.command("verify")
 @_options.installed
-@click.option("--quick", "depth", flag_value="quick", help="Run nothing of the app: versions, presence and sizes.")
+@click.option("--quick", "depth", flag_value="quick", help="Do not run the app: check versions, presence and sizes.")
 @click.option("--deep", "depth", flag_value="deep", help="Read every file too, and compare it with its RECORD.")
 @click.option(
     "--report",
     "files",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
-    help="Write what was proved to a file.html or file.json that can be given away: it names nobody.",
+    help="Write what was proved to a file.html or file.json that can be given away: it contains no names.",
 )
 @_options.common
 def verify_command(
     app: str, profile: str | None, depth: str | None, files: tuple[Path, ...], catalogue: Path | None, as_json: bool
 ) -> int:
-    """Prove that an installed app still works.
+    """Check that an installed app still works.
 
     \b
     Example:
@@ -258,7 +258,7 @@ def _cure(receipt: Receipt, results: tuple[CheckResult, ...], other: str = "") -
         return "lock what the profile needs", f"lock {pair}"
     if other:
         return f"use what works here, {other}", f"install {pair} --fallback"
-    return "build it afresh", f"install {pair} --reinstall"
+    return "rebuild it", f"install {pair} --reinstall"
 
 
 _HEAD = ("kernel", "device", "outcome", "error", "time", "on the CPU", "")

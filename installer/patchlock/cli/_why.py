@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     "--profile",
     metavar="PROFILE",
     shell_complete=_complete.profiles,
-    help="Kind of machine (default: the one that fits).",
+    help="Kind of machine (default: the best match for this one).",
 )
 @click.option("--platform", metavar="PLATFORM", help="As in the lock's name (default: this machine's, or the first).")
 @click.option(
     "--alternatives",
     is_flag=True,
-    help="Also ask uv and the index which newer version there is and what it lost to; takes some seconds.",
+    help="Also ask uv and the index for newer versions and why they were not chosen; takes a few seconds.",
 )
 @click.option("--source", metavar="PATH-OR-URL", help="With --alternatives: take upstream from here.")
 @_options.common
@@ -46,7 +46,7 @@ def why_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Say why a package is in a lock, and what limits it.
+    """Explain why a package is in a lock, and what limits it.
 
     All but the alternatives is read from the lock itself, without a network.
 

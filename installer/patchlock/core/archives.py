@@ -374,6 +374,6 @@ def _refused(archive: Path, problems: list[str]) -> ArchiveError:
     return ArchiveError(
         f"{archive.name} must not be unpacked, for {len(problems)} reason{'s' if len(problems) > 1 else ''}",
         where=str(archive),
-        remedy="nothing of it was written; tell those who made it",
+        remedy="nothing of it was written; report it to its authors",
         evidence=[*problems[:_SHOWN], *more],
     )

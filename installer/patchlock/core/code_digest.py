@@ -29,7 +29,7 @@ def contents(folder: str) -> Iterator[tuple[str, bytes]]:
             with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - 500 files in the time of an eyelid
                 yield entry.path, file.read()
         else:  # a link to a folder may lead in a circle, or out
-            raise OSError(f"{entry.path} is no plain file")
+            raise OSError(f"{entry.path} is not a plain file")
 
 
 def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:

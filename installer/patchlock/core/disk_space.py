@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import DiskFullError
 
 _MB = 1_000_000
@@ -65,17 +66,14 @@ def require(needs: Iterable[SpaceRequirement], look_at: Callable[[Path], FileSys
         free = seen[here[0].folder].free
         if total > free:
             variables = list(dict.fromkeys(need.variable for need in sorted(here, key=lambda need: -need.size)))
+            lacks = size_text(total - free)
             raise DiskFullError(
-                f"{_mb(total)} MB are needed and {_mb(free)} MB are free, so nothing was begun",
+                f"{size_text(total)} of disk are needed, {lacks} more than is free; nothing was started",
                 where=str(max(here, key=lambda need: need.size).folder),
                 remedy="free some room, for example with `patchlock cache clean`, or choose another disk with "
                 f"{' or '.join(variables)}, and run the same command again",
-                evidence=[f"{_mb(need.size)} MB of {need.what} in {need.folder}" for need in here],
+                evidence=[f"{size_text(need.size)} of {need.what} in {need.folder}" for need in here],
             )
-
-
-def _mb(size: int) -> str:
-    return f"{-(-size // _MB):,}"
 
 
 _BLOCK = 512

@@ -224,7 +224,7 @@ def _bring(
         error = HashMismatchError(
             f"{_name(address)} is not the file that was promised, and {gone}",
             where=f"{without_secrets(address)} has sha256 {found[:12]}…, wanted {sha256[:12]}…",
-            remedy="the server or a proxy gives other bytes: try again later or elsewhere; if it stays so, tell us"
+            remedy="the server or a proxy sends different bytes: try again later or elsewhere"
             if local is None
             else "that file stays as it is: put the right one in its place",
         )
@@ -370,7 +370,7 @@ def _refused(address: str, status: int) -> DownloadError:
     known = {401: "asks for a password", 403: "does not allow it", 404: "does not have it", 410: "has it no more"}
     remedy = "check the address and the access, or download the file yourself and name it"
     return DownloadError(
-        f"{_name(address)} cannot be fetched: the server {known.get(status, f'answers {status}')}",
+        f"{_name(address)} could not be fetched: the server {known.get(status, f'answers {status}')}",
         where=without_secrets(address),
         remedy=remedy,
     )

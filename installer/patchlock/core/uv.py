@@ -88,7 +88,7 @@ def find() -> Path:
     try:
         return Path(uv.find_uv_bin())
     except FileNotFoundError as error:
-        raise ProgramMissingError("uv is not installed beside patchlock", remedy="install patchlock again") from error
+        raise ProgramMissingError("uv is not installed with patchlock", remedy="install patchlock again") from error
 
 
 def version() -> str:
@@ -193,26 +193,26 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
             where=" ".join(words.partition("Expected")[1:]).replace("\n", " ").strip() or "sha256",
             remedy="the index or a cache has other bytes, or the lock is wrong: "
             f"run `{cache_clean_command(found[1] if found else '')}` and the same command again; "
-            "if it stays so, `patchlock lock --check --online` says whether it is the lock",
+            "if it happens again, `patchlock lock --check --online` says whether it is the lock",
         )
     if forged := re.search(r"Failed to install: (\S+\.whl) .*cause: (Wheel \w+ does not match [^,]*)", words):
         return WheelError(
             f"{forged[1]} is malformed, and was not installed: {forged[2][0].lower()}{forged[2][1:]}",
             where=_verb(error.where),
-            remedy="nothing here can repair it: tell those who published it, and lock another version",
+            remedy="nothing here can repair it: report it to its publisher, and lock another version",
         )
     if invalid := _INVALID.search(words):
         return WheelError(
             f"the wheel of {invalid[1]} has a script that does not belong into an environment: {invalid[2]}",
             where=_verb(error.where),
-            remedy="do not install it; tell those who made it",
+            remedy="do not install it; report it to its authors",
             evidence=error.evidence,
         )
     if invalid := _MALFORMED.search(words):
         return WheelError(
             f"the wheel of {invalid[1]} is malformed, and was not installed: {invalid[2]}",
             where=_verb(error.where),
-            remedy="nothing here can repair it: tell those who published it, and lock another version",
+            remedy="nothing here can repair it: report it to its publisher, and lock another version",
             evidence=error.evidence,
         )
     if broken := re.search(r"Failed to install: \S+ \(([A-Za-z0-9._-]+)(?:==|@| @ )", words):
@@ -235,7 +235,7 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         )
     if unpinned := re.search(r"no trusted hash was provided for: `?([A-Za-z0-9._-]+)", words):
         return PolicyError(
-            f"a build wants {unpinned[1]}, which nobody has pinned",
+            f"a build wants {unpinned[1]}, which is not pinned",
             where=" ".join(re.findall(r"build `([^`]+)`", words)[:1]),
             remedy="add it to `build` in the [[metadata]] table of what is built, and lock again",
             evidence=error.evidence,
@@ -248,7 +248,7 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
         )
     if refused := re.search(r"\(?(https?://[^)\s`]+)\)?.*(401 Unauthorized|403 Forbidden)", words):
         return NetworkError(
-            f"the package index lets nobody in ({refused[2]})",
+            f"the package index refuses access ({refused[2]})",
             where=_host(refused[1]),
             remedy="write user and password into UV_DEFAULT_INDEX, or into ~/.netrc, and run the same command again",
         )
@@ -282,7 +282,7 @@ def _wrong_name(found: re.Match[str]) -> PatchlockError:
     if found["asked"]:
         return WheelError(
             f"what the index has as `{found['asked']}` says in its METADATA that it is `{found['inside']}`",
-            remedy="tell those who published it, and ask for another version",
+            remedy="report it to its publisher, and ask for another version",
         )
     return RequirementsError(
         f"`{found['wanted']}` is asked for, and the file that is named for it is of `{found['named']}`",
@@ -319,7 +319,7 @@ def no_page(where: str) -> NetworkError:
         where: its address, without user and password.
     """
     return NetworkError(
-        "the package index answers with something that is no page of an index",
+        "the package index answers with something that is not a page of an index",
         where=where,
         remedy="sign in to this network, if a browser shows its login page; otherwise check the address in "
         "UV_DEFAULT_INDEX: it ends in /simple on most servers",

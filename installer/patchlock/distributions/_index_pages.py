@@ -176,7 +176,7 @@ def requires(data: bytes, name: NormalizedName, version: Version, address: str) 
         raise IndexAnswerError(
             f"the server gives something else than the METADATA of {name} {version}",
             where=address,
-            remedy="try again later; if it stays so, the index is broken: tell those who run it",
+            remedy="try again later; if it happens again, the index is broken: report it to its operator",
         )
     try:
         # Windows wheels of torch before 2.8 end these lines with a stray carriage return.

@@ -104,7 +104,7 @@ def require_pages(words: str) -> None:
 def _no_page(where: str) -> DownloadError:
     parts = urlsplit(where)
     public = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl() if parts.netloc else where
-    return DownloadError("that is no page of a package index", where=public, remedy="check UV_DEFAULT_INDEX")
+    return DownloadError("that is not a page of a package index", where=public, remedy="check UV_DEFAULT_INDEX")
 
 
 def _of_json(file: dict[str, object]) -> IndexFile:

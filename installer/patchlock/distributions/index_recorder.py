@@ -154,7 +154,7 @@ def _listed(
                 raise IndexAnswerError(
                     f"{file.filename} is listed twice, with different hashes",
                     where=page.address,
-                    remedy="the index is broken: tell those who run it",
+                    remedy="the index is broken: report it to its operator",
                 )
     return list(found.values())
 
@@ -257,7 +257,7 @@ def _metadata(file: Listed, over: requests.Session) -> bytes | None:
         raise HashMismatchError(
             f"the METADATA of {file.filename} is not what the index promises, and nothing was recorded",
             where=address,
-            remedy="try again later; if it stays so, the index is broken: tell those who run it",
+            remedy="try again later; if it happens again, the index is broken: report it to its operator",
         )
     return data
 
@@ -276,7 +276,9 @@ def _by_download(file: Listed, sha256: Sha256 | None) -> tuple[Sha256, bytes]:
                     return sha256, metadata.read(METADATA_LIMIT)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, StopIteration) as error:
             raise IndexAnswerError(
-                f"{file.filename} is no wheel", where=file.url, remedy="the index is broken: tell those who run it"
+                f"{file.filename} is not a wheel",
+                where=file.url,
+                remedy="the index is broken: report it to its operator",
             ) from error
 
 

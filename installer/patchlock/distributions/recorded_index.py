@@ -104,7 +104,7 @@ def changes(before: RecordedIndex, after: Iterable[RecordedWheel], why_gone: Map
     known = {wheel.filename: wheel for wheel in before.wheels}
     new = {wheel.filename: wheel for wheel in after}
     found = [
-        Change(kind=Kind.REMOVED, filename=filename, detail=why_gone.get(filename, "not listed any more"))
+        Change(kind=Kind.REMOVED, filename=filename, detail=why_gone.get(filename, "no longer listed"))
         for filename in known.keys() - new.keys()
     ]
     for filename, wheel in new.items():

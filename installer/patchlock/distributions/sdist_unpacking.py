@@ -41,5 +41,5 @@ def _bad(archive: Path, why: str) -> SdistError:
     return SdistError(
         f"{archive.name} is not an sdist that is built: {why}",
         where=str(archive),
-        remedy="take another version, or tell those who made it",
+        remedy="use another version, or report it to its authors",
     )

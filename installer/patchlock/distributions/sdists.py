@@ -51,7 +51,7 @@ def static_files(archive: Path) -> Mapping[PurePosixPath, bytes]:
         raise SdistError(
             f"{archive.name} is not an sdist that can be read: {error}",
             where=str(archive),
-            remedy="take another version, or tell those who made it",
+            remedy="use another version, or report it to its authors",
         ) from error
     return found
 

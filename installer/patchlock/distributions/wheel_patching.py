@@ -184,7 +184,7 @@ def require_version(distribution: Distribution, version: Version) -> None:
         raise UnknownDistributionError(
             f"the patches of {distribution.name} are for {distribution.versions}, not for {version}",
             where=str(distribution.origin),
-            remedy="take a version of that range, or widen `versions` and try",
+            remedy="use a version of that range, or widen `versions` and try",
         )
 
 

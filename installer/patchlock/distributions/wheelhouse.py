@@ -61,7 +61,7 @@ def require_inside(wheels: LocalWheels) -> None:
                 raise WheelError(
                     f"{wheel.path.name} has a file that {archive_names.escape_reason(names[0])}: {names[0]!r}",
                     where=str(wheel.path.parent),
-                    remedy="do not install it; tell those who made it",
+                    remedy="do not install it; report it to its authors",
                     evidence=map(repr, names[1:20]),
                 )
 

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import HashMismatchError, WheelError
 from patchlock.model.identities import Sha256
 
@@ -92,7 +93,7 @@ def read(path: Path, sha256: str | None) -> Wheel:
         raise HashMismatchError(
             f"{path.name} is not the file that the catalogue names",
             where=f"sha256 {found[:12]}…, wanted {sha256[:12]}…",
-            remedy="remove it and take it from the index again",
+            remedy="remove it and download it again",
         )
     try:
         name, version, _, _ = parse_wheel_filename(path.name)
@@ -114,7 +115,7 @@ def _require(filename: str, problems: list[str]) -> None:
         count = f"{len(problems)} reasons" if len(problems) > 1 else "one reason"
         raise WheelError(
             f"{filename} cannot be used, for {count}",
-            remedy="take the file from the index again; if it stays so, tell those who made it",
+            remedy="download the file from the index again; if it happens again, report it to its authors",
             evidence=problems[:20],
         )
 
@@ -133,7 +134,7 @@ def _members(filename: str, data: bytes) -> list[Member]:
                     members.append(Member(path=path, data=archive.read(entry), is_executable=_is_executable(entry)))
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError) as error:
         raise WheelError(
-            f"{filename} is not a zip file that can be read: {error}", remedy="take the file from the index again"
+            f"{filename} is not a zip file that can be read: {error}", remedy="download the file from the index again"
         ) from error
     return members
 
@@ -162,7 +163,7 @@ def _entry_problems(entries: list[zipfile.ZipInfo]) -> list[str]:
     inside = {str(parent) for file in files for parent in PurePosixPath(file).parents}
     problems += [f"{name!r} is a file and a folder" for name in sorted(files & inside)]
     if sum(entry.file_size for entry in entries) > _LARGEST:
-        problems.append(f"its files are larger than {_LARGEST // 1024**3} GiB together")
+        problems.append(f"its files are larger than {size_text(_LARGEST)} together")
     return problems
 
 
@@ -312,7 +313,7 @@ def repack(wheel: Wheel, changes: Mapping[PurePosixPath, bytes]) -> PackedWheel:
 def _local_version(wheel: Wheel, changes: Mapping[PurePosixPath, bytes]) -> Version:
     """Name the result after what it is made of, so that equal names are equal files."""
     if wheel.version.local and _OURS in wheel.version.local.split("."):
-        raise WheelError(f"{wheel.filename} was patched already", remedy="take the file from the index")
+        raise WheelError(f"{wheel.filename} was patched already", remedy="download the file from the index")
     parts = [_FORMAT, wheel.sha256]
     parts += [f"{path} {hashlib.sha256(changes[path]).hexdigest()}" for path in sorted(changes)]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()

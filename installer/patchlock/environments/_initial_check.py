@@ -78,7 +78,7 @@ def require_inside(environment: Path) -> None:
             f"the wheel of {outside[0][0].name} {outside[0][0].version} has files that do not belong into an "
             f"environment: {outside[0][1]}" + (f" and {len(outside) - 1} more" if len(outside) > 1 else ""),
             where=str(environment),
-            remedy="do not install it: nothing was switched to it; tell those who made it",
+            remedy="do not install it: nothing was switched to it; report it to its authors",
             evidence=[f"{distribution.name}: {path}" for distribution, path in outside[:20]],
         )
 

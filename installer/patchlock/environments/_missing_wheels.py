@@ -53,7 +53,7 @@ def fetch(
         NetworkError: the index or a server does not answer.
     """
     wheels = [package for package in lock.packages if package.name not in local and not is_sdist(package)]
-    say("asking where they lie")
+    say("asking where they are")
     places, unknown = _locate(lock, wheels, request.platform)
     asked = [package for package in wheels if package.name in places]
     missing = uv.uncached(asked, folder, venv.interpreter(folder)) if asked else frozenset()

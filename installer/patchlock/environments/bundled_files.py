@@ -99,7 +99,7 @@ def _fetched(request: Request, lock: Lock, packages: Iterable[LockedPackage], pr
     paths = {one: path for one, path in here.items() if path and atomic_files.has_sha256(path, one.sha256)}
     missing = tuple(one for one in wanted if one not in paths)
     if missing:
-        progress.say(f"asking where {len(missing)} files lie")
+        progress.say(f"asking where {len(missing)} files are")
         places = addresses.locate(dataclasses.replace(lock, packages=missing), request.platform, installing=True)
         files = [
             FetchRequest(

@@ -133,7 +133,7 @@ def fill(
         return
     progress.note(
         f"uv's cache has changed files, as an edit in another environment or a power cut leaves them; "
-        f"unpacked afresh: {' '.join(sorted(damaged))}; "
+        f"unpacked again: {' '.join(sorted(damaged))}; "
         f"`{uv.cache_clean_command(*sorted(damaged))}` keeps them from coming back"
     )
     venv.recreate(folder, lock=held)

@@ -291,7 +291,7 @@ def _require_git_hash(model: Model, file: ModelFile, incoming: Path, etag: str) 
         raise HashMismatchError(
             f"{file.path} of {model.repository} is not the file that was promised, and was removed",
             where=model.url(file),
-            remedy="the server or a proxy gives other bytes: try again later",
+            remedy="the server or a proxy sends different bytes: try again later",
         )
 
 

@@ -144,7 +144,7 @@ def _read(environment: Path) -> list[dict[str, Any]]:
         raise OverlayError(
             f"the list of the environment's overlays is damaged: {error}",
             where=str(path),
-            remedy="build it afresh with `patchlock install APP --reinstall`",
+            remedy="rebuild it with `patchlock install APP --reinstall`",
         ) from error
     return entries
 

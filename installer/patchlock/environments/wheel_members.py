@@ -77,7 +77,7 @@ def _open(lock: Lock, platform: Platform, name: NormalizedName, sha256: Sha256, 
         return
     package = next(p for p in lock.packages if p.name == name)
     if package.sha256 != sha256:
-        raise ValueError(f"it was made on this machine, and {found or 'its file'} is not there any more")
+        raise ValueError(f"it was made on this machine, and {found or 'its file'} no longer exists")
     url = package.url
     if not url:
         located = addresses.locate(dataclasses.replace(lock, packages=(package,)), platform)

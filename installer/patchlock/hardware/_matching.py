@@ -141,7 +141,7 @@ def _of_machine(fit: Fit, host: Host, one: KnownDevice | UnknownDevice) -> Itera
         without = f", which has no {' and no '.join(never)}" if never else ""
         yield f"this is WSL2{without}" if host.is_wsl else "this is not WSL2"
     if fit.tegra is not None and fit.tegra != bool(host.tegra):
-        yield "this is a Jetson" if host.tegra else "this is no Jetson"
+        yield "this is a Jetson" if host.tegra else "this is not a Jetson"
     yield from filter(None, (condition.reason(host, one.device) for condition in fit.requires))
     nodes = {node.path: node for node in host.nodes}
     for path in fit.nodes:

@@ -29,10 +29,10 @@ Source: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-v
 _PREFIX = "PATCHLOCK_OVERRIDE_"
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*([-+~_.][0-9A-Za-z-+~_.]*)?")
 _VALUES = {
-    "ARCH": (ARCH, "no arch such as gfx1201 or sm_89"),
-    "DRIVER": (_VERSION, "no version such as 580.65"),
-    "KERNEL": (_VERSION, "no version such as 6.14"),
-    "TEGRA": (_VERSION, "no release such as 38.4"),
+    "ARCH": (ARCH, "not an arch such as gfx1201 or sm_89"),
+    "DRIVER": (_VERSION, "not a version such as 580.65"),
+    "KERNEL": (_VERSION, "not a version such as 6.14"),
+    "TEGRA": (_VERSION, "not a release such as 38.4"),
     "WSL": (re.compile("[01]"), "neither 1 nor 0"),
 }
 """What follows the prefix → how a value looks that is not empty, and what another one is not."""
@@ -87,7 +87,7 @@ def _read(path: Path) -> Recording:
     except OSError as error:
         raise UsageError(f"{VARIABLE} names a file that cannot be read", where=f"{error}", remedy=remedy) from error
     except (ValueError, RecursionError) as error:  # also UnicodeDecodeError
-        raise UsageError(f"{VARIABLE} names a file that is no JSON", where=str(path), remedy=remedy) from error
+        raise UsageError(f"{VARIABLE} names a file that is not JSON", where=str(path), remedy=remedy) from error
     return hosts.from_json(data, str(path))
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patchlock.hardware._matching import is_integrated
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.devices import KnownDevice, UnknownDevice, shown_name
 from patchlock.model.hosts import Host
-from patchlock.model.models import size_text
 from patchlock.model.needs import Finding, MemoryNeed
 
 NAME = "memory"

@@ -222,7 +222,7 @@ def _paths(facts: Facts) -> Iterator[Finding]:
         if folder.drive:
             yield Finding(
                 name="paths",
-                what=f"{folder.path} lies on a {folder.drive} drive: {_DRIVES[folder.drive]}",
+                what=f"{folder.path} is on a {folder.drive} drive: {_DRIVES[folder.drive]}",
                 remedy=f"if that hurts, choose another folder with {folder.variable}",
                 stops=False,
             )
@@ -284,7 +284,7 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
             case "no-store-python":
                 if isinstance(facts.python, Interpreter) and facts.python.maker == "store":
                     what = f"Python is that of the Microsoft Store ({facts.python.path}): {need.why}"
-                    yield _finding(need, resource, what, "take another: `uv python install` or python.org", None)
+                    yield _finding(need, resource, what, "use another one: `uv python install` or python.org", None)
             case _:  # a virus scanner cannot be asked without rights that we do not want
                 command = f"Add-MpPreference -ExclusionPath '{facts.folders[0].path}'"
                 command = f"in PowerShell as administrator: `{command}`"

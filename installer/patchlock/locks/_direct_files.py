@@ -39,7 +39,7 @@ def require_possible(pins: tuple[Pin, ...], rules: LockRules) -> None:
     for pin in sdists:
         if pin.name not in rules.source_builds:
             raise PolicyError(
-                f"{filename(pin.url)} is no wheel, and {pin.name} may not be built",
+                f"{filename(pin.url)} is not a wheel, and {pin.name} may not be built",
                 where=pin.url,
                 remedy=f'allow it: [[build]] names = ["{pin.name}"], or name a wheel',
             )

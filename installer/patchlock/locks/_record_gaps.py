@@ -40,7 +40,7 @@ def notices(
             )
             is_kept = any(_is_kept(index, name, version) for name in unknown for version in unknown[name])
             found.append(
-                f"the record {index.name} is not known to be whole, and the index may have another "
+                f"the record {index.name} is not known to be complete, and the index may have another "
                 f"{'; '.join(sorted(told))}: {_how_to_ask(index, is_kept=is_kept)}"
             )
     return tuple(found)
@@ -94,7 +94,7 @@ def missing(
         if not unknown:
             return what, correct
         how = _how_to_ask(index, is_kept=any(_is_kept(index, name, version) for version in unknown))
-        return f"{what}, and is not known to be whole", f"{how}; or {correct}"
+        return f"{what}, and is not known to be complete", f"{how}; or {correct}"
     return None
 
 

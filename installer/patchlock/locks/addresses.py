@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from packaging.pylock import PackageSdist, PackageWheel, Pylock
 
 
-def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mapping[NormalizedName, Located]:
+def locate(
+    lock: Lock, platform: Platform, *, installing: bool = False, timeout: float | None = None
+) -> Mapping[NormalizedName, Located]:
     """Find the address of the one file of each distribution, by its sha256.
 
     Files that carry an address in the lock keep it; all others are asked of the machine's default index, all at once.
@@ -32,6 +34,7 @@ def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mappi
         lock: the lock.
         platform: the one it is for.
         installing: whether the files are fetched now, so that further indexes of the machine are welcome, as to uv.
+        timeout: seconds that the index may take; None waits for ever.
 
     Raises:
         DownloadError: the index has not, or no longer, the files that the lock names; names all of them.
@@ -45,7 +48,8 @@ def locate(lock: Lock, platform: Platform, *, installing: bool = False) -> Mappi
     asked = [package for package in lock.packages if not package.url]
     sdists = frozenset(package.name for package in asked if package.why.endswith("sdist"))
     pins = [(package.name, package.version) for package in asked]
-    found = offered(pins, lock.provenance.python, platform, sdists=sdists, installing=installing) if asked else {}
+    python = lock.provenance.python
+    found = offered(pins, python, platform, sdists=sdists, installing=installing, timeout=timeout) if asked else {}
     missing = [f"{package.name} {package.version}" for package in asked if package.sha256 not in found]
     if missing:
         raise _gone(missing)
@@ -59,6 +63,7 @@ def offered(
     *,
     sdists: Container[NormalizedName] = (),
     installing: bool,
+    timeout: float | None = None,
 ) -> dict[str, Located]:
     """Ask for every file of pinned versions that fits a platform.
 
@@ -68,6 +73,7 @@ def offered(
         platform: the one it is for.
         sdists: those of which the sdist is wanted.
         installing: see `locate`.
+        timeout: see `locate`.
 
     Returns:
         sha256 → where that file lies.
@@ -90,6 +96,7 @@ def offered(
                 *("--format", "pylock.toml", "--no-header", "-q", "-o", "pylock.toml"),
                 cwd=folder,
                 installing=installing,
+                timeout=timeout,
             )
         except UnsatisfiableError as error:
             from patchlock.distributions import index_client

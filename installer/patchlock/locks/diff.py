@@ -69,7 +69,7 @@ def compare(old: Lock | None, new: Lock | None) -> Difference:
 
 def _causes(old: Lock | None, new: Lock | None) -> tuple[str, ...]:
     if old is None or new is None:
-        return () if old is new else ("there was no lock",) if old is None else ("there is no lock any more",)
+        return () if old is new else ("there was no lock",) if old is None else ("the lock no longer exists",)
     was, now = old.provenance, new.provenance
     causes = [] if old.is_intact else ["the lines of the old lock were changed since it was written"]
     causes += [

@@ -313,7 +313,7 @@ def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
         return lock, data
     remedy = f"make it again with `{_lock_command(request)}`"
     if (root / ".git").exists():
-        remedy += f", or take the change back with `git -C {shlex.quote(str(root))} checkout -- {name}`"
+        remedy += f", or undo the change with `git -C {shlex.quote(str(root))} checkout -- {name}`"
     pair = f"{request.app.name} --profile {request.profile.name}"
     remedy += f"; if the edit is yours, `patchlock install {pair} --accept-edited-lock` installs it as edited"
     lockfile.require_sealed(lock, name, remedy)
@@ -375,7 +375,7 @@ def patched_objections(request: Request, lock: Lock) -> tuple[str, ...]:
     gone = sorted(package.name for package in lock.packages if package.original and package.name not in wanted)
     return (
         *(f"{name} is to be patched, and was not when the lock was made" for name in added),
-        *(f"{name} is patched in it, and the catalogue does not ask for that any more" for name in gone),
+        *(f"{name} is patched in it, but the catalogue no longer asks for that" for name in gone),
     )
 
 

@@ -73,7 +73,7 @@ def _entered(order: ResolutionInputs, package: LockedPackage) -> tuple[LockedPac
         raise PolicyError(
             f"{package.name} {package.version} is locked as an sdist, and only wheels are patched",
             where=str(distribution.origin),
-            remedy="take a version that has a wheel, or remove the [[distribution]]",
+            remedy="use a version that has a wheel, or remove the [[distribution]]",
         )
     fixed = distribution.fixed_from
     if fixed and package.version >= fixed and not distribution.versions.contains(package.version, prereleases=True):
@@ -194,5 +194,5 @@ def _offered(name: NormalizedName, version: Version, sha256: str, python: str) -
     raise DownloadError(
         f"the index does not have the wheel of {name} {version} that is to be patched",
         where=f"sha256 {sha256[:12]}…",
-        remedy="name the index that has it with UV_DEFAULT_INDEX, or make the lock anew with `patchlock lock`",
+        remedy="name the index that has it with UV_DEFAULT_INDEX, or make the lock again with `patchlock lock`",
     )

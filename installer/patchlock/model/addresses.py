@@ -44,7 +44,7 @@ def objection(address: str, *, local: bool) -> str:
         parts = urlsplit(address)
         host = parts.hostname or ""
     except ValueError:
-        return "it is no address"
+        return "it is not an address"
     if "@" in parts.netloc or parts.query:
         return "it has a user, a password or a query, which may be secrets"
     if parts.scheme == "https" and host:

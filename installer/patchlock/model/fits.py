@@ -38,7 +38,7 @@ class Fit:
 
     vendor: Annotated[str, OneOf('there is no vendor "{}"', VENDORS)]
     """PCI vendor of a device that is there, works and is not hidden: four lower-case hexadecimal digits."""
-    archs: Annotated[tuple[str, ...], Matches('"{}" is no arch such as "gfx1201" or "sm_89"', ARCH)] = ()
+    archs: Annotated[tuple[str, ...], Matches('"{}" is not an arch such as "gfx1201" or "sm_89"', ARCH)] = ()
     """One of which the device computes: `gfx1201`, `sm_89`."""
     families: Annotated[tuple[str, ...], OneOf('there is no family "{}"', FAMILIES)] = ()
     """Of one of which it is; enough without an arch, as an arch is without a family."""
@@ -48,7 +48,7 @@ class Fit:
     """Whether it must, or must not, be a Jetson."""
     requires: tuple[Condition, ...] = ()
     """How new drivers and the system have to be, where that is known."""
-    nodes: Annotated[tuple[str, ...], Matches('"{}" is no device node such as "/dev/kfd"', _NODE)] = ()
+    nodes: Annotated[tuple[str, ...], Matches('"{}" is not a device node such as "/dev/kfd"', _NODE)] = ()
     """Device nodes that this process may open (`/dev/kfd`)."""
     libraries: tuple[str, ...] = ()
     """Libraries that are there (`librocdxg.so`)."""

@@ -183,19 +183,19 @@ VARIABLES: Mapping[str, Word] = {
     "HSA_ENABLE_DXG_DETECTION": _word(
         "1: ROCm before 7.13 looks for cards in WSL", "https://github.com/ROCm/librocdxg"
     ),
-    "HIP_PATH": _word("where the HIP SDK lies", _HIP_WINDOWS),
+    "HIP_PATH": _word("where the HIP SDK is", _HIP_WINDOWS),
     "ROCM_PATH": _word("where ROCm lies", _HIP),
     "CUDA_HOME": _word(
         "where builds look for the CUDA toolkit", "https://docs.pytorch.org/docs/stable/cpp_extension.html"
     ),
     "CUDA_PATH": _word(
-        "where the CUDA toolkit lies (Windows)",
+        "where the CUDA toolkit is (Windows)",
         "https://docs.nvidia.com/cuda/cuda-installation-guide-microsoft-windows/",
     ),
     "LD_LIBRARY_PATH": _word("where the loader looks first", "https://man7.org/linux/man-pages/man8/ld.so.8.html"),
     "PYTHONPATH": _word("where Python looks first", _PYTHON_VARIABLES),
     "PYTHONHOME": _word("where Python looks for its own library", _PYTHON_VARIABLES),
-    "PYTHONUSERBASE": _word("where the user's site folder lies", _PYTHON_VARIABLES),
+    "PYTHONUSERBASE": _word("where the user's site folder is", _PYTHON_VARIABLES),
     "PYTHONNOUSERSITE": _word("switches the user's site folder off", _PYTHON_VARIABLES),
     "CONDA_PREFIX": _word("the conda environment that is active", _CONDA),
     "CONDA_DEFAULT_ENV": _word("its name", _CONDA),
@@ -223,7 +223,7 @@ NODES: Mapping[str, Word] = {
     "/dev/dri/renderD*": _word("rendering and computing on one card", _KFD),
     "/dev/nvidiactl": _word("control of NVIDIA's driver", _NVIDIA_NODES),
     "/dev/nvidia[0-9]*": _word("one NVIDIA card", _NVIDIA_NODES),
-    "/dev/nvidia-uvm": _word("memory that CUDA shares with the processor", _NVIDIA_NODES),
+    "/dev/nvidia-uvm": _word("memory that CUDA shares with the CPU", _NVIDIA_NODES),
     "/dev/dxg": _word("Windows' graphics cards in WSL", _WSL_GPU),
     "/dev/nvmap": _word("memory of a Jetson's GPU", _TEGRA_NODES),
     "/dev/nvhost-gpu": _word("the GPU of a Jetson before Thor", _TEGRA_NODES),

@@ -162,7 +162,7 @@ def from_json(data: object, where: str) -> Recording:
         data = data["data"]
     if not isinstance(data, dict) or data.get("patchlock_host") != FORMAT:
         raise UsageError(
-            f'this is no recorded machine: its "patchlock_host" must be {FORMAT}',
+            f'this is not a recorded machine: its "patchlock_host" must be {FORMAT}',
             where=where,
             remedy="make one with `patchlock detect --json`",
         )
@@ -173,7 +173,7 @@ def from_json(data: object, where: str) -> Recording:
         raise UsageError(
             f"this recorded machine has {len(mistakes)} {'mistake' if len(mistakes) == 1 else 'mistakes'}",
             where=where,
-            remedy="correct what follows, or make it anew with `patchlock detect --json`",
+            remedy="correct what follows, or make it again with `patchlock detect --json`",
             evidence=mistakes,
         )
     return recording

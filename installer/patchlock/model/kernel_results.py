@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from patchlock.model.byte_sizes import size_text
+
 
 class Verdict(enum.Enum):
     """What became of one kernel on one device. Only the first may be called working."""
@@ -137,7 +139,7 @@ def failure(ended: KernelExit) -> tuple[Verdict, str] | None:
     """Say how a program of an app failed, in a clause; None where it ended by itself with exit code 0."""
     last = f"; its last line is: {ended.log[-1]}" if ended.log else ""
     if ended.killed == "memory":
-        return Verdict.OUT_OF_MEMORY, f"killed when it had more than {ended.limit / 1e9:.1f} GB of memory{last}"
+        return Verdict.OUT_OF_MEMORY, f"killed when it had more than {size_text(int(ended.limit))} of memory{last}"
     if ended.killed == "time":
         stuck = ", and does not die when it is killed: it is stuck in the driver" if ended.code is None else ""
         return Verdict.HANGS, f"no end within {ended.limit:g} seconds{stuck}{last}"
@@ -159,7 +161,7 @@ def _verdict(ended: KernelExit, device: str) -> tuple[Verdict, str]:
     last = f"; its last line is: {ended.log[-1]}" if ended.log else ""
     at = f"in the stage “{ended.stage}”" if ended.stage else "before it said anything"
     if ended.killed == "memory":
-        return Verdict.OUT_OF_MEMORY, f"killed {at} when it had more than {ended.limit / 1e9:.1f} GB of memory"
+        return Verdict.OUT_OF_MEMORY, f"killed {at} when it had more than {size_text(int(ended.limit))} of memory"
     if ended.killed == "time":
         stuck = ", and does not die when it is killed: it is stuck in the driver" if ended.code is None else ""
         return Verdict.HANGS, f"no end within {ended.limit:g} seconds, {at}{stuck}{last}"

@@ -73,7 +73,7 @@ class Itself:
 def _gone(target: Target | Itself) -> tuple[str, str]:
     """Say that patchlock is not where it was: what comes before that path, and what after it; ASCII."""
     again = f"run `{target.again}`" if isinstance(target, Target) else f"run {target.again}"
-    return "patchlock: it is not at ", f" any more; {again} from where it is now, which writes this file anew"
+    return "patchlock is no longer at ", f"; {again} from where it is now, which rewrites this file"
 
 
 def names(app: str, profile: str) -> tuple[str, ...]:
@@ -310,9 +310,13 @@ def start_menu(target: Target) -> bytes:
         "param([switch] $Remove)",
         "$ErrorActionPreference = 'Stop'",
         f"$link = Join-Path ([Environment]::GetFolderPath('Programs')) {_literal(name + '.lnk')}",
-        "if ($Remove) { Remove-Item -LiteralPath $link -ErrorAction Ignore; exit 0 }",
         "$shortcut = (New-Object -ComObject WScript.Shell).CreateShortcut($link)",
-        "$shortcut.TargetPath = Join-Path $PSScriptRoot 'run.bat'",
+        "$target = Join-Path $PSScriptRoot 'run.bat'",
+        "if ($Remove) {",
+        "    if ($shortcut.TargetPath -eq $target) { Remove-Item -LiteralPath $link -ErrorAction Ignore }",
+        "    exit 0",
+        "}",
+        "$shortcut.TargetPath = $target",
         "$shortcut.WorkingDirectory = $PSScriptRoot",
         "$shortcut.Save()",
     ]

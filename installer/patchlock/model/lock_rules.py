@@ -111,7 +111,7 @@ class PatchedDistribution:
 class PolicyException:
     """A rule of `policy` that a lock does not follow."""
 
-    rule: Annotated[str, OneOf('"{}" is no rule with exceptions', EXCUSABLE)]
+    rule: Annotated[str, OneOf('"{}" is not a rule with exceptions', EXCUSABLE)]
     distributions: Annotated[tuple[NormalizedName, ...], Filled("it names no distribution")]
     """All that the violation may be about."""
     why: str

@@ -269,7 +269,7 @@ def require_addresses(lock: Lock, where: str, *, local: bool) -> None:
     if wrong:
         count = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise LockFormatError(
-            f"the address of {next(iter(wrong))}{count} may not stand in a lock: {next(iter(wrong.values()))}",
+            f"the address of {next(iter(wrong))}{count} is not allowed in a lock: {next(iter(wrong.values()))}",
             where=where,
             remedy="name an https address without secrets; what a server asks for belongs into ~/.netrc",
             evidence=[f"{line}: {why}" for line, why in wrong.items()] if count else (),

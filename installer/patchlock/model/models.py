@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.origins import Origin
 from patchlock.model.table_fields import Key, Matches, OneOf, Parsed, ProfileNames
 
@@ -50,14 +51,14 @@ class Model:
 
     repository: Annotated[str, Matches('"{}" is neither OWNER/NAME of Hugging Face nor an address', _REPOSITORY)]
     """`owner/name` of Hugging Face (`name` of a few old ones), or the address of the folder that the files are in."""
-    revision: Annotated[str, Matches('"{}" is no commit, tag or branch', _REVISION)] = ""
+    revision: Annotated[str, Matches('"{}" is not a commit, tag or branch', _REVISION)] = ""
     """Of Hugging Face: a commit, or the tag or branch that the app asks for; "" means `main`."""
     into: Annotated[str, Matches('"{}" must be a folder', re.compile(r"[^\\:~]+"))] = ""
     """Folder that the app looks in, from its own folder or below one of `USER_CACHE` and `PACKAGES`; "" for a cache of
     Hugging Face."""
     hub_cache: Annotated[str, Key("cache")] = ""
     """Folder of the app that it uses as a cache of Hugging Face; with "" and no `into` it uses the user's."""
-    when: Annotated[When, OneOf('"{}" is no time at which a model is downloaded', WHEN)] = "start"
+    when: Annotated[When, OneOf('"{}" is not a time at which a model is downloaded', WHEN)] = "start"
     why: str
     """What it is for, a clause."""
     license: str
@@ -114,14 +115,6 @@ def models_for(models: Iterable[Model], profile: str) -> tuple[Model, ...]:
     """Keep what is for a profile; those that the app needs to start come first."""
     fitting = [model for model in models if not model.profiles or profile in model.profiles]
     return tuple(sorted(fitting, key=lambda model: model.when != "start"))
-
-
-def size_text(count: int) -> str:
-    """Write a number of bytes for a person."""
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"
 
 
 def total_text(size: ModelSize) -> str:

@@ -71,7 +71,7 @@ class BrokenPair:
 
     first: Requirement
     second: Requirement
-    os: Annotated[tuple[str, ...], OneOf('"{}" is no operating system', get_args(Os))] = ()
+    os: Annotated[tuple[str, ...], OneOf('"{}" is not an operating system', get_args(Os))] = ()
     """Only there; empty: everywhere."""
     why: str
     remedy: str

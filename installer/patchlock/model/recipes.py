@@ -14,6 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.origins import Origin
 from patchlock.model.patch import Patch
 from patchlock.model.platforms import PlatformNames
@@ -36,7 +37,7 @@ def _inside(text: str) -> PurePosixPath:
 def _glob(text: str) -> str:
     path = _inside(text)
     if "**" in path.parts or any(mark in part for part in path.parts[:-1] for mark in "*?["):
-        raise ValueError(f'"{text}" may have wildcards in its last part alone')
+        raise ValueError(f'"{text}" may have wildcards only in its last part')
     return text
 
 
@@ -162,7 +163,7 @@ def cost(archives: Sequence[SourceArchive]) -> str:
     memory, disk = max(one.memory_gb for one in archives), sum(one.disk_gb for one in archives)
     return (
         f"{'; '.join(one.gives for one in archives)}; it takes about {hours} hours where {most} processors "
-        f"build, {memory} GB of memory and {disk} GB of disk"
+        f"build, {size_text(memory * _GB)} of memory and {size_text(disk * _GB)} of disk"
     )
 
 

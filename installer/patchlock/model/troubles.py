@@ -29,7 +29,7 @@ NEEDS: Mapping[str, str] = {
     "reboot": "the machine restarted afterwards",
     "new login": "logging out and in again",
     "new terminal": "a new terminal afterwards",
-    "new container": "the container made anew",
+    "new container": "the container recreated",
     "a person": "somebody who clicks through a window",
 }
 """What a remedy can ask for → what that means."""

@@ -29,7 +29,7 @@ class Bounds:
         found = [_BOUND.fullmatch(part.strip()) for part in text.split(",")] if text else []
         self._bounds = tuple((each[1], each[2]) for each in found if each is not None)
         if len(self._bounds) != len(found):
-            raise ValueError(f'"{text}" is no bound of a version such as ">=6.12" or ">=6.12,<7"')
+            raise ValueError(f'"{text}" is not a bound of a version such as ">=6.12" or ">=6.12,<7"')
 
     def __str__(self) -> str:
         """Write them as they are read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 from patchlock.catalogue import app_summaries, pairs, profile_summaries, proofs
 from patchlock.catalogue.app_summaries import AppSummary
 from patchlock.catalogue.proofs import Proof
+from patchlock.environments import freshness, package_sizes
 from patchlock.hardware import memory_needs, selection
 from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.memory_needs import MemoryVerdict
 from patchlock.hardware.selection import Choice
 from patchlock.model import platforms
-from patchlock.model.errors import NoProfileFitsError
+from patchlock.model.digests import sha256
+from patchlock.model.errors import LockFormatError, NoProfileFitsError
 from patchlock.model.models import Model, ModelSize, models_for, size_of
 from patchlock.model.needs import memory_for
 
@@ -29,7 +32,7 @@ class AppOverview:
     why_not: str
     """Why there is none, a sentence."""
     packages: ModelSize | None
-    """Of the lock; None where it does not say."""
+    """Of the lock; None where nobody has asked the index yet."""
     models: tuple[Model, ...]
     """Those that it downloads there."""
     first_start: ModelSize
@@ -55,12 +58,39 @@ class AppOverview:
         return tuple(level for level in proofs.LEVELS if level in there)
 
 
-def overviews(root: Path, observed: ObservedHost, names: Iterable[str] | None = None) -> tuple[AppOverview, ...]:
+def with_packages(seen: AppOverview, root: Path, cache: Path) -> AppOverview:
+    """Ask the index how large the packages are, where that is not known yet."""
+    lock = _lock(root, seen.app.name, seen.choice)
+    if seen.choice is None or lock is None or (seen.packages is not None and not seen.packages.unknown):
+        return seen
+    from patchlock.model import lockfile
+
+    data = lock.read_bytes()
+    try:
+        made = lockfile.parse(data.decode(), str(lock))
+    except (LockFormatError, UnicodeDecodeError):  # `install` says what is wrong with it
+        return seen
+    size = package_sizes.ask(made, sha256(data), seen.choice.chosen.platform, cache)
+    return dataclasses.replace(seen, packages=size)
+
+
+def _lock(root: Path, app: str, choice: Choice | None) -> Path | None:
+    if choice is None:
+        return None
+    chosen = choice.chosen
+    found = freshness.lock_file(root / "lockfiles" / app, chosen.profile.name, chosen.platform.name)
+    return found if found.is_file() else None
+
+
+def overviews(
+    root: Path, observed: ObservedHost, cache: Path, names: Iterable[str] | None = None
+) -> tuple[AppOverview, ...]:
     """Look at apps with the eyes of a machine.
 
     Args:
         root: the catalogue's.
         observed: the machine.
+        cache: of patchlock, which keeps how large packages are.
         names: of apps; None for all.
 
     Raises:
@@ -82,13 +112,14 @@ def overviews(root: Path, observed: ObservedHost, names: Iterable[str] | None = 
         except NoProfileFitsError as error:
             why_not = error.what
         chosen = choice.chosen if choice else None
+        lock = _lock(root, name, choice)
         models = models_for(takes.models, chosen.profile.name) if chosen else takes.models
         found.append(
             AppOverview(
                 app=app,
                 choice=choice,
                 why_not=why_not,
-                packages=None,
+                packages=package_sizes.kept(sha256(lock.read_bytes()), cache) if lock else None,
                 models=models,
                 first_start=size_of(file for one in models if one.when == "start" for file in one.files),
                 first_use=size_of(file for one in models if one.when != "start" for file in one.files),

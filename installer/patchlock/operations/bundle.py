@@ -13,6 +13,7 @@ from patchlock.core.bundles import Manifest
 from patchlock.environments import bundled_files, kept_catalogue, models, overlays
 from patchlock.environments.models import CarriedModel
 from patchlock.locks.lock_request import Request, fetch, read_patched, read_sealed_lock, require_fresh
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.digests import sha256
 from patchlock.model.errors import BundleError, UsageError
 from patchlock.model.identities import Sha256
@@ -111,7 +112,7 @@ def make(
         with progress.stage("bundle"):
             digest = bundles.write(target, about, pieces)
             size = target.stat().st_size
-            progress.say(f"{len(pieces)} pieces, {size / 1_000_000:,.0f} MB")
+            progress.say(f"{len(pieces)} pieces, {size_text(size)}")
     return MadeBundle(
         file=target,
         sha256=digest,
@@ -132,7 +133,7 @@ def _tool(request: Request, lock: Path, progress: Progress) -> dict[str, Path]:
     own = root / "lockfiles" / "patchlock.txt"
     if not ((root / "install.sh").is_file() and own.is_file()):
         raise UsageError(
-            "patchlock itself can be carried from a checkout of it alone",
+            "patchlock itself can only be bundled from a checkout",
             where=str(root),
             remedy="run `bundle` from a git clone of patchlock, or leave --with-tool out",
         )
@@ -212,7 +213,7 @@ def _of_another(file: Path, what: str) -> BundleError:
     return BundleError(
         f"the bundle was not used: it is for {what}; nothing was touched",
         where=str(file),
-        remedy="use the catalogue that it was made from, or make it anew from this one with `patchlock bundle`",
+        remedy="use the catalogue that it was made from, or make it again from this one with `patchlock bundle`",
     )
 
 
@@ -293,5 +294,5 @@ def _refused(file: Path, why: str) -> BundleError:
     return BundleError(
         f"the bundle was not used: {why}; nothing was touched",
         where=str(file),
-        remedy="make it anew from the same catalogue with `patchlock bundle`",
+        remedy="make it again from the same catalogue with `patchlock bundle`",
     )

@@ -20,7 +20,7 @@ def commit_of(root: Path, revision: str) -> CommitId:
         return CommitId(git("rev-parse", "--verify", "--quiet", *wanted, repository=root).text)
     except CommandFailedError as error:
         raise UsageError(
-            f'"{revision}" is no commit of the catalogue\'s repository',
+            f'"{revision}" is not a commit of the catalogue\'s repository',
             where=str(root),
             remedy="name a commit, branch or tag that `git log` knows there",
         ) from error

@@ -102,7 +102,7 @@ def require_tools() -> None:
     """
     if importlib.util.find_spec("piptools") is None or importlib.util.find_spec("pip") is None:
         raise ProgramMissingError(
-            "pip-tools is not installed beside patchlock",
+            "pip-tools is not installed with patchlock",
             remedy=f"install it: `uv pip install --python {shlex.quote(sys.executable)} pip pip-tools`",
         )
 

@@ -254,7 +254,7 @@ def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
         if wanted:
             progress.say(", ".join(f"{one.id} in {one.folder}" for one in wanted))
     if kept:
-        progress.note(f"kept, because it is yours, in the place of what was built: {', '.join(map(str, kept))}")
+        progress.note(f"kept, because it is yours, instead of what was built: {', '.join(map(str, kept))}")
 
 
 def _move_source(job: _Job) -> move.Moved:
@@ -280,10 +280,11 @@ def _move_source(job: _Job) -> move.Moved:
     if moved.conflicts:
         app = job.request.app.name
         raise SourceConflictError(
-            f"your edits and ours meet in {', '.join(map(str, moved.conflicts))}: both stand there between markers",
+            f"your edits conflict with ours in {', '.join(map(str, moved.conflicts))}: "
+            "both versions are there, between conflict markers",
             where=str(source),
-            remedy=f"choose in each, then run `patchlock update {app}` again; "
-            f"`patchlock update {app} --abort` brings back what was there",
+            remedy=f"resolve each, then run `patchlock update {app}` again; "
+            f"`patchlock update {app} --abort` undoes the update",
         )
     return moved
 

@@ -11,6 +11,7 @@ from patchlock.environments.builds import in_tree
 from patchlock.environments.generations import Receipt
 from patchlock.locks.lock_request import Request, read_sealed_lock, read_upstream, require_fresh
 from patchlock.model.app import App
+from patchlock.model.digests import sha256
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lockfile import Lock
@@ -30,6 +31,8 @@ class Plan:
     commit: CommitId
     patched: Patched
     lock: Lock
+    lock_digest: Sha256
+    """Of its file."""
     inputs: Sha256
     """Digest of all that the generation would be made from."""
     missing: tuple[ReachedImport, ...]
@@ -57,6 +60,7 @@ def plan(request: Request) -> Plan:
         commit=upstream.snapshot.commit,
         patched=upstream.patched,
         lock=lock,
+        lock_digest=sha256(data),
         inputs=inputs_digest(request, data),
         missing=missing_imports(request, upstream, lock),
     )

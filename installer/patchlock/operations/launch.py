@@ -56,7 +56,7 @@ def forced_device(wanted: str, back_end: str) -> dict[str, str]:
         raise UsageError(f'{DEVICE} is "{wanted}", and must be `{PROCESSOR}` or the number of a card, as `0`')
     if back_end == PROCESSOR:
         raise UsageError(
-            f"{DEVICE} is {wanted}, and this profile computes on the processor alone",
+            f"{DEVICE} is {wanted}, but this profile runs on the CPU only",
             remedy="install the app on a card's profile, which `patchlock detect` names, or unset the variable",
         )
     order = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if back_end == "cuda" else {}

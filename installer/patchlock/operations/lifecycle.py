@@ -20,7 +20,7 @@ from patchlock.model import launchers
 from patchlock.model.errors import BusyError, NotInstalledError, SourceConflictError
 from patchlock.model.installation import Installation
 from patchlock.model.progress import Progress
-from patchlock.operations import _session
+from patchlock.operations import _menu_entries, _session
 from patchlock.worktree import clone, move, trees
 
 
@@ -173,6 +173,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
         files, commits = _users(source) if source.exists() and not purge else ((), ())
         mine = bool(files or commits)
         installation.pointer.unlink(missing_ok=True)
+        _menu_entries.remove(request, progress)
         for name in launchers.names(request.app.name, request.profile.name):
             (installation.folder / name).unlink(missing_ok=True)
         installation.report.unlink(missing_ok=True)

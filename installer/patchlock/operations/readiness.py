@@ -204,7 +204,7 @@ def not_ready(request: Request, readiness: Readiness) -> NotReadyError:
     needed = any(request.catalogue.has_resource(finding.name) for finding in stops)
     return NotReadyError(
         f"this machine is not ready for {pair}; nothing was touched",
-        remedy="mend what follows and run the same command again"
+        remedy="fix this and run the same command again"
         + (", or with --ignore-needs if you know better" if needed else ""),
         evidence=lines,
         findings=stops,

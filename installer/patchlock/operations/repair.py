@@ -1,4 +1,4 @@
-"""Mend an installation: a new generation from the lock of the one in use, where what is damaged is unpacked afresh."""
+"""Mend an installation: a new generation from the lock of the one in use, where what is damaged is unpacked again."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _rebuild(
             fill.fill(request, lock, folder, progress, held, kept=kept, afresh=afresh)
             overlays.install_overlays(request, folder, progress.say, progress.note)
             in_tree.build_extensions(request, lock, folder, before.applied, tell=progress.say, held=held)
-            progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked afresh")
+            progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked again")
         receipt = dataclasses.replace(before, id=name, python=venv.python_version(folder))
         with progress.stage("look"):
             again = _look(request, receipt, lock, name, tell)

@@ -244,7 +244,7 @@ class _Reader:
             line = self._line("tool", "poetry", "extras", name)
             named: list[Line] = []
             for one in _texts(listed):
-                unknown = unreadable(line, f'the extra "{name}" names {one}, which is no dependency')
+                unknown = unreadable(line, f'the extra "{name}" names {one}, which is not a dependency')
                 named += members.get(canonicalize_name(one.partition(" ")[0].partition("[")[0]), (unknown,))
             yield canonicalize_name(name), OptionalList(line=line, lines=tuple(named))
 
@@ -309,7 +309,7 @@ class _Reader:
         value, line, name = _value(self.data, *place), self._line(*place), ".".join(place)
         found = next((one for one in self.declared.lists if one.name == name), None)
         if not isinstance(value, list) or found is None:
-            yield unreadable(line, f"`{name}` is no list of requirements")
+            yield unreadable(line, f"`{name}` is not a list of requirements")
             return
         for index, item in enumerate(value):
             if not isinstance(item, str) and not (place[0] == "dependency-groups" and isinstance(item, dict)):
@@ -321,13 +321,13 @@ class _Reader:
         lines: list[Line] = []
         listed = self.uv.get(key, [])
         if not isinstance(listed, list):
-            return (unreadable(self._line(*self.uv_place, key), f"`{self._dotted(key)}` is no list"),)
+            return (unreadable(self._line(*self.uv_place, key), f"`{self._dotted(key)}` is not a list"),)
         for index, item in enumerate(listed):
             line = self._line(*self.uv_place, key, index)
             try:
                 lines += self._from_source(stated(line, Requirement(str(item))))
             except InvalidRequirement as error:
-                why = f"`{self._dotted(key)}` has what is no requirement: {str(error).partition(chr(10))[0]}"
+                why = f"`{self._dotted(key)}` has what is not a requirement: {str(error).partition(chr(10))[0]}"
                 lines.append(unreadable(line, why, str(item)))
         return tuple(lines)
 
@@ -543,14 +543,14 @@ class _Reader:
             if _is_optional(value):
                 yield NotCovered(line=line, what=f"{key} is optional, and no extra has it")
             elif self.project:
-                yield NotCovered(line=line, what=f"{key} is asked for by Poetry alone, and not by [project]")
+                yield NotCovered(line=line, what=f"{key} is required by Poetry only, not by [project]")
 
     def _pixi(self, place: tuple[str, ...]) -> Iterator[NotCovered]:
         """Name what pixi asks for, also in its features and for single platforms."""
         for key, value in sorted(_table(self.data, *place).items()):
             if key == "dependencies" or key.endswith("-dependencies"):
                 for name in _table(self.data, *place, key):
-                    yield NotCovered(line=self._line(*place, key, name), what=f"{name} is asked for by pixi alone")
+                    yield NotCovered(line=self._line(*place, key, name), what=f"{name} is required by pixi only")
             elif isinstance(value, dict):
                 yield from self._pixi((*place, key))
 

@@ -249,7 +249,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
         outcome = _judge(patch, path, where, found)
         if outcome is not None and path in moved and outcome.kind not in BLOCKING:
             gone = ", ".join(map(str, targets.missing(patch, contents)))
-            outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} is not there any more")
+            outcome = dataclasses.replace(outcome, kind=OutcomeKind.MOVED, detail=f"{gone} no longer exists")
         outcomes += [outcome] if outcome is not None else []
     located |= moved
     failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
@@ -277,7 +277,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
             ]
     if patch.advisory:
         failures += [
-            f"{patch.id}: {path}: with it, {other} does not hold: {problem}"
+            f"{patch.id}: {path}: with it, {other} fails: {problem}"
             for other, path, problem in state.broken_promises(written)
         ]
     if failures:

@@ -214,7 +214,7 @@ def _require_constant(body: str) -> None:
     variable = _VARIABLE.search(body)
     if variable:
         raise _WriteInsteadError(
-            f"pip puts the variable {variable[1]} of the machine it runs on in the place of `{variable[0]}`",
+            f"pip puts the variable {variable[1]} of the machine it runs on instead of `{variable[0]}`",
             f"write what is meant by `{variable[0]}` in its place with a patch (replace-text)",
         )
 

@@ -163,7 +163,7 @@ def _setuptools(source: SourceText, declared: Declared, wanted: OptionalLists) -
                 for line in unknown[:1]
                 if not wanted.extras
             ),
-            *(NotCovered(line=line.line, what="what its tests ask for is no part of a lock") for line in tests[:1]),
+            *(NotCovered(line=line.line, what="what its tests ask for is not a part of a lock") for line in tests[:1]),
         ),
         extras=frozenset(extras) | (frozenset(wanted.extras) if unknown else frozenset()),
         python=_python(source),
@@ -183,7 +183,7 @@ def _where(condition: str, lines: list[Line], first: int) -> list[Line]:
     try:
         marker = Marker(condition)
     except InvalidMarker:
-        return [unreadable(first, f"`{condition}` is no marker")]
+        return [unreadable(first, f"`{condition}` is not a marker")]
     return [with_marker(line, marker) for line in lines]
 
 

@@ -244,7 +244,7 @@ def _asked_file(
     from patchlock.patches import _project_requirements, requirement_sources
 
     if one.place and not one.is_settings and not requirement_sources.is_pip(one.path):
-        return RequirementsError(f"{one.path} is no requirement file of pip's", where=one.place, remedy=_DROP)
+        return RequirementsError(f"{one.path} is not a requirement file of pip's", where=one.place, remedy=_DROP)
     data = contents.get(one.path)
     if data is None and read is not None:
         data = read(one.path)
@@ -414,7 +414,7 @@ def objections(source: SourceText, lines: Iterable[Line], directory: PurePosixPa
             case RequirementLine(requirement=requirement) if strange := _no_versions(requirement):
                 yield Objection(
                     line=line.line,
-                    what=f'"{requirement}" asks for {strange}, which is no version',
+                    what=f'"{requirement}" asks for {strange}, which is not a version',
                     remedy="set a version with a patch (set-requirement); see "
                     "https://packaging.python.org/en/latest/specifications/version-specifiers/",
                 )
@@ -448,7 +448,7 @@ def objections(source: SourceText, lines: Iterable[Line], directory: PurePosixPa
             ):
                 yield Objection(
                     line=line.line,
-                    what=f'"{requirement.url}" may not stand in a lock: {why}',
+                    what=f'"{requirement.url}" is not allowed in a lock: {why}',
                     remedy=f"write `{requirement.name} @ https://…` without secrets with a patch (replace-text); "
                     "what a server asks for belongs into ~/.netrc",
                 )

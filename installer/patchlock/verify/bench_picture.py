@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from patchlock.model.models import size_text
+from patchlock.model.byte_sizes import size_text
 from patchlock.verify.bench import BenchResult
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _HEAD = 880, 250, 150, 34, 40

@@ -344,7 +344,7 @@ def _no_device(check: OnnxSessionCheck, made: Sequence[ComparedResult]) -> Check
 
 def _wrong_build(wanted: ProofPlan, back_end: BackEnd, version: str, built: Collection[str]) -> CheckResult:
     """Say that the torch that is installed can never compute on the GPU of the profile."""
-    is_for = " and ".join(BUILDS[name] for name in built) or "the processor alone"
+    is_for = " and ".join(BUILDS[name] for name in built) or "the CPU alone"
     needs = BUILDS[back_end.built_for]
     what = f"torch {version} is the wrong wheel: it is built for {is_for}, and the profile needs a torch for {needs}"
     remedy = f"name an index that has it in the profile, run `{wanted.lock_command}`, and install again"
@@ -502,7 +502,7 @@ def store_report(installation: Installation, report: Report) -> tuple[str, ...]:
             before = json.loads(file.read_text(encoding="utf-8"))
             said = reports.compared(before, report)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            said = (f"{file} cannot be compared with, and is written anew: {error}",)
+            said = (f"{file} cannot be compared with, and is rewritten: {error}",)
     else:
         said = ()
     atomic_files.atomic_write(file, json.dumps(reports.data(report), indent=1) + "\n")

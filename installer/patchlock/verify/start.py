@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from patchlock.model.app import Launch
 from patchlock.model.backends import HIDDEN_DEVICES
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.checks import CommandCheck, ImportsCheck, LoadsCheck, OwnCheck, SmokeImportCheck
 from patchlock.model.errors import PatchlockError
 from patchlock.model.models import Model, models_at, size_of, total_text
@@ -204,7 +205,7 @@ def _how(answer: Mapping[str, Any], port: int) -> str:
     """Say what a program does that does not start; the time follows."""
     ended, limit = answer["ended"], answer["limit"]
     if limit == "memory":
-        return f"has more memory than the {_supervisor.memory_limit() / 1e9:.1f} GB that it may have, and is ended"
+        return f"has more memory than the {size_text(_supervisor.memory_limit())} that it may have, and is ended"
     if limit == "output":
         return "prints without end and does not answer, and is ended"
     if ended is None:

@@ -564,9 +564,9 @@ def _require_room(tree: Tree, plan: Plan, snapshot: Snapshot) -> None:
                 continue
             if folder.is_symlink():
                 raise UnsafePathError(
-                    f"{path} lies behind a link that leaves the tree"
+                    f"{path} is behind a link that leaves the tree"
                     if not folder.resolve().is_relative_to(tree.root.resolve())
-                    else f"{path} lies behind a link of yours",
+                    else f"{path} is behind a link of yours",
                     where=str(tree.root),
                     remedy=f"replace the link by a folder: {parent}",
                 )

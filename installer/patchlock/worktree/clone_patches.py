@@ -166,7 +166,7 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
     """
     if not tree.is_clone:
         raise UpstreamError(
-            "it is no git clone, so there is nothing to fetch",
+            "it is not a git clone, so there is nothing to fetch",
             where=str(tree.root),
             remedy="unpack the new version over it, and run `patchlock patch apply` again",
         )

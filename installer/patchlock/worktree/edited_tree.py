@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import UsageError
 from patchlock.worktree import upstream_cache
 
@@ -98,7 +99,7 @@ def _since_commit(source: Path, base: str) -> Edits:
     inside = upstream_cache.git("rev-parse", "--show-toplevel", "--show-prefix", repository=source, allowed=(0, 128))
     if inside.returncode != 0:
         raise UsageError(
-            "that folder is no git clone", where=str(source), remedy="say what it was made from: --base-dir FOLDER"
+            "that folder is not a git clone", where=str(source), remedy="say what it was made from: --base-dir FOLDER"
         )
     top, _, prefix = inside.text.partition("\n")
     name = f"{base}^{{commit}}"
@@ -182,5 +183,5 @@ def _blob_id(data: bytes, like: str) -> str:
 def _is_too_large(path: PurePosixPath, files: list[Path | None], notes: list[str]) -> bool:
     if not any(file is not None and file.stat().st_size > _TOO_LARGE for file in files):
         return False
-    notes.append(f"{path} is larger than {_TOO_LARGE // 1_000_000} MB and was not looked at")
+    notes.append(f"{path} is larger than {size_text(_TOO_LARGE)} and was not looked at")
     return True

@@ -161,7 +161,7 @@ def move(
             raise git_first(tree, sorted(plan.left_by_git))
         if plan.conflicts and not leave_conflicts:
             raise SourceConflictError(
-                f"your edits and ours meet in {', '.join(map(str, sorted(plan.conflicts)))}, so nothing was written",
+                f"your edits conflict with ours in {', '.join(map(str, sorted(plan.conflicts)))}; nothing was written",
                 where=str(tree.root),
                 remedy=f"see yours with `git -C {shlex.quote(str(tree.repository))} diff {tree.ref(APPLIED)}`, undo or "
                 "move them, and run this again",

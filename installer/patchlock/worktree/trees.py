@@ -215,7 +215,7 @@ def _place(tree: Tree, path: PurePosixPath) -> Path:
     parent = (tree.root / path).parent
     if not parent.resolve().is_relative_to(tree.root.resolve()):
         raise UnsafePathError(
-            f"{path} lies behind a link that leaves the tree",
+            f"{path} is behind a link that leaves the tree",
             where=str(tree.root),
             remedy=f"replace the link by a folder: {path.parent}",
         )

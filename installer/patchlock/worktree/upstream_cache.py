@@ -247,7 +247,7 @@ def _fetch(
         if not must or _borrow(repository, Path(address)):
             return
         raise UpstreamError(
-            f"the upstream of {app.name} cannot be fetched",
+            f"the upstream of {app.name} could not be fetched",
             where=place,
             remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
             evidence=error.evidence[:1],
@@ -333,13 +333,25 @@ def fetch_branch(address: str, branch: str, *, into: Path, ref: str, cache: Path
             git("fetch", *options, "--", place, wanted, repository=repository, keep_open=[lock])
         except CommandFailedError as error:
             raise UpstreamError(
-                f"branch {branch} cannot be fetched",
+                f"branch {branch} could not be fetched",
                 where=address,
                 remedy="check the address and the connection",
                 evidence=error.evidence[:1],
             ) from error
         git("fetch", *options, str(repository), f"+{kept}:{ref}", repository=into, keep_open=[lock])
     return CommitId(git("rev-parse", ref, repository=into).text)
+
+
+def require_repository(address: str) -> None:
+    """Make sure that git can read a repository; nothing is fetched.
+
+    Args:
+        address: path or URL.
+
+    Raises:
+        UpstreamError: it cannot be reached, or is none.
+    """
+    _list_remote(address, ("--", _address(address), "HEAD"), "this is not a git repository that can be reached")
 
 
 def branch_commit(address: str, branch: str) -> CommitId:
@@ -352,6 +364,11 @@ def branch_commit(address: str, branch: str) -> CommitId:
     Raises:
         UpstreamError: it cannot be reached, or has no such branch.
     """
+    words = ("--exit-code", "--", _address(address), f"refs/heads/{branch}")
+    return CommitId(_list_remote(address, words, f"branch {branch} cannot be looked up").split()[0])
+
+
+def _list_remote(address: str, words: tuple[str, ...], wrong: str) -> str:
     env = process.environment(
         {
             "LC_ALL": "C",
@@ -360,17 +377,15 @@ def branch_commit(address: str, branch: str) -> CommitId:
             "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
         }
     )
-    words = ("ls-remote", "--exit-code", "--", _address(address), f"refs/heads/{branch}")
     try:
-        told = process.run("git", *_SETTINGS, *words, env=env, timeout=_PATIENCE).text
+        return process.run("git", *_SETTINGS, "ls-remote", *words, env=env, timeout=_PATIENCE).text
     except CommandFailedError as error:
         raise UpstreamError(
-            f"branch {branch} cannot be looked up",
+            wrong,
             where=address,
             remedy="check the address and the connection",
             evidence=error.evidence[:1],
         ) from error
-    return CommitId(told.split()[0])
 
 
 def _has(repository: Path, commit: str) -> bool:

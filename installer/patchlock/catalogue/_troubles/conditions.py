@@ -296,7 +296,7 @@ def _regex(table: Table, key: str, text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text)
     except re.error as error:
-        table.problem(key, f'"{text}" is no regular expression: {error}')
+        table.problem(key, f'"{text}" is not a regular expression: {error}')
         return None
 
 

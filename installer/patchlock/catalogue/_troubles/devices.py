@@ -61,7 +61,7 @@ def _pattern(row: Table, key: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        row.problem(key, f'"{text}" is no regular expression: {error}')
+        row.problem(key, f'"{text}" is not a regular expression: {error}')
         return None
 
 

@@ -73,7 +73,7 @@ def trouble(root: Table, name: str) -> Trouble:
     for source in read.sources:
         if not source.startswith(("https://", "PyPI: ")):
             remedy = "write one that a reader can open: https://…, or PyPI: NAME VERSION"
-            root.problem("sources", f'"{source}" is no address', remedy)
+            root.problem("sources", f'"{source}" is not an address', remedy)
     if not read.sources:
         root.problem("sources", "it is empty")
     if not read.signs:

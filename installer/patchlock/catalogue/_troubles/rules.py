@@ -9,6 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue._troubles.devices import device_label
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.devices import KnownDevice
 from patchlock.model.policy import Family
 from patchlock.model.troubles import Observations, Test
@@ -28,7 +29,7 @@ def adapter_ram_lies(facts: Observations) -> str | None:
     largest = max((device.device.memory for device in facts.devices), default=0)
     if not claimed.isdecimal() or int(claimed) > _FOUR_GB or largest <= _FOUR_GB:
         return None
-    return f"Win32_VideoController claims {int(claimed) / 1024**3:.1f} GB, the driver {largest / 1024**3:.1f} GB"
+    return f"Win32_VideoController claims {size_text(int(claimed))}, the driver {size_text(largest)}"
 
 
 def family_differs(facts: Observations) -> str | None:

@@ -140,7 +140,7 @@ def leaving(packages: Iterable[LockedPackage], facts: Facts) -> list[Violation]:
             distributions=(package.name,),
             what=f"the wheel of {package_label(package)} has files that do not belong into an environment: "
             f"{_shown(facts.outside[package.sha256])}",
-            remedy="take another version; tell those who made it",
+            remedy="use another version; report it to its authors",
         )
         for package in packages
         if package.sha256 in facts.outside

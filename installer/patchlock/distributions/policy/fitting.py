@@ -132,7 +132,7 @@ def mislabelled(packages: Iterable[LockedPackage], facts: Facts) -> list[Violati
             distributions=(package.name,),
             what=f"{facts.filenames.get(package.sha256, package_label(package))} is malformed: "
             f"its METADATA says that it is {inside.name or 'nothing'} {inside.version}".rstrip(),
-            remedy=f"tell those who published it, and pin another version of {package.name} with a patch",
+            remedy=f"report it to its publisher, and pin another version of {package.name} with a patch",
         )
         for package in packages
         if (inside := facts.metadata.get(package.sha256)) is not None and not _is_of(inside, package)

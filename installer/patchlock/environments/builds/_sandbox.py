@@ -123,7 +123,7 @@ def _named(
         return unpinned
     if found := _NOT_PINNED.search(" ".join("\n".join(error.evidence).split())):
         return PolicyError(
-            f"a build wants {found[1]}, which nobody has pinned",
+            f"a build wants {found[1]}, which is not pinned",
             where=what,
             remedy="add it to `build` in the [[metadata]] table of what is built, and lock again",
             evidence=error.evidence,

@@ -60,7 +60,7 @@ def provide(request: Request, lock: Lock, *, tell: Callable[[str], None], held: 
             raise BuildError(
                 f"{recipe.option} is for {recipe.name} {recipe.versions}, and the lock has {version}",
                 where=str(recipe.origin),
-                remedy=f"take the wheel: --without {recipe.option}",
+                remedy=f"use the wheel: --without {recipe.option}",
             )
     if not packages:
         return {}
@@ -324,7 +324,7 @@ def check_wheel(profile: Profile, platform: Platform, package: LockedPackage, ou
         raise BuildError(
             f"the build of {what} made a wheel that no installer should be given: {error.what}",
             where=str(log),
-            remedy="tell those who made the sdist, or patch it with a recipe",
+            remedy="report it to the sdist's authors, or patch it with a recipe",
             evidence=error.evidence,
         ) from error
     if (wheel.name, wheel.version) != (package.name, package.version):

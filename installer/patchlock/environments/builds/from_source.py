@@ -1,4 +1,4 @@
-"""What a person wants built from source in the place of a wheel: what it costs, and what this machine lacks for it."""
+"""What a person wants built from source instead of a wheel: what it costs, and what this machine lacks for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from patchlock.core import disk_space
 from patchlock.environments.builds import _tools
 from patchlock.locks.lock_request import Request
+from patchlock.model.byte_sizes import size_text
 from patchlock.model.errors import ProgramMissingError
 from patchlock.model.needs import Finding
 from patchlock.model.recipes import SourceBuild, fits, source_builds
@@ -32,13 +33,16 @@ def _findings(request: Request, build: SourceBuild) -> list[Finding]:
         _tools.require(build.needs, f"building {build.option}", os.environ.get("PATH", os.defpath))
     except ProgramMissingError as error:
         found.append(_finding(build, error.what, error.remedy))
-    without = f"take the wheel: --without {build.option}"
+    without = f"use the wheel: --without {build.option}"
     memory, free = _tools.memory(), disk_space.look(request.cache).free
     if memory < build.memory_gb * _GB:
-        what = f"{build.option} needs {build.memory_gb} GB of memory, and there are {memory // _GB}"
+        what = (
+            f"{build.option} needs {size_text(build.memory_gb * _GB)} of memory; this machine has {size_text(memory)}"
+        )
         found.append(_finding(build, what, without))
     if free < build.disk_gb * _GB:
-        what = f"{build.option} needs {build.disk_gb} GB of disk in {request.cache}, and {free // _GB} are free"
+        needed = size_text(build.disk_gb * _GB)
+        what = f"{build.option} needs {needed} of disk in {request.cache}; {size_text(free)} are free"
         found.append(_finding(build, what, f"{without}; or choose another disk with PATCHLOCK_CACHE_DIR"))
     return found
 

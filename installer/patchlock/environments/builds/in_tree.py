@@ -184,7 +184,7 @@ def _furnish(
         )
     except UnsatisfiableError as error:
         raise PolicyError(
-            f"the build of {build.id} wants something that nobody has pinned",
+            f"the build of {build.id} wants something that is not pinned",
             where=str(build.origin),
             remedy=f"lock again, which pins its `requires`: `patchlock lock {shop.request.app.name}`",
             evidence=error.evidence,
@@ -193,7 +193,7 @@ def _furnish(
     loose = [name for name in names if name not in shop.pins]
     if loose:
         raise PolicyError(
-            f"the build of {build.id} wants {', '.join(loose)}, which nobody has pinned",
+            f"the build of {build.id} wants {', '.join(loose)}, which is not pinned",
             where=str(build.origin),
             remedy=f"lock again, which pins its `requires`: `patchlock lock {shop.request.app.name}`",
         )

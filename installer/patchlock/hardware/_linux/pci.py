@@ -40,7 +40,7 @@ def _device(files: FileReader, address: str) -> Device | None:
     kind = number(files.text(f"{at}/class"), 16)
     if kind is None:
         if files.has(at):
-            files.fail(f"/{at}/class is no number")
+            files.fail(f"/{at}/class is not a number")
         return None
     if kind >> 16 not in {_DISPLAY, _ACCELERATOR}:
         return None
@@ -62,6 +62,6 @@ def _device(files: FileReader, address: str) -> Device | None:
 def _digits(files: FileReader, path: str, width: int) -> str:
     value = number(files.text(path), 16)
     if value is None or value >= 16**width:
-        files.fail(f"/{path} is no number of {width} hexadecimal digits")
+        files.fail(f"/{path} is not a number of {width} hexadecimal digits")
         return ""
     return f"{value:0{width}x}"

@@ -251,7 +251,7 @@ def rejection_reason(module: Module, edits: tuple[Edit, ...], instead: Mapping[i
     except ValueError:
         return "two changes meet in one place"
     if isinstance(after, Refusal) or not same(module.tree, after.tree, instead):
-        return "the change cannot stand there"
+        return "the change is not valid there"
     wrong = _error(after)
     return "" if not wrong or _error(module) else f"with the change, Python says: {wrong}"
 

@@ -209,7 +209,7 @@ def _what_changed(lines: _Lines, hunk: Hunk) -> str:
     gone = next((line.text for line in hunk.before if line.text not in lines.places), None)
     where = f" (line {hunk.old_line} when it was made)" if hunk.old_line else ""
     if gone is None:
-        return f"its lines do not stand together any more{where}"
+        return f"its lines are no longer together{where}"
     return f"its text has changed{where}; there is no line `{gone.strip()}`"
 
 

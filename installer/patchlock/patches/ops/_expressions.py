@@ -69,7 +69,7 @@ def _checked(module: Module, rule: Rule, found: _Found) -> Located:
         after = parse(splice(module.source, edits))
         meant = {id(node): parse_expression(text) or node for _, node, text in found.replaced}
         if isinstance(after, Refusal) or not same(module.tree, after.tree, meant):
-            refusals += (Refusal.ambiguous(sites[0].line, f"`{rule.text}` cannot stand there as it is"),)
+            refusals += (Refusal.ambiguous(sites[0].line, f"`{rule.text}` cannot be used there as it is"),)
             return Located(settled=settled, refusals=refusals)
         if again := _search(after, rule, [Place(node=after.tree)]).replaced:
             refusals += (

@@ -115,7 +115,7 @@ class _Reader:
         self.hunks += 1
         found = _HEADER.fullmatch(header)
         if not found:
-            raise ValueError(f"line {self.at} of `diff` is no header of a hunk, `@@ -1,3 +1,3 @@` or `@@`")
+            raise ValueError(f"line {self.at} of `diff` is not a header of a hunk, `@@ -1,3 +1,3 @@` or `@@`")
         old, old_count, new, new_count = found.groups()
         lines = self._counted(int(old_count or 1), int(new_count or 1)) if old else self._uncounted()
         hunk = Hunk(number=self.hunks, old_line=int(old or 0), new_line=int(new or 0), lines=tuple(lines))

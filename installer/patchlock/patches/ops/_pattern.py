@@ -118,7 +118,7 @@ def compile(text: str) -> Pattern:  # noqa: A001, used as `pattern.compile`, lik
         sum(bool(_rest(item)) for item in items_of(node)) for node in ast.walk(tree) if isinstance(node, ast.expr)
     ]
     if sum(counts) != len(rests):
-        raise ValueError(f"`{text}` has a $* metavariable that is no argument and no element")
+        raise ValueError(f"`{text}` has a $* metavariable that is not an argument and no element")
     if any(count > 1 for count in counts):
         raise ValueError(f"`{text}` has two $* metavariables in one list")
     return Pattern(text=text.strip(), tree=tree, ones=frozenset(ones), rests=frozenset(rests))

@@ -215,8 +215,8 @@ class Place:
 
 def _barrier(node: ast.AST) -> str:
     if isinstance(node, ast.FormattedValue):
-        return "it stands inside an f-string, where places differ between versions of Python"
-    return "it stands in a case pattern, which is no expression" if isinstance(node, ast.pattern) else ""
+        return "it is inside an f-string, where places differ between versions of Python"
+    return "it stands in a case pattern, which is not an expression" if isinstance(node, ast.pattern) else ""
 
 
 def is_string_statement(node: ast.AST) -> bool:

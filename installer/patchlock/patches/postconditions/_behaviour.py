@@ -166,7 +166,7 @@ class HasStatement:
         try:
             empty = not ast.parse(self.statement).body
         except (SyntaxError, ValueError) as error:
-            raise ValueError(f"`{self.statement}` is no Python code") from error
+            raise ValueError(f"`{self.statement}` is not Python code") from error
         if empty:
             raise ValueError("`statement` is empty")
         if self.after and self.before:

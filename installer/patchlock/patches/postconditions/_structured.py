@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from patchlock.patches.postconditions._text import UNREADABLE, decoded
 
-_NOT_STRUCTURED = "is no .toml, .json, .yaml or .yml file, the only ones whose keys can be checked"
+_NOT_STRUCTURED = "is not a .toml, .json, .yaml or .yml file, the only ones whose keys can be checked"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class HasKey:
         found = _at(content, self.key)
         wanted = _value(path, self.value)
         if isinstance(wanted, _Unchecked):
-            return (f"`{self.value}` is no value of this kind of file",)
+            return (f"`{self.value}` is not a value of this kind of file",)
         if not found:
             return (f"the key {_shown(self.key)} is missing",)
         return tuple(
@@ -101,7 +101,7 @@ def _loaded(path: PurePosixPath, text: str) -> object:
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key is there twice")
     return found
 
 

@@ -50,7 +50,7 @@ class Lacks:
         problems: list[str] = []
         for before in before_each:
             line += before.count("\n")
-            problems.append(f"{_shown(self.text)} still stands on line {line}")
+            problems.append(f"{_shown(self.text)} is still on line {line}")
             line += _unified(self.text).count("\n")
         return tuple(problems)
 

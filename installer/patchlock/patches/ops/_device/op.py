@@ -96,7 +96,7 @@ class DeviceLiterals:
                 after = Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why="")
             meant = {id(change.node): change.meant for change in found.changes}
             if isinstance(after, Refusal) or not same(module.tree, after.tree, meant):
-                why = f"`{self.device}` cannot stand there as it is"
+                why = f"`{self.device}` cannot be used there as it is"
             elif self._search(after).changes:
                 why = "there is more to do after it was done"
             else:

@@ -11,7 +11,7 @@ from patchlock.patches.ops._device.walk import Spot
 
 ASKS = ""
 """The answer for a text that asks for the device; any other answer says what the text is instead."""
-UNCLEAR = "it stands inside an f-string, where places differ between versions of Python"
+UNCLEAR = "it is inside an f-string, where places differ between versions of Python"
 CHOICES = "it is offered beside others"
 ITSELF = "autocast and gradient scaling switch themselves off without CUDA"
 
@@ -164,7 +164,7 @@ def _assigned(here: Spot, targets: list[ast.expr]) -> str:
     names = [name for target in targets for name in _target_names(target)]
     if "CUDA" in names or any(isinstance(node, ast.ClassDef) and _is_enum(node) for node in _enclosing(here)):
         return "it is the name of a kind"
-    return ASKS if not names or any(map(is_device_name, names)) else "it is no device"
+    return ASKS if not names or any(map(is_device_name, names)) else "it is not a device"
 
 
 def _target_names(target: ast.expr) -> Iterator[str]:
@@ -214,4 +214,4 @@ def _text(node: ast.AST | None) -> str:
 
 
 def _named(name: str) -> str:
-    return ASKS if not name or is_device_name(name) else "it is no device"
+    return ASKS if not name or is_device_name(name) else "it is not a device"

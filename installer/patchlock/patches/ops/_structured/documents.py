@@ -45,7 +45,7 @@ def read(source: SourceText) -> Document | Refusal:
     """Read a structured file by the ending of its name."""
     language = _LANGUAGES.get(source.path.suffix.lower())
     if language is None:
-        why = f"{source.path.name} is no .toml, .json, .yaml or .yml file, the only ones whose keys can be edited"
+        why = f"{source.path.name} is not a .toml, .json, .yaml or .yml file, the only ones whose keys can be edited"
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=why)
     data = load(language, source.text)
     if isinstance(data, Unparsable):
@@ -143,7 +143,7 @@ def _step(node: Node, value: object, part: str) -> tuple[Step, Step] | _Several 
     if not isinstance(value, dict):
         return None
     if part in node.repeated:
-        return _Several(why="it stands there twice")
+        return _Several(why="it is there twice")
     if part in node.children:
         in_data = next((key for key in value if key == part or str(key) == part), None)
         return None if in_data is None else (in_data, part)

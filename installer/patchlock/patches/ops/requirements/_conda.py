@@ -46,7 +46,7 @@ def read(source: SourceText) -> Declared | Refusal:
         return Declared(lists=())
     root = yaml_tree.tree(source.text)
     if not isinstance(listed, list) or root is None:
-        why = f"{source.path.name} has no list `dependencies`, so it is no conda environment file"
+        why = f"{source.path.name} has no list `dependencies`, so it is not a conda environment file"
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=why)
     dependencies = root.children["dependencies"].node
     shared = next((node for node in below(dependencies) if node.shared), None)
@@ -84,7 +84,7 @@ def _list(
         if not isinstance(value, str):
             if name.endswith(".pip"):
                 found.doubts.append(
-                    Doubt(line=line, text=str(value), why="it is no text, as pip needs one", within=name)
+                    Doubt(line=line, text=str(value), why="it is not text, as pip needs one", within=name)
                 )
             continue
         literal = _literal(source.text, child.span, value)

@@ -52,7 +52,7 @@ class PipEntry:
                 return canonicalize_name(requirement.name)
             case Unreadable(head=Head(name=name)):
                 return name
-        raise ValueError("an unreadable line without a name is no requirement")
+        raise ValueError("an unreadable line without a name is not a requirement")
 
     @property
     def requirement(self) -> Requirement | None:
@@ -106,7 +106,7 @@ class PipEntry:
         """The requirement, its specifier, and whether it has hashes."""
         head = self.read.head if isinstance(self.read, Unreadable) else self.read
         if head is None:
-            raise ValueError("an unreadable line without a name is no requirement")
+            raise ValueError("an unreadable line without a name is not a requirement")
         return head.requirement_span, head.specifier_span, head.has_hash
 
     def _extras(self) -> set[str]:
@@ -133,7 +133,7 @@ def read_pip_entry(literal: Literal, line: int, within: str) -> PipEntry | Doubt
     """
     read = parse_one(literal.value, line)
     if isinstance(read, OptionLine):
-        return Doubt(line=line, text=literal.value, why="an option of pip is no requirement", within=within)
+        return Doubt(line=line, text=literal.value, why="an option of pip is not a requirement", within=within)
     one = entry(literal, read)
     return dataclasses.replace(one, within=within) if isinstance(one, Doubt) else one
 

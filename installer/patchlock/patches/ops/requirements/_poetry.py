@@ -154,7 +154,7 @@ def asked(name: str, value: object) -> tuple[Requirement | str, ...]:
         return tuple(one for item in value for one in asked(name, item))
     details = {"version": value} if isinstance(value, str) else value
     if not isinstance(details, dict):
-        return (f"`{name}` is no constraint of Poetry",)
+        return (f"`{name}` is not a constraint of Poetry",)
     if unknown := sorted(details.keys() - _DETAILS):
         return (f"patchlock does not know what `{unknown[0]}` of `{name}` means",)
     if "source" in details:

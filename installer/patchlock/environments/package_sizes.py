@@ -1,0 +1,65 @@
+"""How many bytes the packages of a lock have: what the index says, kept by the lock's digest; downloads none of them.
+
+A lock names no sizes (decision 0084), so without the network only what was asked before is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+from patchlock.core import atomic_files
+from patchlock.model.errors import CommandFailedError, DownloadError, NetworkError
+from patchlock.model.fits import Platform
+from patchlock.model.identities import Sha256
+from patchlock.model.lockfile import Lock
+from patchlock.model.models import ModelSize
+
+FOLDER = "sizes/locks"
+"""Of the cache."""
+_PATIENCE = 6.0
+"""Seconds that the index may take for all files of a lock; it takes half a second for 100."""
+
+
+def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSize | None:
+    """Ask the index, and servers of vendors, for the sizes of a lock's files; None where nobody answers.
+
+    Args:
+        lock: the lock.
+        digest: of its file.
+        platform: the one it is for.
+        cache: of patchlock.
+    """
+    from patchlock.core import uv  # `kept` is for tables that have to be there at once
+    from patchlock.environments import _download_sizes
+    from patchlock.locks import addresses
+
+    if (known := kept(digest, cache)) is not None and not known.unknown:
+        return known
+    if not uv.is_online():
+        return known
+    try:
+        located = addresses.locate(lock, platform, timeout=_PATIENCE)
+    except (DownloadError, NetworkError, CommandFailedError):
+        return known
+    files = {package.sha256: located[package.name] for package in lock.packages}
+    sizes = _download_sizes.collect(files, cache)
+    found = ModelSize(bytes=sum(sizes.values()), unknown=len(files) - len(sizes))
+    path = _path(digest, cache)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_files.atomic_write(path, json.dumps(dataclasses.asdict(found)), suffix=None, sync=False)
+    return found
+
+
+def kept(digest: Sha256, cache: Path) -> ModelSize | None:
+    """Give what was last said of a lock's files; None where nobody was asked."""
+    try:
+        found = json.loads(_path(digest, cache).read_text(encoding="ascii"))
+        return ModelSize(bytes=int(found["bytes"]), unknown=int(found["unknown"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(digest: Sha256, cache: Path) -> Path:
+    return cache / FOLDER / f"{digest}.json"
