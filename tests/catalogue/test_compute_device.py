@@ -192,6 +192,19 @@ def test_the_device_of_an_option_is_taken_where_it_starts(
     assert capsys.readouterr().err == f"device: {device} ({why})\n{hint}"
 
 
+@pytest.mark.parametrize("wanted", ["gpu", "cuda:1", "CPU", "-1"])
+def test_a_value_that_names_no_device_is_told_once(
+    wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helper = written(monkeypatch, _torch(card="RTX 4090", cuda="12.6"), None, wanted)
+    assert helper.chosen() == "cuda"
+    assert helper.has_cuda()
+    assert capsys.readouterr().err == (
+        f'device: PATCHLOCK_DEVICE is "{wanted}", which is passed over: set it to cpu, or to the number of a card\n'
+        "device: cuda (CUDA has RTX 4090)\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("patch", "profiles"),
     [

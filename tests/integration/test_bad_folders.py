@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the server that
 
 KEEPS = next(t for t in TRANSACTIONS if t.name == "upgrade")
 ODD = 'it\'s "q" %TEMP% $HOME ünï ☃ #&;*?[x]~\\ -new\nline'
-INSTALL = "run `patchlock install mini`"
+INSTALL = "run `patchlock install mini --profile tiny`"
 
 
 @pytest.fixture(scope="session")

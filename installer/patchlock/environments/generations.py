@@ -144,7 +144,9 @@ def require_current(installation: Installation, app: str) -> Receipt:
     receipt = current(installation)
     if receipt is None:
         raise NotInstalledError(
-            f"{app} is not installed", where=str(installation.folder), remedy=f"run `patchlock install {app}`"
+            f"{app} is not installed on {installation.profile}",
+            where=str(installation.folder),
+            remedy=f"run `patchlock install {app} --profile {installation.profile}`",
         )
     return receipt
 

@@ -274,7 +274,7 @@ def recover(request: Request, progress: Progress) -> None:
         raise NotInstalledError(
             f"the source of {request.app.name} is gone",
             where=str(installation.source),
-            remedy=f"run `patchlock install {request.app.name}`",
+            remedy=f"run `patchlock install {request.app.name} --profile {installation.profile}`",
         )
     if not all(path.exists() for path in (installation.journal, installation.source, installation.pointer)):
         return

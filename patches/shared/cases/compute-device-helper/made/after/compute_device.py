@@ -29,9 +29,14 @@ def asked(name, *, with_mps=False):
     return str(_first(lambda: cuda(name), *[mps] * with_mps))
 
 
+@functools.cache
 def is_forced_to_cpu():
-    """Say whether the user wants the processor."""
-    return os.environ.get("PATCHLOCK_DEVICE") == "cpu"
+    """Say whether the user wants the processor; a value of the variable that means nothing is told once."""
+    wanted = os.environ.get("PATCHLOCK_DEVICE", "")
+    if wanted not in {"", "cpu"} and not wanted.isdigit():
+        told = f'PATCHLOCK_DEVICE is "{wanted}", which is passed over: set it to cpu, or to the number of a card'
+        print(f"device: {told}", file=sys.stderr, flush=True)
+    return wanted == "cpu"
 
 
 def has_cuda():
