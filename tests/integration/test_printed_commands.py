@@ -174,3 +174,63 @@ def test_the_everyday_commands_run_in_the_order_of_their_page(patchlock: Patchlo
         words = shlex.split(command)[1:]
         done = patchlock(*words, env=home)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+
+
+READ_ONLY = ("list", "info", "status", "detect", "help", "completions", "cache", "doctor", "matrix")
+"""Commands that are run wherever a page prints them, with the demo for any app."""
+ELSEWHERE = {
+    "plan": "needs upstream; the demo's is run with the page for everyday use",
+    "install": "the same; an app is gigabytes",
+    "run": "the same",
+    "update": "tests/integration/test_update.py, on a branch that moves",
+    "uninstall": "tests/integration/test_generations.py",
+    "verify": "with the page for everyday use",
+    "report": "with the page for everyday use",
+    "new-app": "needs a repository; tests/integration/test_new_app.py",
+    "patch": "needs a clone; tests/worktree and tests/integration/test_authoring_commands.py",
+    "lock": "asks the index; tests/integration/test_lock.py and test_lock_modes.py",
+    "models": "downloads; tests/integration/test_models.py",
+    "bench": "computes for minutes; tests/integration/test_bench_command.py",
+    "outdated": "asks upstream; tests/integration/test_front_door.py",
+    "rollback": "tests/integration/test_generations.py",
+    "bundle": "tests/integration/test_bundle.py",
+    "trust": "tests/integration/test_trust.py",
+    "self": "removes patchlock; tests/integration/test_front_door.py",
+    "check": "asks upstream; tests/integration/test_check.py",
+    "why": "tests/integration/test_why.py",
+    "export": "tests/integration/test_exporting.py",
+    "scan": "reads wheels; tests/distributions",
+    "sdist": "tests/distributions",
+    "index": "asks vendors; tests/integration/test_index_record.py",
+}
+"""The other commands → where they are run, or why not here."""
+_OF_THE_READER = re.compile(
+    r"[<\[{…~]|\.\.\.|--(json|says)\b|completions$|\b(APP|COMMAND|LOG|FILE|DIR|machine|chatterbox|my-\w+)\b"
+)
+"""What a reader has to put in, or has himself; test_envelopes.py runs what has --json."""
+
+
+def _read_only() -> list[str]:
+    found = {command for path in PAGES for command in _of_page(path)}
+    apps = "|".join(path.parent.name for path in (ROOT / "patches").glob("*/app.toml"))
+    of_demo = {re.sub(rf"(?<!\S)({apps})(?!\S)", "demo", command) for command in found}
+    return sorted(
+        command
+        for command in of_demo
+        if command.startswith(tuple(f"patchlock {name}" for name in READ_ONLY)) and not _OF_THE_READER.search(command)
+    )
+
+
+def test_every_command_is_run_here_or_elsewhere() -> None:
+    assert sorted((*READ_ONLY, *ELSEWHERE)) == sorted(group.list_commands(click.Context(group)))
+    assert len(_read_only()) >= 8
+
+
+@pytest.mark.parametrize("command", _read_only())
+def test_a_printed_command_that_only_reads_runs(command: str, patchlock: Patchlock, tmp_path: Path) -> None:
+    words = shlex.split(command.partition(" > ")[0].partition(" | ")[0])
+    done = patchlock(*words[1:], env={"PATCHLOCK_HOME": str(tmp_path / "home"), "UV_OFFLINE": "1"})
+    if words[1:3] == ["cache", "clean"]:  # it asks, and there is nothing to remove
+        assert done.returncode in {0, 2}, done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
