@@ -61,7 +61,7 @@ def _row(app: str, wanted: argparse.Namespace) -> list[str]:
     data = answer["data"]
     if not data:
         return [app, "", "", str(answer["error"]["what"]), "", "no"]
-    found = ", ".join(f"{one['name']} {len(one['found'])}" for one in data["diseases"])
+    found = ", ".join(f"{one['name']} {len(one['found'])}" for one in data["findings"])
     lock = data["lock"]
     others = lock.get("others", [])
     pairs = f", {sum(one['packages'] > 0 for one in others)} of {len(others)} further pairs" if others else ""

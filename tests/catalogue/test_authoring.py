@@ -181,6 +181,13 @@ def notebook(*cells: str) -> str:
             ["insert-statement", "replace-expression", "unified-diff"],
             id="code-of-a-notebook-and-its-shell",
         ),
+        pytest.param(
+            "ci.yml",
+            "steps:\n  - name: a\n    uses: x@1\n  - name: b\n    uses: y@1\n",
+            "steps:\n  - name: b\n    uses: y@2\n    with: {}\n",
+            ["delete-key", "set-key", "set-key"],
+            id="items-by-their-names",
+        ),
         pytest.param("m.py", "x = 1\n# a\n", "x = 1\n# b\n", ["unified-diff"], id="a-comment"),
         pytest.param("m.py", "x = (\n", "x = [\n", ["unified-diff"], id="does-not-parse"),
         pytest.param("m.py", "a\nb\n", "a\nb", ["unified-diff"], id="the-last-newline"),
@@ -232,6 +239,34 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
         ),
         pytest.param(
             "m.py", "def f():\n    run(1)\n", "def f():\n    pass\n", ["neutralise-call"], id="call-becomes-pass"
+        ),
+        pytest.param(
+            "ci.yml",
+            "jobs:\n  a:\n    push: true\n    tags: x\n",
+            "jobs:\n  a:\n    push: true\n    sbom: true\n    tags: x\n",
+            ["set-key"],
+            id="new-key-between-others",
+        ),
+        pytest.param(
+            "ci.yml",
+            "on:\n  push: {}\njobs: x\n",
+            "on:\n  push: {}\n  pull_request:\n    branches:\n      - main\njobs: x\n",
+            ["set-key"],
+            id="new-key-with-a-block",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[project]\nname = "x"\ndependencies = [\n    "a",\n    "c",\n]\n',
+            '[project]\nname = "x"\ndependencies = [\n    "a",\n    "b>=1, <2",\n    "c",\n]\n',
+            ["add-requirement"],
+            id="requirement-in-the-middle-of-a-project",
+        ),
+        pytest.param(
+            "n.ipynb",
+            notebook('device = "cuda"\n'),
+            notebook('device = "cpu"\n').replace('"metadata": {},\n   "source"', '"metadata": {"x": 1},\n   "source"'),
+            ["replace-expression"],
+            id="notebook-that-was-run",
         ),
     ],
 )

@@ -20,6 +20,7 @@ from patchlock.catalogue.proposals import (
     launch,
     launch_commands,
     module_repairs,
+    narrowing,
     own_metadata,
     project_facts,
     removed_interfaces,
@@ -29,13 +30,14 @@ from patchlock.catalogue.proposals import (
     system_needs,
 )
 from patchlock.catalogue.proposals._line_patches import MissingModule
-from patchlock.catalogue.proposals.findings import Finding, Issue
+from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.text_files import SourceText, decode
+from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
@@ -521,3 +523,26 @@ def test_issues_are_ranked_by_what_they_stop() -> None:
         ("device-helper", "stops the first use"),
         ("sdist-only", "slower"),
     ]
+
+
+# --- patches that apply together --------------------------------------------------------------------------------------
+
+
+def test_narrowed_patch_of_a_set_stays_before_what_goes_after_it() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    files = tree(
+        {
+            "a.py": 'import torch\nx = f(torch.device("cuda"), dtype=torch.float16)\n',
+            "b.py": "import torch\nm = torch.cuda.get_device_properties(0).total_memory\n",
+        }
+    )
+
+    fitted = narrowing.fit(
+        [SetChoice(name=device.name, why="x")], [], {device.name: device}, files, (), ("cpu",), Memoized()
+    )
+
+    own = [one.written.patch for one in fitted.sections]
+    assert fitted.problems == ()
+    assert [patch.id for patch in own] == ["device-helper-on-cpu", "device-helper-in-single-precision"]
+    assert [own[0].paths, own[1].after] == [("a.py",), ("device-helper-on-cpu",)]
+    assert {str(one.path) for one in fitted.outcomes} == {"a.py"}

@@ -140,7 +140,7 @@ def proposed(face: Face, clone: Path, into: Path) -> dict[str, Any]:
 
 
 def test_issues_are_named_with_their_places(mini: Mini) -> None:
-    assert {one["name"]: [f"{f['path']}:{f['line']}" for f in one["found"]] for one in mini.data["diseases"]} == {
+    assert {one["name"]: [f"{f['path']}:{f['line']}" for f in one["found"]] for one in mini.data["findings"]} == {
         "av-wheel": ["requirements.txt:3"],
         "deepspeed-optional": ["requirements.txt:11", "voice/train.py:1"],
         "device-helper": ["voice/model.py:5"],
@@ -267,7 +267,7 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
         face, upstream(tmp_path / "clone", {"requirements.txt": "clock==0.9\n", "app.py": ""}), tmp_path / "x"
     )
 
-    (issue,) = data["diseases"]
+    (issue,) = data["findings"]
     assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
     (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])

@@ -308,7 +308,7 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path, others: tupl
         "name": proposal.name,
         "commit": proposal.commit,
         "file": str(file),
-        "diseases": [  # the name that this key had first, which programs read
+        "findings": [
             {
                 "name": one.name,
                 "stops": findings.stops(one),

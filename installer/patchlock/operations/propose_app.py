@@ -345,7 +345,7 @@ def _sdists(
     wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
     # A pin without a wheel moves to a version that has one, where there is any.
     never = {name for name, files in offered.items() if not any(file.filename.endswith(".whl") for file in files)}
-    found = {name: version for name, version in only_sdists(wanted, offered) if name in never}
+    found = dict(only_sdists(wanted, {name: offered[name] for name in never}))
     if not found:
         return (), ()
     places = tuple(one.found for name in found for one in asked[name])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import PurePosixPath
 from typing import Protocol
 
@@ -17,6 +18,15 @@ def python_code(source: SourceText) -> SourceText | Refusal:
         return source
     notebook = _notebooks.read(source)
     return notebook if isinstance(notebook, Refusal) else notebook.code
+
+
+def code_cells(source: SourceText) -> tuple[str, ...] | None:
+    """Give what stands in a notebook's cells of code, in any language; its outputs and texts are left out."""
+    try:
+        cells = json.loads(source.text)["cells"]
+        return tuple("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 class Evaluator(Protocol):

@@ -7,6 +7,7 @@ in any other function, under a condition, or in a `try` that goes on without it 
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -76,6 +77,11 @@ class Trees:
         both = Trees(ChainMap({path: data}, dict(self.files)))
         both._parsed = ChainMap({}, self._parsed)  # the added file is none of these trees
         return both
+
+    @functools.cached_property
+    def folders(self) -> frozenset[PurePosixPath]:
+        """The folders with a Python file in them, however deep."""
+        return frozenset(folder for path in self.files if path.suffix == ".py" for folder in path.parents)
 
     def of(self, path: PurePosixPath) -> ast.Module | None:
         """Give one of the files; None where it cannot be parsed."""
@@ -160,7 +166,6 @@ def _module(files: Files, dotted: str, roots: Collection[PurePosixPath]) -> Pure
 class _Walk:
     def __init__(self, trees: Trees, roots: Sequence[PurePosixPath]) -> None:
         self._trees, self._files, self._roots = trees, trees.files, list(dict.fromkeys(roots))
-        self._folders = {folder for path in self._files if path.suffix == ".py" for folder in path.parents}
         self._called: set[tuple[PurePosixPath, str]] = set()
         self._found: dict[str, PurePosixPath | None] = {}
         self.seen: list[PurePosixPath] = []
@@ -251,7 +256,7 @@ class _Walk:
 
     def _is_folder(self, dotted: str) -> bool:
         """Tell whether it is a package without `__init__.py`."""
-        return any(root.joinpath(*dotted.split(".")) in self._folders for root in self._roots)
+        return any(root.joinpath(*dotted.split(".")) in self._trees.folders for root in self._roots)
 
 
 def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom | ast.Call]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import collections
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText
 from patchlock.patches.ops._structured.documents import Document, read, same
 from patchlock.patches.ops._structured.tree import Node
+
+_REQUIREMENTS = frozenset({"dependencies", "requires", "pip", "optional-dependencies", "dependency-groups"})
+"""Keys of lists of requirements, or of tables of such lists, in pyproject.toml and in conda's environments."""
+_SHORT = 100
+"""Characters of a collection that still reads well on one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +38,48 @@ def compare(before: SourceText, after: SourceText) -> tuple[KeyChange, ...]:
     if isinstance(old, Refusal) or isinstance(new, Refusal):
         return ()
     return tuple(_Comparison(new=new).nodes(old.root, new.root, old.data, new.data, ()))
+
+
+def same_values(one: SourceText, other: SourceText) -> bool:
+    """Tell whether two files hold the same values; the order of keys and requirements, and layout do not count."""
+    left, right = read(one), read(other)
+    if isinstance(left, Refusal) or isinstance(right, Refusal):
+        return False
+    return same(_ordered(left.data, ()), _ordered(right.data, ()))
+
+
+def distance(one: SourceText, other: SourceText) -> int | None:
+    """Count the values that only one of two files has, wherever in a list they stand; None where either has no keys."""
+    left, right = read(one), read(other)
+    if isinstance(left, Refusal) or isinstance(right, Refusal):
+        return None
+    here, there = (collections.Counter(_leaves(_ordered(document.data, ()), ())) for document in (left, right))
+    return ((here - there) + (there - here)).total()
+
+
+def _ordered(value: object, key: tuple[str, ...]) -> object:
+    """Write the requirements of a list in one way, in alphabetical order: their own order means nothing."""
+    if isinstance(value, dict):
+        return {name: _ordered(inner, (*key, str(name))) for name, inner in value.items()}
+    if not isinstance(value, list) or not _REQUIREMENTS.intersection(key[-2:]):
+        return value
+    if not all(isinstance(one, str) for one in value):
+        return value
+    try:
+        return sorted(str(Requirement(one)) for one in value)
+    except InvalidRequirement:
+        return value
+
+
+def _leaves(value: object, key: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*key, str(name)))
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from _leaves(inner, (*key, "[]"))
+    else:
+        yield key, repr(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +105,7 @@ class _Comparison:
                 yield KeyChange(key=(*key, str(part)), value=None)
         for part, child in new.children.items():
             if part not in old.children:
-                yield from self._set(child.node, (*key, str(part)))
+                yield from self._set(child.node, (*key, str(part)), now.get(new_names.get(str(part))))
             elif str(part) in old_names and str(part) in new_names:
                 one, other = was[old_names[str(part)]], now[new_names[str(part)]]
                 yield from self.nodes(old.children[part].node, child.node, one, other, (*key, str(part)))
@@ -72,13 +123,42 @@ class _Comparison:
             for one in gone:
                 yield KeyChange(key=(*key, f"={one}"), value=None)
             return
+        if was and now and "=" in _named(was, 0) and "=" in _named(now, 0):
+            yield from self._named_items(old, new, was, now, key)
+            return
         yield from self._set(new, key)
 
-    def _set(self, node: Node, key: tuple[str, ...]) -> Iterator[KeyChange]:
+    def _named_items(
+        self, old: Node, new: Node, was: list[object], now: list[object], key: tuple[str, ...]
+    ) -> Iterator[KeyChange]:
+        """Compare the items that both lists have, by their names; of the rest, only what is gone can be said."""
+        before, after = ({_named(items, index): index for index in range(len(items))} for items in (was, now))
+        for part in before:
+            if part not in after:
+                yield KeyChange(key=(*key, part), value=None)
+        for part, index in after.items():
+            if part in before:
+                first = before[part]
+                yield from self.nodes(
+                    old.children[first].node, new.children[index].node, was[first], now[index], (*key, part)
+                )
+
+    def _set(self, node: Node, key: tuple[str, ...], value: object = None) -> Iterator[KeyChange]:
         text = self.new.text[node.span.start : node.span.end].strip()
         is_written_there = node.kind == "scalar" or node.enclosed
+        if value is not None and self.new.language == "YAML" and ("\n" in text or not is_written_there):
+            is_written_there, text = True, _on_one_line(value)
         if key and is_written_there and text and "\n" not in text and "\r" not in text:
             yield KeyChange(key=key, value=text)
+
+
+def _on_one_line(value: object) -> str:
+    """Write what a new key of YAML holds as JSON, which YAML reads too; "" where it is no short value."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except TypeError:  # a date
+        return ""
+    return text if len(text) <= _SHORT else ""
 
 
 def _named(items: list[object], index: int) -> str:

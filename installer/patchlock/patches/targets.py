@@ -40,9 +40,9 @@ def candidates(patches: Iterable[Patch], paths: Iterable[PurePosixPath]) -> tupl
 def matching_files(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> list[PurePosixPath]:
     """Give the files that the patch's globs match; for a patch that makes a file also that one."""
     globs = [_glob(glob) for glob in patch.paths]
-    found = {path for path in contents if any(glob.fullmatch(str(path)) for glob in globs)}
+    found = [path for path in contents if any(glob.fullmatch(str(path)) for glob in globs)]
     if patch.op_name == MAKES_FILES:
-        found.update(map(PurePosixPath, patch.paths))
+        found += (path for path in map(PurePosixPath, patch.paths) if path not in contents)
     return sorted(found)
 
 

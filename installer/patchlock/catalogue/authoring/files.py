@@ -20,7 +20,7 @@ from patchlock.catalogue.authoring import (
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
 from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText, Undecodable, decode
-from patchlock.patches import engine, evaluation
+from patchlock.patches import engine, evaluation, key_changes
 from patchlock.patches.ops.syntax import parse
 
 
@@ -29,7 +29,7 @@ class Likeness(enum.Enum):
 
     BYTES = "the same bytes"
     TEXT = "the same text, in upstream's encoding and line endings"
-    MEANING = "the same code or requirements, not the same layout and comments"
+    MEANING = "the same code, requirements or values, not the same layout and comments"
     OTHER = "something else"
 
 
@@ -74,9 +74,42 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
         whole = _proved(drafts, path, before, after)
         if whole.likeness is not Likeness.OTHER and whole.drafts:
             return whole
-    if semantic and (found := _hunk_by_hunk(path, before, _without_dead_code(drafts, path, before, after), after)):
+    found = None
+    if semantic:
+        found = _hunk_by_hunk(path, before, _without_dead_code(drafts, path, before, after), after)
+        if found is None or not _is_layout_alone(found, path, before, after):
+            found = _by_values(path, before, after) or found
+    if found is not None:
         return found
     return _by_text(path, old, new, before, after)
+
+
+def _is_layout_alone(found: FileDrafts, path: PurePosixPath, before: bytes, after: bytes) -> bool:
+    """Tell whether the diff among some drafts is for comments and layout, as the ops say all values."""
+    ops = [draft for draft in found.drafts if draft.op_name != "unified-diff"]
+    one, other = decode(path, _applied(ops, path, before)), decode(path, after)
+    return isinstance(one, SourceText) and isinstance(other, SourceText) and key_changes.same_values(one, other)
+
+
+def _by_values(path: PurePosixPath, before: bytes, after: bytes) -> FileDrafts | None:
+    """Say the change of a file with keys as ops alone: those that bring its values nearer, if together they suffice."""
+    kept: list[Draft] = []
+    current, wanted = before, decode(path, after)
+    for recognise in (_requirements, _keys):
+        source = decode(path, current)
+        if isinstance(source, Undecodable) or isinstance(wanted, Undecodable):
+            return None
+        for draft in recognise(source, wanted)[0]:
+            step = _applied((draft,), path, current)
+            texts = decode(path, current), decode(path, step)
+            far, near = (key_changes.distance(one, wanted) if isinstance(one, SourceText) else None for one in texts)
+            if not far or near is None:
+                break
+            if near < far and _telling(draft, path, current, step, after):
+                kept.append(draft)
+                current = step
+    found = _proved(tuple(kept), path, before, after) if kept else None
+    return found if found is not None and found.drafts and found.likeness is not Likeness.OTHER else None
 
 
 def _without_dead_code(drafts: Iterable[Draft], path: PurePosixPath, before: bytes, after: bytes) -> bytes:
@@ -168,6 +201,9 @@ def _completed(
     if half_text == new_text:
         found = _proved(exact, path, before, after)
         return found if found.drafts else None
+    if path.suffix == ".ipynb" and likeness(before, middle, after, path) is Likeness.MEANING:
+        found = _proved(exact, path, before, after)  # what a run printed is no edit
+        return found if found.drafts else None
     if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
         return None
     for rest in _texts.diffs(path, half, new):
@@ -239,6 +275,10 @@ def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
 def _means_the_same(old: SourceText, one: SourceText, other: SourceText) -> bool:
     if _requirement_changes.is_requirement_file(old):
         return _requirement_changes.same_requirements(one, other)
+    if key_changes.same_values(one, other):
+        return True
+    if old.path.suffix == ".ipynb":
+        return evaluation.code_cells(one) is not None and evaluation.code_cells(one) == evaluation.code_cells(other)
     if old.path.suffix not in {".py", ".pyw"}:
         return False
     before, patched, edited = parse(old), parse(one), parse(other)

@@ -46,14 +46,18 @@ def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            yield Import(module=name, found=Finding(path=path, line=node.lineno, text=ast.unparse(node)[:100]))
+            yield Import(module=name, found=Finding(path=path, line=node.lineno, text=_text(node)[:100]))
+
+
+def _text(node: ast.Import | ast.ImportFrom) -> str:
+    names = ", ".join(f"{one.name} as {one.asname}" if one.asname else one.name for one in node.names)
+    return f"from {node.module} import {names}" if isinstance(node, ast.ImportFrom) else f"import {names}"
 
 
 def _statements(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """Give the statements of some statements: an expression has no import in it."""
     waiting = list(body)
-    while waiting:
-        node = waiting.pop(0)
+    for node in waiting:
         yield node
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):
             waiting += getattr(node, name, ())

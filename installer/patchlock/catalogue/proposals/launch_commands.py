@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from patchlock.catalogue.proposals import documents, project_facts
 from patchlock.catalogue.proposals.findings import Files
 from patchlock.patches import import_graph
-from patchlock.patches.import_graph import Trees
+from patchlock.patches.import_graph import Reached, Trees
 
 _PYTHON = re.compile(r"(?i)(?:.*/)?(?:\$?\{?\"?%?python%?\"?\}?|python[\d.]*w?(?:\.exe)?|py(?:\.exe)?)$")
 _STARTERS = frozenset({"streamlit", "uvicorn", "gunicorn", "hypercorn", "chainlit", "gradio", "flask"})
@@ -111,6 +111,11 @@ def search_path(trees: Trees, command: Sequence[str]) -> str:
     A module at the root is found from there, and one in a folder of the root that is no package from that folder: a
     `src` layout, with or without `__init__.py`.
     """
+    return _followed(trees, command)[0]
+
+
+def _followed(trees: Trees, command: Sequence[str]) -> tuple[str, Reached]:
+    """Find the PYTHONPATH of a program, and follow its imports with that."""
     homes: dict[str, str] = {}
     for path in trees.files:
         if len(path.parts) == 1:
@@ -122,8 +127,8 @@ def search_path(trees: Trees, command: Sequence[str]) -> str:
         if len(path.parts) > 1 and path.parts[0] not in _SKIPPED and top / "__init__.py" not in trees.files:
             homes.setdefault(path.parts[1].removesuffix(".py"), str(top))
     folders: list[str] = []
+    reached = import_graph.reached(trees.files, command, "", trees)
     for _ in range(3):
-        reached = import_graph.reached(trees.files, command, ":".join(folders), trees)
         missing = [one.module for one in reached.modules]
         if not reached.files and "-m" in command[:-1]:
             missing = [command[command.index("-m") + 1]]
@@ -132,7 +137,8 @@ def search_path(trees: Trees, command: Sequence[str]) -> str:
         if added is None:
             break
         folders.append(added)
-    return ":".join(folders)
+        reached = import_graph.reached(trees.files, command, ":".join(folders), trees)
+    return ":".join(folders), reached
 
 
 def _named(program: Sequence[str]) -> str:
@@ -140,8 +146,7 @@ def _named(program: Sequence[str]) -> str:
 
 
 def _made(program: tuple[str, ...], why: str, arguments: tuple[str, ...], trees: Trees) -> LaunchCommand:
-    path = search_path(trees, program)
-    reached = import_graph.reached(trees.files, program, path, trees)
+    path, reached = _followed(trees, program)
     serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
     return LaunchCommand(
         command=(*program, *arguments) if serves else program,

@@ -79,12 +79,18 @@ def fit(
         narrowed = _narrowed(patch, trouble, files, evaluator)
         if patch_id in theirs:
             name = next(name for name, one in sets.items() if patch_id in {p.id for p in one.patches})
-            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch_id))
-        else:
-            comment = own.pop(patch_id).comment
-            narrowed = narrowed and dataclasses.replace(narrowed, comment=f"{comment}\n{narrowed.comment}")
-        if narrowed is not None:
-            own[narrowed.written.patch.id] = narrowed
+            # What goes after it in its set goes after it here, too: a set's patches stand before all others.
+            out = {patch_id: narrowed}
+            for other in theirs.values() if narrowed is not None else ():
+                if out.keys() & set(other.after):
+                    out[other.id] = _own(other, f"As in {name}, after those that it goes after.")
+            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, *out))
+            own |= {one.written.patch.id: one for one in out.values() if one is not None}
+        elif narrowed is None:
+            own.pop(patch_id)
+        else:  # where it stood: others may go after it
+            comment = own[patch_id].comment
+            own[patch_id] = dataclasses.replace(narrowed, comment=f"{comment}\n{narrowed.comment}")
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
     last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
@@ -163,6 +169,9 @@ def _narrowed(patch: Patch, trouble: _Trouble, files: Files, evaluator: Evaluato
     said = [f"Not in {path}: {why}." for path, why in trouble.files.items()]
     said += [f"After {name}, which changes the same place." for name in trouble.after]
     after = tuple(dict.fromkeys((*patch.after, *trouble.after)))
-    made = dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after)
+    return _own(dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after), "\n".join(said))
+
+
+def _own(patch: Patch, comment: str) -> ProposedPatch:
     ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in patch.ensures)
-    return ProposedPatch(comment="\n".join(said), written=Written(patch=made, ensures=ensures))
+    return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=ensures))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 
@@ -18,6 +19,7 @@ from patchlock.patches.import_graph import Trees
 
 _ASKS = frozenset({"version", "distribution", "metadata", "get_distribution", "require"})
 """Of `importlib.metadata` and `pkg_resources`."""
+_CALLS = re.compile(rb"\b(?:%s)\s*\(" % b"|".join(sorted(name.encode() for name in _ASKS)))
 
 
 def repair(
@@ -67,7 +69,7 @@ def _places(trees: Trees, name: str) -> Iterator[Finding]:
     wanted = canonicalize_name(name)
     for path in sorted(trees.files):
         data = trees.files[path]
-        if b"metadata" not in data and b"pkg_resources" not in data:
+        if (b"metadata" not in data and b"pkg_resources" not in data) or not _CALLS.search(data):
             continue
         for node in ast.walk(trees.of(path) or ast.Module(body=[], type_ignores=[])):
             if not isinstance(node, ast.Call) or not node.args:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from patchlock.model.patch import Located, OutcomeKind, Refusal
 from patchlock.model.text_files import SourceText, splice
@@ -65,7 +67,7 @@ class DeviceLiterals:
 
     def _search(self, module: Module) -> Found:
         kind = self.device.partition(":")[0]
-        nodes = nodes_of(module.tree)
+        nodes = _nodes(module)
         absent = guards_of(nodes, kind)
         unchosen = dataclasses.replace(absent, is_absent=False)
         names = calls.names_of(nodes)
@@ -104,3 +106,9 @@ class DeviceLiterals:
             refusals += (Refusal(line=sites[0].line, kind=OutcomeKind.AMBIGUOUS, why=why),)
             return Located(settled=settled, refusals=refusals)
         return Located(settled=settled, refusals=refusals)
+
+
+@lru_cache(maxsize=256)
+def _nodes(module: Module) -> list[ast.AST]:
+    """List a file's nodes once for all devices that it is looked at for; kept as long as its tree is, never changed."""
+    return nodes_of(module.tree)
