@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from patchlock.core import file_lock, old_folders
 from patchlock.environments import cache_pruning, generations
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import PatchlockError
+from patchlock.model.errors import UpstreamError
 from patchlock.model.installation import Installation
 from patchlock.model.progress import Progress
 from patchlock.worktree import clone, upstream_cache
@@ -33,8 +33,7 @@ def hold_installation(request: Request, progress: Progress, *, needs_source: boo
         generations.write_journal(installation, "an install is running, or was killed; the next one finishes it")
         try:
             yield held
-        except PatchlockError:  # what was begun is undone, and cleared here; only a kill leaves the journal
-            clear(installation)
+        except UpstreamError:  # the commit or the source is wrong, and nothing was begun
             installation.journal.unlink(missing_ok=True)
             raise
         installation.journal.unlink(missing_ok=True)
