@@ -312,7 +312,7 @@ def versions(
     resources: Mapping[str, Resource],
     system: System,
 ) -> Iterator[Finding]:
-    """Name drivers and systems that are too old or too new, which stops an install, and those of which nobody knows the version.
+    """Name drivers and systems of a wrong version, which stops an install, and those of which nobody knows the version.
 
     Args:
         conditions: of the fit by which the profile was chosen.

@@ -1,4 +1,4 @@
-"""What no wheel brings and has to be of the right version: drivers, kernels, systems; how each is read from an observed machine.
+"""What no wheel brings and whose version matters: drivers, kernels, systems; how each is read from an observed machine.
 
 One table for all who ask: the choice of a profile, `plan`, `install` and `doctor`. Reads no machine.
 """
