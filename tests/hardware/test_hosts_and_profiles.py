@@ -27,7 +27,7 @@ from reported_machines import (
 
 from patchlock.hardware import _device_variables
 from patchlock.hardware.selection import choose, judge, rank
-from patchlock.model.choice import Accepted, Rejected
+from patchlock.model.choice import Accepted, AppLimits, Rejected
 from patchlock.model.errors import NoProfileFitsError
 from patchlock.model.hosts import Device, Host, Node
 
@@ -166,7 +166,7 @@ def test_of_two_cards_for_two_profiles_the_one_with_more_memory_decides() -> Non
 def test_successor_that_the_app_refuses_is_not_recommended() -> None:
     host = windows(XT)
     assert choose(OUTLINES.values(), host, CARDS, "zluda-rdna4").notes
-    assert choose(OUTLINES.values(), host, CARDS, "zluda-rdna4", {"rocm-windows": "r"}).notes == ()
+    assert choose(OUTLINES.values(), host, CARDS, "zluda-rdna4", AppLimits(refused={"rocm-windows": "r"})).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,9 @@ def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:
 
 
 def test_better_profile_that_the_app_refuses_is_told() -> None:
-    found = choose(OUTLINES.values(), windows(XT), CARDS, refused={"rocm-windows": "AMD has no hash of it"})
+    found = choose(
+        OUTLINES.values(), windows(XT), CARDS, app=AppLimits(refused={"rocm-windows": "AMD has no hash of it"})
+    )
     assert found.chosen.profile.name == "zluda-rdna4"
     assert found.notes == ("rocm-windows fits this machine better, but AMD has no hash of it",)
 
@@ -209,7 +211,13 @@ def test_better_profile_that_the_app_refuses_is_told() -> None:
 def test_profile_that_the_app_refuses_is_not_advised_beside_a_named_one() -> None:
     told = choose(OUTLINES.values(), windows(XT), CARDS, "zluda-rdna4").notes
     assert any(note.startswith("rocm-windows is better on this machine: ") for note in told)
-    kept = choose(OUTLINES.values(), windows(XT), CARDS, "zluda-rdna4", {"rocm-windows": "it has no wheel there"}).notes
+    kept = choose(
+        OUTLINES.values(),
+        windows(XT),
+        CARDS,
+        "zluda-rdna4",
+        AppLimits(refused={"rocm-windows": "it has no wheel there"}),
+    ).notes
     assert [note for note in told if note not in kept] == [n for n in told if n.startswith("rocm-windows is better")]
 
 

@@ -138,3 +138,11 @@ def test_facts_are_those_of_the_recording_whatever_this_machine_has(monkeypatch:
     assert (facts.system.os, facts.git, facts.user) == ("windows", UNKNOWN, "")
     with_git = dataclasses.replace(LINUX, versions={"git": "2.20.1"})
     assert on_paper.facts(with_git, {}).git.version == "2.20.1"
+
+
+def test_driver_that_has_dropped_a_card_is_to_be_replaced_by_an_older_one() -> None:
+    host = dataclasses.replace(LINUX, versions={"nvidia-driver": "595.58.03"})
+    (finding,) = _versions(host, _condition("nvidia-driver", ">=525.60.13,<590"))
+    assert finding.what == "the driver is 595.58.03, and must be 525.60.13 or later but before 590"
+    assert finding.remedy == "take an older one: ask `patchlock doctor` for the commands, or see https://example.org"
+    assert (finding.stops, finding.way) == (True, None)

@@ -18,16 +18,18 @@ from reported_machines import (
     XT,
     chosen,
     linux,
+    unused,
     windows,
 )
 
 from patchlock.hardware.selection import choose
+from patchlock.model.choice import AppLimits
 from patchlock.model.errors import NoProfileFitsError
 from patchlock.model.hosts import Device, Host, Node
 
 OTHER = (
-    "no profile of patchlock uses it yet; if cpu will do, name it (--profile cpu), and ask for one in an issue with what "
-    "`patchlock detect --json` prints"
+    "no profile of patchlock uses it yet on linux-x86_64. If cpu will do, name it (--profile cpu); ask for one in an issue "
+    "with what `patchlock detect --json` prints"
 )
 SEND = (
     "is unknown to this patchlock; please open an issue with what `patchlock detect --json` prints (it has no names of "
@@ -40,24 +42,30 @@ SEND = (
     [
         pytest.param(
             linux(XT, nodes=(KFD,), release="6.8.0-31-generic"),
-            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but the kernel is 6.8.0-31-generic, and must be 6.12 or "
-            "later",
+            unused(
+                "Radeon RX 9070 XT (gfx1201)",
+                "rocm-linux would be for it, but the kernel is 6.8.0-31-generic, and must be 6.12 or later",
+            ),
             id="Ubuntu 24.04's first kernel",
         ),
         pytest.param(
             linux(XT, nodes=(Node(path="/dev/kfd", is_usable=False, group="render"),)),
-            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this user may not open /dev/kfd, only the group "
-            "render may",
+            unused(
+                "Radeon RX 9070 XT (gfx1201)",
+                "rocm-linux would be for it, but this user may not open /dev/kfd, only the group render may",
+            ),
             id="not in the group render",
         ),
         pytest.param(
             linux(XT, container="docker"),
-            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but /dev/kfd is not there",
+            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but /dev/kfd is not there"),
             id="container that shows the card and has no node",
         ),
         pytest.param(
             linux(XT, is_wsl=True, nodes=(DXG,)),
-            "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but this is WSL2, which has no /dev/kfd",
+            unused(
+                "Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but this is WSL2, which has no /dev/kfd"
+            ),
             id="Radeon in WSL2",
         ),
         pytest.param(
@@ -66,19 +74,22 @@ SEND = (
                 nodes=(NVIDIA,),
                 variables={"CUDA_VISIBLE_DEVICES": ""},
             ),
-            "cuda-linux would be for GeForce RTX 4090 (sm_89), but it is hidden by CUDA_VISIBLE_DEVICES",
+            unused("GeForce RTX 4090 (sm_89)", "cuda-linux would be for it, but it is hidden by CUDA_VISIBLE_DEVICES"),
             id="hidden by an empty variable",
         ),
         pytest.param(
             linux(RTX_4090, nodes=(NVIDIA,), versions={"nvidia-driver": "470.256.02"}),
-            "cuda-linux would be for GeForce RTX 4090 (sm_89), but the driver is 470.256.02, and must be 525.60.13 or later",
+            unused(
+                "GeForce RTX 4090 (sm_89)",
+                "cuda-linux would be for it, but the driver is 470.256.02, and must be 525.60.13 or later",
+            ),
             id="old driver",
         ),
         pytest.param(
             windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
-            tuple(
-                f"{name} would be for Radeon RX 9060 XT (gfx1200), but it does not work (ConfigManagerErrorCode 43)"
-                for name in ("directml-onnx", "rocm-windows", "zluda-rdna4")
+            unused(
+                "Radeon RX 9060 XT (gfx1200)",
+                "rocm-windows, zluda-rdna4 and directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)",
             ),
             id="stopped by Windows",
         ),
@@ -97,53 +108,59 @@ SEND = (
         ),
         pytest.param(
             linux(Device(vendor="10de", is_hidden=True), nodes=(NVIDIA,), variables={"CUDA_VISIBLE_DEVICES": ""}),
-            "a card of NVIDIA's is hidden by CUDA_VISIBLE_DEVICES, and cpu leaves it unused; take the variable away, or name "
-            "--profile cpu",
+            unused(
+                "card of NVIDIA's",
+                "it is hidden by CUDA_VISIBLE_DEVICES; take the variable away, or name --profile cpu",
+            ),
             id="hidden, and nothing known",
         ),
         pytest.param(
             ORIN,
-            "no profile is for Jetson Orin (sm_87) on linux-aarch64, and cpu leaves it unused; cuda13-aarch64 may run there, as "
-            "JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip, but nobody has tried: --profile "
-            "cuda13-aarch64",
+            unused(
+                "Jetson Orin (sm_87)",
+                "no profile is for it on linux-aarch64. You can try `--profile cuda13-aarch64` (JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip, but nobody has tested it)",
+            ),
             id="Orin on Thor's JetPack",
         ),
         pytest.param(
             dataclasses.replace(GB10, nodes=()),
-            "cuda13-aarch64 would be for GB10 (sm_121), but /dev/nvidiactl is not there",
+            unused("GB10 (sm_121)", "cuda13-aarch64 would be for it, but /dev/nvidiactl is not there"),
             id="DGX Spark whose driver is not there",
         ),
         pytest.param(
             linux(Device(vendor="1002", name="Radeon 860M", arch="gfx1152"), nodes=(KFD,)),
-            f"Radeon 860M (gfx1152) stays unused on linux-x86_64: {OTHER}",
+            unused("Radeon 860M (gfx1152)", OTHER),
             id="Krackan Point",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="74a1"), Device(vendor="1002", device="74a1"), nodes=(KFD,)),
-            "no profile is for Instinct MI300X (gfx942) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
-            "as its torch has code for this card, but nobody has tried: --profile rocm-linux",
+            unused(
+                "Instinct MI300X (gfx942)",
+                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it)",
+            ),
             id="Instinct, which torch has code for",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="738c"), container="docker"),
-            "no profile is for Instinct MI100 (gfx908) on linux-x86_64, and cpu leaves it unused; rocm-linux may run there, "
-            "as its torch has code for this card, but nobody has tried: --profile rocm-linux (what it lacks: /dev/kfd is "
-            "not there)",
+            unused(
+                "Instinct MI100 (gfx908)",
+                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it; it lacks: /dev/kfd is not there)",
+            ),
             id="Instinct that nobody may open",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
-            "no profile is for Radeon RX 6700 XT (gfx1031) on linux-x86_64, and cpu leaves it unused; rocm-linux may run "
-            "there, as its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has "
-            "tried: --profile rocm-linux",
+            unused(
+                "Radeon RX 6700 XT (gfx1031)",
+                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has tested it)",
+            ),
             id="brother of a chip that torch has code for",
         ),
         pytest.param(
             windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
-            tuple(
-                f"{name} would be for GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 "
-                "Laptop GPU (sm_86), but it does not work (ConfigManagerErrorCode 43)"
-                for name in ("cuda-windows", "directml-onnx")
+            unused(
+                "GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 Laptop GPU (sm_86)",
+                "cuda-windows and directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)",
             ),
             id="stopped by Windows",
         ),
@@ -182,7 +199,50 @@ def test_radeon_in_wsl_is_told_what_there_is_on_windows_itself() -> None:
 def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
     found = chosen(windows(VEGA_8, Device(vendor="1002", device="9999", name="Radeon RX 9999")))
     assert found.chosen.profile.name == "directml-vega"
-    assert found.doubts == (f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999"',)
+    (doubt,) = found.doubts
+    hope = "(DirectML runs on every card with DirectX 12, but nobody has tested it)"
+    assert doubt == (
+        f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999". You can try `--profile directml-onnx` {hope}'
+    )
+
+
+def test_unknown_card_on_windows_is_told_what_runs_on_every_card() -> None:
+    arc = Device(vendor="8086", device="fffe", name="Intel Arc Z990")
+    (doubt,) = chosen(windows(arc)).doubts
+    hope = "(DirectML runs on every card with DirectX 12, but nobody has tested it)"
+    assert doubt.endswith(f"You can try `--profile directml-vega` {hope}, or `--profile directml-onnx` {hope}")
+    limits = AppLimits(name="demo", refused={"directml-vega": "no"})
+    (doubt,) = choose(OUTLINES.values(), windows(arc), CARDS, app=limits).doubts
+    assert doubt.endswith(f"You can try `patchlock install demo --profile directml-onnx` {hope}")
+    assert "You can try" not in chosen(linux(arc)).doubts[0]
+
+
+def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> None:
+    limits = AppLimits(
+        name="demo",
+        refused={"directml-onnx": "r", "rocm-windows": "torch 2.9 is too new for it"},
+        trials={"zluda-rdna4": "t"},
+    )
+    found = choose(OUTLINES.values(), windows(XT), CARDS, app=limits)
+    assert found.chosen.profile.name == "cpu"
+    (told,) = (*found.doubts, *found.warnings)
+    assert told == (
+        "demo will run on the CPU; your Radeon RX 9070 XT (gfx1201) will not be used. Reason: rocm-windows would be for "
+        "it, but torch 2.9 is too new for it. You can try `patchlock install demo --profile zluda-rdna4` (a trial: t), or "
+        "`patchlock install demo --profile directml-vega` (DirectML runs on every card with DirectX 12, but nobody has "
+        "tested it)"
+    )
+
+
+def test_onnx_alone_on_a_card_gives_the_apps_own_reason() -> None:
+    limits = AppLimits(name="demo", refused={"rocm-windows": "torch 2.9 is too new for it", "zluda-rdna4": "r"})
+    found = choose(OUTLINES.values(), windows(XT), CARDS, app=limits)
+    assert found.chosen.profile.name == "directml-onnx"
+    (told,) = (*found.doubts, *found.warnings)
+    assert told.startswith(
+        "Only ONNX models of demo will run on your Radeon RX 9070 XT (gfx1201); the rest, with torch, will run on the CPU. "
+        "Reason: rocm-windows would be for it, but torch 2.9 is too new for it."
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,11 +268,14 @@ def test_card_is_no_doubt_where_another_is_used() -> None:
 
 def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     found = choose(
-        OUTLINES.values(), linux(XT, nodes=(KFD,)), CARDS, refused={"rocm-linux": "the app has no lock for it"}
+        OUTLINES.values(),
+        linux(XT, nodes=(KFD,)),
+        CARDS,
+        app=AppLimits(refused={"rocm-linux": "the app has no lock for it"}),
     )
     assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
     assert found.warnings == (
-        "rocm-linux would be for Radeon RX 9070 XT (gfx1201), but the app has no lock for it; cpu leaves it unused",
+        unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but the app has no lock for it"),
     )
 
 
@@ -227,21 +290,19 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
 )
 def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
     tries = (
-        "directml-vega may run there, as DirectML runs on every DirectX 12 GPU, but nobody has tried: "
-        "--profile directml-vega"
+        "You can try `--profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has tested it)"
     )
     found = chosen(windows(card))
     assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
     (warning,) = found.warnings
     assert warning == (
-        f"directml-onnx computes ONNX models on {named}, and torch computes on the processor: no profile of patchlock "
-        f"brings torch to this card on windows-amd64 yet; {tries}"
+        f"Only ONNX models will run on your {named}; the rest, with torch, will run on the CPU. Reason: no profile of "
+        f"patchlock brings torch to this card on windows-amd64 yet. {tries}"
     )
-    refused = choose(OUTLINES.values(), windows(card), CARDS, refused={"directml-onnx": "the app has no ONNX model"})
+    limits = AppLimits(refused={"directml-onnx": "the app has no ONNX model"})
+    refused = choose(OUTLINES.values(), windows(card), CARDS, app=limits)
     assert refused.chosen.profile.name == "cpu"
-    assert refused.doubts == (
-        f"cpu leaves {named} unused: directml-onnx would be for it, but the app has no ONNX model; {tries}",
-    )
+    assert refused.doubts == (unused(named, f"directml-onnx would be for it, but the app has no ONNX model. {tries}"),)
 
 
 @pytest.mark.parametrize(
@@ -254,9 +315,9 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
 )
 def test_zluda_is_offered_for_radeons_that_the_hip_sdk_reaches(card: Device, why: str) -> None:
     (warning,) = chosen(windows(card)).warnings
-    offered = warning.partition("zluda-rdna4 may run there, as ")[2]
+    offered, _, others = warning.partition("`--profile zluda-rdna4` (")[2].partition(", but nobody has tested it)")
     assert why in offered
-    assert offered.endswith("but nobody has tried: --profile zluda-rdna4")
+    assert "`--profile directml-vega`" in others
 
 
 def test_intels_graphics_do_not_come_before_a_card() -> None:
@@ -268,9 +329,8 @@ def test_card_that_does_not_work_is_a_doubt_beside_one_that_does() -> None:
     broken = Device(vendor="10de", device="2684", trouble="ConfigManagerErrorCode 43")
     found = chosen(windows(broken, Device(vendor="10de", device="2786")))
     (doubt,) = found.doubts
-    assert (
-        doubt == "directml-onnx would be for GeForce RTX 4090 (sm_89), but it does not work (ConfigManagerErrorCode 43)"
-    )
+    reason = "directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)"
+    assert doubt == unused("GeForce RTX 4090 (sm_89)", reason, "GeForce RTX 4070 (sm_89)")
 
 
 STEAM_DECK = Device(vendor="1002", device="163f")
@@ -299,7 +359,9 @@ def test_mac_too_old_for_metal_is_told_why() -> None:
     found = choose(OUTLINES.values(), host, CARDS)
     assert found.chosen.profile.name == "cpu"
     (doubt,) = found.doubts
-    assert doubt == ("mps-macos would be for Apple M1, but the system is macOS 12.6, and must be macOS 13 or later")
+    assert doubt == unused(
+        "Apple M1", "mps-macos would be for it, but the system is macOS 12.6, and must be macOS 13 or later"
+    )
     newer = choose(OUTLINES.values(), dataclasses.replace(host, distribution="macos 15.1"), CARDS)
     assert newer.chosen.profile.name == "mps-macos"
 
@@ -310,6 +372,6 @@ MI300X = Device(vendor="1002", device="74a1")
 def test_app_that_refuses_the_profiles_of_a_card_asks_nothing() -> None:
     host = linux(MI300X, nodes=(KFD,))
     assert chosen(host).doubts
-    found = choose(OUTLINES.values(), host, CARDS, refused={"rocm-linux": "r"})
+    found = choose(OUTLINES.values(), host, CARDS, app=AppLimits(refused={"rocm-linux": "r"}))
     assert (found.doubts, len(found.warnings)) == ((), 1)
-    assert len(choose(OUTLINES.values(), host, CARDS, refused={"cuda-linux": "r"}).doubts) == 1
+    assert len(choose(OUTLINES.values(), host, CARDS, app=AppLimits(refused={"cuda-linux": "r"})).doubts) == 1

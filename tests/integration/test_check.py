@@ -105,6 +105,28 @@ def test_commit_that_upstream_does_not_have_is_named(world: World, patchlock: Pa
     assert "tiny at aaaaaaaaaaaa" in problems
 
 
+def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: World, patchlock: Patchlock) -> None:
+    world.app.write_text(re.sub(r'commit = "[0-9a-f]{40}"', f'commit = "{"a" * 40}"', world.app.read_text()))
+    assert patchlock("lock", "mini").returncode == 1
+    wanted = ("check", "mini", "--source", "http://127.0.0.1:9/none.git")
+    told = json.loads(patchlock(*wanted, "--json").stdout)
+    (one,) = [each for each in told["data"]["apps"]["mini"] if each["not_checked"]]
+    assert (one["what"], one["problems"]) == ("tiny at aaaaaaaaaaaa", [])
+    assert one["not_checked"].startswith("the upstream of mini cannot be fetched")
+    assert told["error"]["code"] == "check"  # the locks are missing, too
+    assert "not checked: 1, as upstream cannot be reached; connect" in patchlock(*wanted).stderr
+
+
+def test_only_unreachable_upstream_has_an_exit_code_of_its_own(
+    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    assert patchlock("check", "mini").returncode == 0
+    monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "empty"))
+    done = patchlock("check", "mini", "--source", "http://127.0.0.1:9/none.git", "--json")
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (3, "not-checked")
+
+
 def test_case_that_does_not_come_out_is_named(world: World, patchlock: Patchlock) -> None:
     assert patchlock("lock", "mini").returncode == 0
     case = world.app.parent / "cases" / "on-the-cpu" / "plain"

@@ -222,7 +222,9 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
         f"simulated machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
     )
-    assert warning.startswith("warning: a card of AMD's (gfx1201, 1002:7550) stays unused on ")
+    assert warning.startswith(
+        "warning: mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: no profile of "
+    )
     assert last == warning
     assert locked.app.is_file()
 
@@ -240,7 +242,10 @@ def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
             "error[uncertain-choice]: tiny fits this machine, but a better profile may have been missed; if tiny is meant, name "
             "it: --profile tiny"
         ),
-        "  needy would be for a card of AMD's (gfx1201, 1002:7550), but this user may not open /dev/kfd, only the group render may",
+        (
+            "  mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: needy would be for it, "
+            "but this user may not open /dev/kfd, only the group render may"
+        ),
     ]
     told = json.loads(face("install", "mini", "--json").stdout)
     assert told["error"]["code"] == "uncertain-choice"
@@ -312,9 +317,11 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     )
     pretend(_here(KFD))
     done = face("plan", "mini")
-    warning = "warning: needy would be for a card of AMD's (gfx1201, 1002:7550), but mini cannot run on needy on"
+    warning = (
+        "warning: mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: needy"
+    )
     assert done.stderr.splitlines()[1:3] == [
-        f"{warning} {_platform()}: it hums; tiny leaves it unused",
+        f"{warning} would be for it, but it hums",
         "profile tiny: the profiles that fit this machine better are not supported",
     ]
     assert done.stderr.splitlines()[-1] == done.stderr.splitlines()[1]
@@ -407,9 +414,7 @@ def test_person_at_a_terminal_is_asked(
         os.close(theirs)
         said = _read_all(ours)
         code = started.wait(timeout=120)
-    assert "warning: needy would be for a card of AMD's (gfx1201, 1002:7550), but /dev/kfd is not there" in " ".join(
-        said.split()
-    )
+    assert "Reason: needy would be for it, but /dev/kfd is not there" in " ".join(said.split())
     assert "install on tiny all the same? [y/N]" in said
     assert error in " ".join(said.split())
     assert code == 1

@@ -47,7 +47,7 @@ def test_what_is_no_bound_is_refused(text: str) -> None:
 def test_bounds_are_values_that_people_can_read() -> None:
     assert (Bounds(">= 580").words, Bounds(">=6,<7").words, str(Bounds(">= 6, <7"))) == (
         "580 or later",
-        ">=6,<7",
+        "6 or later but before 7",
         ">=6,<7",
     )
     assert Bounds(">=6") == Bounds(" >=6 ") != Bounds(">=7")
@@ -56,3 +56,10 @@ def test_bounds_are_values_that_people_can_read() -> None:
 
 def test_zeros_at_the_end_make_no_difference() -> None:
     assert (leading("6.12.0-31-generic"), leading("6.10"), leading("new")) == ((6, 12), (6, 10), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_too_new"), [("580.95", False), ("590.44.01", True), ("595", True), ("470", False), ("", False)]
+)
+def test_version_above_the_upper_bound_is_too_new(text: str, is_too_new: bool) -> None:
+    assert Bounds(">=525,<590").is_too_new(text) is is_too_new

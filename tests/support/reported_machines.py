@@ -71,3 +71,8 @@ GB10 = Host(
 def chosen(host: Host) -> Choice:
     """Choose for a machine without naming a profile."""
     return choose(OUTLINES.values(), host, CARDS)
+
+
+def unused(card: str, reason: str, place: str = "the CPU") -> str:
+    """Give the sentence of a card that stays unused."""
+    return f"Apps will run on {place}; your {card} will not be used. Reason: {reason}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from patchlock.model.choice import AppLimits
 from patchlock.model.errors import RefusedError
 
 if TYPE_CHECKING:  # tables of pairs read summaries alone, and a person waits for them
@@ -55,15 +56,12 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
         raise RefusedError(_refused(app, profile, platform, why), where=source)
 
 
-def not_chosen(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> dict[str, str]:
-    """Name the profiles of a platform that nobody gets for an app unless he names them, with a sentence for each."""
+def limits(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
+    """Say which profiles of a platform nobody gets for an app unless he names them, and why."""
     there = tuple(one for one in profiles if platform in one.platforms)
-    tried = {one.name: trial for one in there for trial in app.trials if _is_of(trial, one, platform)}
-    found = ((one, refusal_reason(app, one, platform)) for one in there)
-    return {
-        name: f"{app.name} on {name} is a trial: {trial.why} (--profile {name} tries it)"
-        for name, trial in tried.items()
-    } | {one.name: _refused(app, one, platform, refusal[0]) for one, refusal in found if refusal is not None}
+    refused = {one.name: found[0] for one in there if (found := refusal_reason(app, one, platform)) is not None}
+    trials = {one.name: trial.why for one in there for trial in app.trials if _is_of(trial, one, platform)}
+    return AppLimits(name=app.name, refused=refused, trials=trials)
 
 
 def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platform) -> bool:

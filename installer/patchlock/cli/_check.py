@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _options, _output, _progress
-from patchlock.model.errors import CheckError
+from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, NotCheckedError, PatchlockError
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
@@ -46,19 +46,26 @@ def check_command(
     for name in apps or opened.app_names():
         with progress.stage(name):
             found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
-            progress.say(f"{len(found[name])} checked, {sum(bool(one.problems) for one in found[name])} wrong")
+            progress.say(_summary(found[name]))
     chips = check_catalogue.chips(opened)
     every = {"the catalogue": [facts, *([chips] if chips else [])], **found}
     wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
+    unknown = [
+        f"{name}: {one.what}: {one.not_checked}" for name, seen in every.items() for one in seen if one.not_checked
+    ]
     if as_json:
         listed = {name: [dataclasses.asdict(one) for one in findings] for name, findings in found.items()}
-        error = None
+        error: PatchlockError | None = None
         if wrong:
             error = CheckError(
                 "the catalogue has mistakes",
                 where=str(opened.root),
                 remedy="correct what the lines name",
                 evidence=wrong,
+            )
+        elif unknown:
+            error = NotCheckedError(
+                "some patches were not tried, as upstream cannot be reached", remedy=_CONNECT, evidence=unknown
             )
         return _output.succeed(
             "check",
@@ -70,9 +77,26 @@ def check_command(
             error,
         )
     for name, findings in every.items():
-        lines = [(one.what, "\n".join(one.problems) if one.problems else one.says) for one in findings]
+        lines = [(one.what, _told(one)) for one in findings]
         _output.echo(f"{name}\n{_output.rows(lines)}")
-    return 1 if wrong else 0
+    if unknown:
+        _output.echo(f"not checked: {len(unknown)}, as upstream cannot be reached; {_CONNECT}", err=True)
+    return EXIT_FAILURE if wrong else EXIT_NOT_CHECKED if unknown else 0
+
+
+_CONNECT = "connect, give a clone (--source PATH), or leave upstream out (--offline)"
+
+
+def _told(one: CatalogueFinding) -> str:
+    if one.not_checked:
+        return f"not checked: {one.not_checked}"
+    return "\n".join(one.problems) if one.problems else one.says
+
+
+def _summary(findings: list[CatalogueFinding]) -> str:
+    unknown = sum(bool(one.not_checked) for one in findings)
+    wrong = sum(bool(one.problems) for one in findings)
+    return f"{len(findings) - unknown} checked, {wrong} wrong" + (f", {unknown} not checked" if unknown else "")
 
 
 def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -302,13 +303,15 @@ def _possible(
     from patchlock.catalogue import pairs, profile_summaries
     from patchlock.hardware import profile_choice
     from patchlock.model import platforms
+    from patchlock.model.choice import AppLimits
     from patchlock.model.errors import NoProfileFitsError
 
     platform = platforms.platform_of(observed.host)
     summaries = profile_summaries.read_summaries(opened.root)
-    refused = pairs.not_chosen(app, summaries, platform) if platform else {}
+    limits = pairs.limits(app, summaries, platform) if platform else AppLimits(name=app.name)
+    limits = dataclasses.replace(limits, refused={**limits.refused, **failed})
     try:
-        return profile_choice.choose(opened.root, name, observed, {**refused, **failed})
+        return profile_choice.choose(opened.root, name, observed, limits)
     except NoProfileFitsError:
         if failed:
             raise

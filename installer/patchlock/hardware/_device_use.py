@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from patchlock.hardware._matching import (
     preference,
     wrong_numbers,
 )
-from patchlock.model.choice import Accepted, Rejected
+from patchlock.model.choice import Accepted, AppLimits, Rejected
 from patchlock.model.devices import OF_CARDS, UNSUPPORTED_FAMILIES, VENDORS, KnownDevice, UnknownDevice
 from patchlock.model.fits import ProfileSummary
 from patchlock.model.hosts import Host
@@ -39,14 +39,14 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class _Options:
-    """What could be done with one device instead of what was chosen."""
+    """What could be done with one device instead of what was chosen; the best profile first."""
 
     near: tuple[tuple[str, str], ...]
     """Profile → why it is no more than near, a clause."""
     refused: tuple[tuple[str, str], ...]
     """Profile that is for it, or may be → why the app cannot run on it."""
-    trials: tuple[tuple[str, FitMatch], ...]
-    """Profile → in which way nobody has tried it."""
+    tries: tuple[tuple[str, str], ...]
+    """Profile that can be tried by name → what speaks for and against it."""
 
 
 def account(
@@ -54,7 +54,7 @@ def account(
     ranking: Sequence[Accepted | Rejected],
     host: Host,
     seen: Seen,
-    refused: Mapping[str, str],
+    app: AppLimits,
 ) -> Use:
     """Account for every device of a machine: what uses it, or why nothing does and what could be tried.
 
@@ -63,39 +63,43 @@ def account(
         ranking: every profile, judged.
         host: the machine.
         seen: its devices.
-        refused: name of a profile → why the app cannot run on it.
+        app: on which profiles the app cannot run.
     """
     doubts: dict[str, None] = {}
     warnings: dict[str, None] = {}
     notes: dict[str, None] = {}
-    strangers = [one for one in _accounted(best, seen) if _is_stranger(one, ranking, refused)]
+    strangers = [one for one in _accounted(best, seen) if _is_stranger(one, ranking, app)]
     for one in _accounted(best, seen):
         if one in strangers:
             continue
-        options = _options(one, best, ranking, host, refused)
-        near = tuple(_near(one, *each) for each in options.near)
+        options = _options(one, best, ranking, host, app)
         is_weak = isinstance(one, KnownDevice) and one.card.family in UNSUPPORTED_FAMILIES
-        doubts |= dict.fromkeys(near)
-        if one == best.device:
-            is_torch = best.profile.back_end != "cpu"
-            told = notes if is_torch else warnings
-            told |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
-            if not is_torch and (options.trials or not is_weak):
-                warnings |= dict.fromkeys((_on_the_processor(one, best, options),))
-        elif wrong := next((wrong for name in OF_CARDS if (wrong := wrong_numbers(one, name))), ""):
-            warnings[f"{wrong}, and {best.profile.name} leaves it alone"] = None
-        elif is_weak and not options.trials and not options.refused:
-            continue
+        wrong = next((wrong for name in OF_CARDS if (wrong := wrong_numbers(one, name))), "")
+        if one == best.device and best.profile.back_end != "cpu":
+            doubts |= dict.fromkeys(f"{name} would be for {called(one)}, but {why}" for name, why in options.near)
+            notes |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
+        elif one == best.device:
+            if options.near or options.refused or options.tries or not is_weak:
+                (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
+        elif options.near:
+            doubts[_unused(one, best, _blocked(options.near), options.tries, app)] = None
         elif one.device.is_hidden or one.device.trouble:
-            if not near:
-                doubts[_stopped(one, best, host)] = None
-        elif options.refused and not options.trials:
-            warnings |= dict.fromkeys(_refused(one, best, *each) for each in options.refused)
-        elif options.trials or not near:
-            doubts[_unused(one, best, options)] = None
+            if not is_weak or options.tries or options.refused:
+                doubts[_unused(one, best, _stopped(one, best, host), (), app)] = None
+        elif options.refused:
+            told = doubts if _is_untested(options, app) else warnings
+            told[_unused(one, best, _refused(options.refused), options.tries, app)] = None
+        elif wrong:
+            warnings[_unused(one, best, wrong.replace(called(one), "it"), options.tries, app)] = None
+        elif options.tries:
+            reason = f"no profile is for it on {best.platform.name}"
+            doubts[_unused(one, best, reason, options.tries, app)] = None
+        elif not is_weak:
+            doubts[_unused(one, best, _nothing(best), (), app)] = None
     if strangers:
         names = {called(one) for one in strangers}
-        doubts[_unknown([one for one in seen if called(one) in names])] = None
+        all_of_them = [one for one in seen if called(one) in names]
+        doubts[_unknown(all_of_them) + _tries_of_strangers(best, ranking, host, app, all_of_them)] = None
     notes |= dict.fromkeys(_on_windows(best, ranking, host, seen))
     return Use(doubts=tuple(doubts), warnings=tuple(warnings), notes=tuple(notes))
 
@@ -118,78 +122,111 @@ def _accounted(best: Accepted, seen: Seen) -> Iterator[_Device]:
 
 
 def _options(
-    one: _Device, best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, refused: Mapping[str, str]
+    one: _Device, best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, app: AppLimits
 ) -> _Options:
-    near, turned_down, trials = [], [], []
-    for other in ranking:
+    near, turned_down, tries = [], [], []
+    for other in sorted(ranking, key=_torch_first):
         profile, found = other.profile, None
-        if other.platform is None or profile.name == best.profile.name:
+        name = profile.name
+        if other.platform is None or name == best.profile.name:
             continue
         if profile.fits and (one != best.device or profile.specificity > best.specificity):
             found = match(profile.fits, profile.back_end, host, (one,))
-        if found is not None and found.device is not None:
-            if profile.name in refused:
-                turned_down.append((profile.name, refused[profile.name]))
-            elif found.reasons and not wrong_numbers(one, profile.back_end):
-                near.append((profile.name, _clause(one, found.reasons)))
-        elif (tried_on := trial(profile, host, (one,))) is not None:
-            if profile.name in refused:
-                turned_down.append((profile.name, refused[profile.name]))
-            else:
-                trials.append((profile.name, tried_on))
-    return _Options(near=tuple(near), refused=tuple(turned_down), trials=tuple(trials))
+        is_for_it = found is not None and found.device is not None
+        tried_on = None if is_for_it or one.device.trouble else trial(profile, host, (one,))
+        if not is_for_it and tried_on is None:
+            continue
+        if name in app.refused:
+            turned_down.append((name, app.refused[name]))
+        elif name in app.trials:
+            tries.append((name, f"a trial: {app.trials[name]}"))
+        elif tried_on is not None:
+            tries.append((name, _hope(tried_on)))
+        elif found is not None and found.reasons and not wrong_numbers(one, profile.back_end):
+            near.append((name, _clause(one, found.reasons)))
+    return _Options(near=tuple(near), refused=tuple(turned_down), tries=tuple(tries))
+
+
+def _torch_first(one: Accepted | Rejected) -> tuple[bool, int, str]:
+    return one.profile.back_end == "cpu", -one.profile.specificity, one.profile.name
+
+
+def _is_untested(options: _Options, app: AppLimits) -> bool:
+    """Whether something can be tried that the app's file says nothing of, so that a person is asked."""
+    return any(name not in app.trials for name, _ in options.tries)
 
 
 def _clause(one: _Device, reasons: Sequence[str]) -> str:
     return " and ".join(reason.replace(called(one), "it") for reason in reasons)
 
 
-def _near(one: _Device, profile: str, why: str) -> str:
-    return f"{profile} would be for {called(one)}, but {why}"
+def _hope(found: FitMatch) -> str:
+    """Say why a profile may run on a device that nobody has tried it on, and what is in its way."""
+    lacks = f"; it lacks: {' and '.join(found.reasons)}" if found.reasons else ""
+    return f"{found.fit.why if found.fit else ''}, but nobody has tested it{lacks}"
 
 
-def _on_the_processor(one: _Device, best: Accepted, options: _Options) -> str:
+def _unused(one: _Device, best: Accepted, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
+    """Say in one sentence that a card stays unused, in the next why, in the last what can be tried."""
+    place = called(best.device) if best.device else "the CPU"
+    return f"{app.name or 'Apps'} will run on {place}; {_your(one)} will not be used. Reason: {reason}{_to_try(tries, app)}"
+
+
+def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppLimits) -> str:
     """Say that a profile brings only a part of an app to a card."""
-    until = " and ".join(name for name, _ in options.near)
-    because = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
+    if options.near:
+        reason = _blocked(options.near)
+    elif options.refused:
+        reason = _refused(options.refused)
+    else:
+        reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
+    whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
     return (
-        f"{best.profile.name} computes ONNX models on {called(one)}, and torch computes on the processor"
-        f"{f' until {until} can be used' if until else f': {because}'}{_tries(options)}"
+        f"Only {whose} will run on {_your(one)}; the rest, with torch, will run on the CPU. "
+        f"Reason: {reason}{_to_try(options.tries, app)}"
+    )
+
+
+def _your(one: _Device) -> str:
+    return f"your {called(one).removeprefix('a ')}"
+
+
+def _blocked(near: Sequence[tuple[str, str]]) -> str:
+    """Say what is in the way of the best profile, and of those that it keeps away, too."""
+    why = near[0][1]
+    names = [name for name, each in near if each == why]
+    return f"{_listed(names)} would be for it, but {why}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _refused(refused: Sequence[tuple[str, str]]) -> str:
+    name, why = refused[0]
+    return f"{name} would be for it, but {why}"
+
+
+def _nothing(best: Accepted) -> str:
+    name = best.profile.name
+    return (
+        f"no profile of patchlock uses it yet on {best.platform.name}. If {name} will do, name it (--profile {name}); "
+        "ask for one in an issue with what `patchlock detect --json` prints"
     )
 
 
 def _stopped(one: _Device, best: Accepted, host: Host) -> str:
-    name, cpu = called(one), best.profile.name
     if one.device.trouble:
-        return f"{name} does not work ({one.device.trouble}), and {cpu} leaves it unused; ask `patchlock doctor`"
+        return f"it does not work ({one.device.trouble}); ask `patchlock doctor`"
     by = hidden_by(host, one.device.vendor) or "a variable"
-    return f"{name} is hidden by {by}, and {cpu} leaves it unused; take the variable away, or name --profile {cpu}"
+    return f"it is hidden by {by}; take the variable away, or name --profile {best.profile.name}"
 
 
-def _refused(one: _Device, best: Accepted, profile: str, why: str) -> str:
-    return f"{profile} would be for {called(one)}, but {why}; {best.profile.name} leaves it unused"
-
-
-def _unused(one: _Device, best: Accepted, options: _Options) -> str:
-    """Say that nothing is for a device, and what can be done."""
-    cpu = best.profile.name
-    if options.refused:
-        why = "; ".join(f"{name} would be for it, but {why}" for name, why in options.refused)
-        return f"{cpu} leaves {called(one)} unused: {why}{_tries(options)}"
-    if options.trials:
-        return f"no profile is for {called(one)} on {best.platform.name}, and {cpu} leaves it unused{_tries(options)}"
-    return (
-        f"{called(one)} stays unused on {best.platform.name}: no profile of patchlock uses it yet; if {cpu} will do, "
-        f"name it (--profile {cpu}), and ask for one in an issue with what `patchlock detect --json` prints"
-    )
-
-
-def _tries(options: _Options) -> str:
-    return "".join(
-        f"; {name} may run there, as {found.fit.why if found.fit else ''}, but nobody has tried: --profile {name}"
-        + (f" (what it lacks: {' and '.join(found.reasons)})" if found.reasons else "")
-        for name, found in options.trials
-    )
+def _to_try(tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
+    """Give the command for each profile that can be tried."""
+    install = f"patchlock install {app.name} " if app.name else ""
+    each = [f"`{install}--profile {name}` ({why})" for name, why in tries]
+    return f". You can try {', or '.join(each)}" if each else ""
 
 
 def _on_windows(best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, seen: Seen) -> Iterator[str]:
@@ -205,18 +242,17 @@ def _on_windows(best: Accepted, ranking: Sequence[Accepted | Rejected], host: Ho
         ]
         names = [one.name for one in sorted(fitting, key=lambda one: -one.specificity)]
         if names:
-            listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-            yield f"on Windows itself, outside WSL, {listed} can use {called(device)}: install there"
+            yield f"on Windows itself, outside WSL, {_listed(names)} can use {called(device)}: install there"
 
 
-def _is_stranger(one: _Device, ranking: Sequence[Accepted | Rejected], refused: Mapping[str, str]) -> bool:
+def _is_stranger(one: _Device, ranking: Sequence[Accepted | Rejected], app: AppLimits) -> bool:
     """Whether nobody knows a card that a profile might be for."""
     own = one.device
     if isinstance(one, KnownDevice) or one.arch or own.trouble or own.is_hidden:
         return False
     return any(
         other.platform is not None
-        and other.profile.name not in refused
+        and other.profile.name not in app.refused
         and any(fit.vendor == own.vendor for fit in other.profile.fits)
         for other in ranking
     )
@@ -231,6 +267,20 @@ def _unknown(strangers: Seen) -> str:
     ids = list(dict.fromkeys(_ids(one) or called(one) for one in strangers))
     more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return f"{len(strangers)} cards are unknown to this patchlock ({', '.join(ids[:_SHOWN])}{more}); {_TO_SEND}"
+
+
+def _tries_of_strangers(
+    best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, app: AppLimits, strangers: Seen
+) -> str:
+    """Name what may run on cards that nobody knows."""
+    tries = [
+        (one.profile.name, _hope(found))
+        for one in sorted(ranking, key=_torch_first)
+        if one.platform is not None
+        and one.profile.name not in {best.profile.name, *app.refused}
+        and (found := trial(one.profile, host, strangers)) is not None
+    ]
+    return _to_try(tries, app)
 
 
 def _ids(one: _Device) -> str:

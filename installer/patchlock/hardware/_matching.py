@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from patchlock.model.devices import VENDORS, KnownDevice, UnknownDevice, shown_name
+from patchlock.model.devices import UNKNOWN, VENDORS, KnownDevice, UnknownDevice, shown_name
 from patchlock.model.fits import Fit
 from patchlock.model.hosts import Host
 
@@ -104,7 +104,9 @@ def is_meant(fit: Fit, one: KnownDevice | UnknownDevice) -> bool:
     """Say whether a fit is for such a device, whatever else it demands of the machine."""
     if one.device.vendor != fit.vendor:
         return False
-    return one.arch in fit.archs or (isinstance(one, KnownDevice) and one.card.family in fit.families)
+    if isinstance(one, UnknownDevice):
+        return one.arch in fit.archs or (not one.arch and UNKNOWN in fit.families)
+    return one.arch in fit.archs or one.card.family in fit.families
 
 
 def missing(fits: tuple[Fit, ...], seen: Iterable[KnownDevice | UnknownDevice]) -> str:

@@ -312,7 +312,7 @@ def versions(
     resources: Mapping[str, Resource],
     system: System,
 ) -> Iterator[Finding]:
-    """Name drivers and systems that are too old, which stops an install, and those of which nobody knows the version.
+    """Name drivers and systems of a wrong version, which stops an install, and those of which nobody knows the version.
 
     Args:
         conditions: of the fit by which the profile was chosen.
@@ -327,8 +327,10 @@ def versions(
             continue
         reason = condition.reason(host, device)
         elsewhere = "in Windows" if host.is_wsl else "on the machine that runs the container" if host.container else ""
-        way = None if elsewhere else package_managers.way(system, resource.packages, resource.commands)
-        remedy = _newer(way, resource, system)
+        is_too_new = condition.is_too_new(host, device)
+        leave = elsewhere or is_too_new
+        way = None if leave else package_managers.way(system, resource.packages, resource.commands)
+        remedy = _OLDER.format(condition.source) if is_too_new else _newer(way, resource, system)
         yield Finding(
             name=condition.name,
             what=reason or f"{resource.title}: {condition.words} is needed, and its version was not seen",
@@ -362,6 +364,9 @@ def _install(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
     return f"install it: {' && '.join(package_managers.commands([way], system))}"
+
+
+_OLDER = "take an older one: ask `patchlock doctor` for the commands, or see {}"
 
 
 def _newer(way: Way | None, resource: Resource, system: System) -> str:

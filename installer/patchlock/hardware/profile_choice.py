@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from patchlock.catalogue import profile_summaries
 from patchlock.hardware import _device_variables, selection
 from patchlock.hardware._device_variables import Selected
 from patchlock.hardware.host_overrides import ObservedHost
-from patchlock.hardware.selection import Choice
+from patchlock.hardware.selection import ANY_APP, Choice
+from patchlock.model.choice import AppLimits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +27,14 @@ class ProfileChoice:
         return (*self.choice.notes, *([self.selected.note] if self.selected.note else []))
 
 
-def choose(
-    root: Path, name: str | None, observed: ObservedHost, refused: Mapping[str, str] | None = None
-) -> ProfileChoice:
+def choose(root: Path, name: str | None, observed: ObservedHost, app: AppLimits = ANY_APP) -> ProfileChoice:
     """Choose the named profile, or the one that fits the machine best.
 
     Args:
         root: the catalogue's.
         name: of a profile, or None.
         observed: the machine.
-        refused: profiles that cannot be what is asked for, with the reason; they are not chosen unnamed.
+        app: on which profiles it cannot run; they are not chosen unnamed.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
@@ -44,6 +42,6 @@ def choose(
         CatalogueError: a file has mistakes.
     """
     cards = profile_summaries.cards(root) if observed.host.devices else ()
-    choice = selection.choose(profile_summaries.read_summaries(root), observed.host, cards, name, refused or {})
+    choice = selection.choose(profile_summaries.read_summaries(root), observed.host, cards, name, app)
     selected = _device_variables.select(choice.chosen, observed.host, cards)
     return ProfileChoice(choice=choice, observed=observed, selected=selected)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from patchlock.hardware import _device_use
 from patchlock.hardware._matching import FitMatch, Seen, called, counted, match, preference, wrong_numbers
 from patchlock.model import version_bounds
-from patchlock.model.choice import Accepted, Rejected
+from patchlock.model.choice import Accepted, AppLimits, Rejected
 from patchlock.model.devices import Card, identify
 from patchlock.model.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.model.fits import ProfileSummary
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from patchlock.model.profile import Profile
 
 
-NOTHING: Mapping[str, str] = {}
+ANY_APP = AppLimits()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ def choose(
     host: Host,
     cards: Sequence[Card] = (),
     name: str | None = None,
-    refused: Mapping[str, str] = NOTHING,
+    app: AppLimits = ANY_APP,
 ) -> Choice:
     """Choose the named profile, or the one for the best device of the machine, and of those for it the narrowest.
 
@@ -127,7 +127,7 @@ def choose(
         host: the machine.
         cards: the table of devices.
         name: of a profile, or None.
-        refused: name of a profile → why an app cannot run on it; such a one is not chosen unnamed, and not recommended.
+        app: on which profiles it cannot run; such a one is not chosen unnamed, and not recommended.
 
     Raises:
         UnknownProfileError: there is no profile of that name.
@@ -136,8 +136,8 @@ def choose(
     seen = tuple(identify(device, cards) for device in host.devices)
     ranking = rank(profiles, host, cards)
     if name is not None:
-        return _named(name, ranking, host, seen, refused)
-    possible = tuple(_refuse(one, refused) for one in ranking)
+        return _named(name, ranking, host, seen, app)
+    possible = tuple(_refuse(one, app) for one in ranking)
     fitting = [one for one in possible if isinstance(one, Accepted)]
     if not fitting:
         raise _none_fits(host, [one for one in possible if isinstance(one, Rejected)])
@@ -148,13 +148,13 @@ def choose(
             f"the profiles {' and '.join(ties)} fit this machine equally well",
             remedy=f"name one: --profile {ties[0]}",
         )
-    use = _device_use.account(best, ranking, host, seen, refused)
+    use = _device_use.account(best, ranking, host, seen, app)
     return Choice(
         chosen=best,
         why=best.why if best.device else _without_device(seen, is_refused=len(fitting) < _fits(ranking)),
         doubts=use.doubts,
         warnings=use.warnings,
-        notes=(*use.notes, *_successors(best, ranking, refused)),
+        notes=(*use.notes, *_successors(best, ranking, app)),
     )
 
 
@@ -176,23 +176,21 @@ def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
     return NoProfileFitsError("no profile fits this machine", remedy="which there are: `patchlock list`", evidence=each)
 
 
-def _refuse(one: Accepted | Rejected, refused: Mapping[str, str]) -> Accepted | Rejected:
-    why = refused.get(one.profile.name)
-    if why is None:
+def _refuse(one: Accepted | Rejected, app: AppLimits) -> Accepted | Rejected:
+    why = app.why_not(one.profile.name)
+    if not why:
         return one
     reasons = one.reasons if isinstance(one, Rejected) else ()
     return Rejected(profile=one.profile, reasons=(*reasons, why), platform=one.platform)
 
 
-def _named(
-    name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen: Seen, refused: Mapping[str, str]
-) -> Choice:
+def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen: Seen, app: AppLimits) -> Choice:
     judged = {one.profile.name: one for one in ranking}
     if name not in judged:
         raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
     found = judged[name]
     if isinstance(found, Accepted):
-        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking, refused)))
+        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking, app)))
     profile = found.profile
     vendors = {fit.vendor for fit in (*profile.fits, *profile.trials)}
     wrong = [wrong_numbers(one, profile.back_end) for one in seen if one.device.vendor in vendors]
@@ -211,7 +209,7 @@ def _named(
     if (trial := _device_use.trial(profile, host, seen)) is not None and trial.device and found.device is None:
         taken = dataclasses.replace(taken, device=trial.device, fit=trial.fit)
         note = _device_use.tried(name, trial)
-    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking, refused)))
+    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking, app)))
 
 
 def _without_device(seen: Seen, *, is_refused: bool) -> str:
@@ -224,9 +222,9 @@ def _without_device(seen: Seen, *, is_refused: bool) -> str:
     return f"no other profile fits with {few}"
 
 
-def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...], refused: Mapping[str, str]) -> Iterable[str]:
+def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...], app: AppLimits) -> Iterable[str]:
     after = best.profile.successor
-    if after is None or after.name in refused:
+    if after is None or app.why_not(after.name):
         return
     named = [one for one in ranking if one.profile.name == after.name]
     if not named:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from patchlock.model.fits import Fit, Platform, ProfileSummary
@@ -40,3 +41,19 @@ class Rejected:
     """A device that it would be for, if the reasons were gone."""
     fit: Fit | None = None
     """By which it would be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppLimits:
+    """On which profiles an app cannot run, or nobody knows whether it does; by default it runs on every one."""
+
+    name: str = ""
+    """Of the app; "" for none in particular."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Profile → why it cannot run there, a clause."""
+    trials: Mapping[str, str] = field(default_factory=dict)
+    """Profile → why it is no more than a trial there, a clause; chosen only where a person names it."""
+
+    def why_not(self, profile: str) -> str:
+        """Say why a profile is not chosen for the app unnamed, a clause; "" where it may be."""
+        return self.refused.get(profile) or self.trials.get(profile, "")

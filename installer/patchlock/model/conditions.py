@@ -1,4 +1,4 @@
-"""What no wheel brings and has to be new enough: drivers, kernels, systems; how each is read from an observed machine.
+"""What no wheel brings and whose version matters: drivers, kernels, systems; how each is read from an observed machine.
 
 One table for all who ask: the choice of a profile, `plan`, `install` and `doctor`. Reads no machine.
 """
@@ -99,6 +99,10 @@ class Condition:
     def is_met(self, host: Host, device: Device | None = None) -> bool:
         """Say whether the version is right, or not known."""
         return self.versions.hold(self.found(host, device).removeprefix(VERSIONED[self.name].unit))
+
+    def is_too_new(self, host: Host, device: Device | None = None) -> bool:
+        """Say whether an older version is wanted."""
+        return self.versions.is_too_new(self.found(host, device).removeprefix(VERSIONED[self.name].unit))
 
     def reason(self, host: Host, device: Device | None = None) -> str:
         """Say what is wrong with the version, a clause; "" where nothing is."""

@@ -18,6 +18,8 @@ VENDORS: Mapping[str, str] = {"1002": "AMD", "106b": "Apple", "10de": "NVIDIA", 
 """PCI vendor → who that is, of those whose cards are in the table."""
 ARCH = re.compile(r"gfx[0-9a-f]{3,5}|sm_[0-9]{2,3}|dg[12]|bmg|(?:mtl|arl|ptl)-h|lnl-m")
 """What compiled code can be for."""
+UNKNOWN = "unknown"
+"""The family of cards that are not in the table."""
 FAMILIES: Mapping[str, str] = {
     "polaris": "Radeon RX 400 and 500",
     "vega": "Radeon RX Vega, VII, Instinct MI25 to MI60",
@@ -50,6 +52,7 @@ FAMILIES: Mapping[str, str] = {
     "intel-integrated": "graphics of Intel's processors",
     "arc": "Intel Arc",
     "arc-integrated": "Arc graphics of Intel's Core Ultra",
+    UNKNOWN: "cards that this catalogue does not know",
 }
 """Kinds of cards as profiles speak of them → which those are."""
 UNSUPPORTED_FAMILIES = ("polaris", "vega-integrated", "rdna2-integrated", "kepler", "intel-integrated")

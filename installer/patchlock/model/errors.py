@@ -17,6 +17,8 @@ EXIT_FAILURE = 1
 """Exit code: the world, the catalogue or the user's input does not allow it; also a `--check` that found drift."""
 EXIT_USAGE_OR_BUG = 2
 """Exit code: the command line is wrong, or patchlock itself is."""
+EXIT_NOT_CHECKED = 3
+"""Exit code: nothing is wrong as far as was looked, but something could not be looked at."""
 EXIT_INTERRUPTED = 130
 """Exit code: the user pressed Ctrl-C."""
 
@@ -136,6 +138,12 @@ class UpstreamError(PatchlockError):
     """Upstream cannot be reached, or does not hold the commit."""
 
     code = "upstream"
+
+
+class UnreachableUpstreamError(UpstreamError):
+    """No answer comes from where upstream is: nothing is known of it, good or bad."""
+
+    code = "upstream-unreachable"
 
 
 class PatchError(PatchlockError):
@@ -373,6 +381,13 @@ class CheckError(PatchlockError):
     """What the catalogue promises does not hold."""
 
     code = "check"
+
+
+class NotCheckedError(PatchlockError):
+    """Nothing that was looked at is wrong, but upstream could not be reached, and was not looked at."""
+
+    code = "not-checked"
+    exit_code = EXIT_NOT_CHECKED
 
 
 class TroubleError(PatchlockError):

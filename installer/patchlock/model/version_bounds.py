@@ -49,10 +49,21 @@ class Bounds:
         version = leading(text)
         return version is None or all(_COMPARE[sign](version, _numbers(bound)) for sign, bound in self._bounds)
 
+    def is_too_new(self, text: str) -> bool:
+        """Say whether a version is above an upper bound, so that an older one is wanted."""
+        upper = [(sign, bound) for sign, bound in self._bounds if sign.startswith("<")]
+        version = leading(text)
+        return version is not None and not all(_COMPARE[sign](version, _numbers(bound)) for sign, bound in upper)
+
     @property
     def words(self) -> str:
-        """Write them for people: `580 or later`."""
-        return f"{self._bounds[0][1]} or later" if [sign for sign, _ in self._bounds] == [">="] else str(self)
+        """Write them for people: `580 or later`, `525 or later but before 590`."""
+        match self._bounds:
+            case ((">=", least),):
+                return f"{least} or later"
+            case ((">=", least), ("<", end)):
+                return f"{least} or later but before {end}"
+        return str(self)
 
 
 def leading(text: str) -> tuple[int, ...] | None:

@@ -16,6 +16,7 @@ from patchlock.hardware.host_overrides import ObservedHost
 from patchlock.hardware.memory_needs import MemoryVerdict
 from patchlock.hardware.selection import Choice
 from patchlock.model import platforms
+from patchlock.model.choice import AppLimits
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, NoProfileFitsError
 from patchlock.model.models import Model, ModelSize, models_for, size_of
@@ -105,10 +106,10 @@ def overviews(
     found = []
     for name in names if names is not None else app_summaries.app_names(root):
         app, takes = app_summaries.read_summary(root, name), app_summaries.read_resources(root, name)
-        refused = pairs.not_chosen(app, profiles, platform) if platform else {}
+        limits = pairs.limits(app, profiles, platform) if platform else AppLimits(name=name)
         choice, why_not = None, ""
         try:
-            choice = selection.choose(profiles, host, cards, None, refused)
+            choice = selection.choose(profiles, host, cards, None, limits)
         except NoProfileFitsError as error:
             why_not = error.what
         chosen = choice.chosen if choice else None

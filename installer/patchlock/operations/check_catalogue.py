@@ -15,7 +15,7 @@ from patchlock.locks import relock
 from patchlock.locks.lock_request import Request, lock_inputs, read_patched
 from patchlock.model import lockfile
 from patchlock.model.app import App, SharedSet
-from patchlock.model.errors import PatchlockError
+from patchlock.model.errors import PatchlockError, UnreachableUpstreamError
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.patch import Outcome, OutcomeKind
 from patchlock.model.recipes import Recipe
@@ -33,6 +33,8 @@ class CatalogueFinding:
     says: str
     problems: tuple[str, ...] = ()
     """Clauses; empty where it holds."""
+    not_checked: str = ""
+    """Why nobody knows whether it holds, a sentence; "" where it was looked at."""
 
 
 def sources(root: Path) -> CatalogueFinding:
@@ -91,6 +93,8 @@ def patches(request: Request) -> CatalogueFinding:
     try:
         for chosen in ((), options) if options else ((),):
             upstream = read_patched(dataclasses.replace(request, chosen=chosen))
+    except UnreachableUpstreamError as error:
+        return CatalogueFinding(what=what, says="", not_checked=str(error))
     except PatchlockError as error:
         return CatalogueFinding(what=what, says="", problems=(str(error),))
     outcomes = upstream.patched.outcomes

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from patchlock.core import file_lock, process
 from patchlock.core.atomic_files import remove_tree
-from patchlock.model.errors import CommandFailedError, UpstreamError
+from patchlock.model.errors import CommandFailedError, UnreachableUpstreamError, UpstreamError
 from patchlock.model.identities import CommitId
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ _SETTINGS = (
     # Git's default syncs packs alone, and a power cut leaves empty refs and objects (git 2.36 and later know these).
     *("-c", "core.fsync=objects,derived-metadata,reference", "-c", "core.fsyncMethod=batch"),
 )
+_NO_ANSWER = re.compile(
+    r"Could not resolve (host|proxy)|Failed to connect|Couldn't connect|Could not connect|Connection (refused|reset)|"
+    r"timed out|Network is unreachable|No route to host|returned error: 5\d\d|Name or service not known|name resolution"
+)
+"""In git's words, and those of curl and ssh: no server answers. Source: https://curl.se/libcurl/c/libcurl-errors.html"""
 _PATIENCE = 30.0
 """Seconds that a repository may take to say where a branch is."""
 _PROTOCOLS = "file:git:http:https:ssh"
@@ -246,7 +252,8 @@ def _fetch(
     except CommandFailedError as error:
         if not must or _borrow(repository, Path(address)):
             return
-        raise UpstreamError(
+        is_silent = any(_NO_ANSWER.search(line) for line in error.evidence)
+        raise (UnreachableUpstreamError if is_silent else UpstreamError)(
             f"the upstream of {app.name} could not be fetched",
             where=place,
             remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
