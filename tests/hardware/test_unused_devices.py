@@ -200,7 +200,7 @@ def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
     found = chosen(windows(VEGA_8, Device(vendor="1002", device="9999", name="Radeon RX 9999")))
     assert found.chosen.profile.name == "directml-vega"
     (doubt,) = found.doubts
-    hope = "(DirectML runs on every card with DirectX 12, but nobody has tested it)"
+    hope = "(DirectML runs on every DirectX 12 GPU, but nobody has tested it)"
     assert doubt == (
         f'Radeon RX 9999 (1002:9999) {SEND} "unknown AMD card 1002:9999". You can try `--profile directml-onnx` {hope}'
     )
@@ -209,7 +209,7 @@ def test_unknown_card_beside_the_processors_graphics_is_a_doubt() -> None:
 def test_unknown_card_on_windows_is_told_what_runs_on_every_card() -> None:
     arc = Device(vendor="8086", device="fffe", name="Intel Arc Z990")
     (doubt,) = chosen(windows(arc)).doubts
-    hope = "(DirectML runs on every card with DirectX 12, but nobody has tested it)"
+    hope = "(DirectML runs on every DirectX 12 GPU, but nobody has tested it)"
     assert doubt.endswith(f"You can try `--profile directml-vega` {hope}, or `--profile directml-onnx` {hope}")
     limits = AppLimits(name="demo", refused={"directml-vega": "no"})
     (doubt,) = choose(OUTLINES.values(), windows(arc), CARDS, app=limits).doubts
@@ -229,7 +229,7 @@ def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> 
     assert told == (
         "demo will run on the CPU; your Radeon RX 9070 XT (gfx1201) will not be used. Reason: rocm-windows would be for "
         "it, but torch 2.9 is too new for it. You can try `patchlock install demo --profile zluda-rdna4` (a trial: t), or "
-        "`patchlock install demo --profile directml-vega` (DirectML runs on every card with DirectX 12, but nobody has "
+        "`patchlock install demo --profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has "
         "tested it)"
     )
 
@@ -289,9 +289,7 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     ],
 )
 def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device, named: str) -> None:
-    tries = (
-        "You can try `--profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has tested it)"
-    )
+    tries = "You can try `--profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has tested it)"
     found = chosen(windows(card))
     assert (found.chosen.profile.name, found.doubts) == ("directml-onnx", ())
     (warning,) = found.warnings
