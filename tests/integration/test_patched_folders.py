@@ -55,6 +55,23 @@ def test_folder_of_other_things_is_refused_and_left_as_it_is(
     assert sorted(path.name for path in other.iterdir()) == ["notes.txt", "requirements.txt"]
 
 
+@pytest.mark.parametrize(
+    ("app", "name"),
+    [("xtts-webui", "app.py"), ("diffrhythm2", "inference.py"), ("tts-service", "apps/tts-service/src/routes.py")],
+)
+def test_a_file_of_the_right_name_does_not_make_a_folder_the_app(
+    patchlock: Patchlock, tmp_path: Path, app: str, name: str
+) -> None:
+    other = tmp_path / "other" / name
+    other.parent.mkdir(parents=True)
+    other.write_text("print('a program of somebody else')\n")
+    words = (app, "--profile", "cpu", "--catalogue", str(ROOT), "--source", str(tmp_path / "other"))
+    done = patchlock("patch", "apply", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"this folder is not {app}" in done.stderr
+    assert [path for path in (tmp_path / "other").rglob("*") if path.is_file()] == [other]
+
+
 @pytest.fixture
 def folder(world: World, tmp_path: Path) -> Path:
     """Unpack an app that has an optional patch."""

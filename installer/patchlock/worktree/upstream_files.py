@@ -53,27 +53,36 @@ class PatchSet:
 
 
 def require_app(tree: Tree, wanted: PatchSet) -> None:
-    """Refuse a folder that is something else, by names alone, before anything is read or written.
+    """Refuse a folder that is something else, before anything is written.
 
     It is the app if it has the commit that the patches' author saw, or one at least of the files that they change by
-    name, else the file that is run; requirement files at the top do not count, which every project has.
+    name, with a text in it that they look for, else the file that is run; requirement files at the top do not count,
+    which every project has.
 
     Raises:
         UpstreamError: it is not the app.
     """
-    exact = {path for patch in wanted.patches for path in targets.missing(patch, ())}
-    named = sorted(str(path) for path in exact if not _REQUIREMENTS.fullmatch(str(path)))
-    named = named or ([wanted.starts] if wanted.starts else [])
-    if wanted.seen is None or not named or (tree.is_clone and commit_of(tree.root, wanted.seen)):
+    known: dict[str, set[bytes]] = {}
+    for patch in wanted.patches:
+        for path in targets.missing(patch, ()):
+            if not _REQUIREMENTS.fullmatch(str(path)):
+                known.setdefault(str(path), set()).update(text.encode() for text in patch.literal)
+    texts = known or ({wanted.starts: {b""}} if wanted.starts else {})
+    if wanted.seen is None or not texts or (tree.is_clone and commit_of(tree.root, wanted.seen)) or move.applied(tree):
         return
-    if not any((tree.root / wanted.directory / name).is_file() for name in named):
+    if not any(_has(tree.root / wanted.directory / name, looked_for) for name, looked_for in texts.items()):
         below = "" if wanted.directory == PurePosixPath() else f"{wanted.directory}/"
         raise UpstreamError(
             f"this folder is not {wanted.name}: it has none of the files by which it is known, as "
-            f"{' and '.join(below + name for name in named[:2])}",
+            f"{' and '.join(below + name for name in sorted(texts)[:2])}",
             where=str(tree.root),
             remedy=f"nothing was changed; name the app's own folder: --source FOLDER, or clone {wanted.name} first",
         )
+
+
+def _has(file: Path, texts: Iterable[bytes]) -> bool:
+    data = file.read_bytes() if file.is_file() else None
+    return data is not None and any(text in data for text in texts)
 
 
 _REQUIREMENTS = re.compile(r"requirements[^/]*\.(txt|in)|pyproject\.toml|setup\.(py|cfg)")
