@@ -169,6 +169,23 @@ def test_patch_status_after_a_rollback(installed: Path, world: World, patchlock:
     assert "drifted" not in patchlock("patch", "status", "mini").stdout
 
 
+def test_source_that_lacks_files_is_told_as_that(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    shutil.copytree(world.upstream, public)
+    (public / "data.bin").write_bytes(b"large")
+    git(public, "init", "-q", "-b", "main")
+    git(public, "add", "-A")
+    git(public, "commit", "-q", "-m", "one")
+    gone = git(public, "rev-parse", "HEAD:data.bin").strip()
+    (public / ".git" / "objects" / gone[:2] / gone[2:]).unlink()
+    words = ("mini", "--source", str(public), "--commit", "main")
+    assert patchlock(*lock_here()).returncode == 0
+    done = patchlock("install", *words)
+    assert done.returncode == 1
+    assert f"the clone that upstream comes from lacks some of upstream's files ({public / '.git'})" in done.stderr
+    assert "complete it with `git fetch --refetch` there, or leave --source out" in done.stderr
+
+
 def _packed(objects: Path) -> None:
     git(objects.parent, "repack", "-adq")
     assert list((objects / "pack").glob("*.idx"))

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
-from patchlock.model.errors import CommandFailedError, SourceDamagedError
+from patchlock.model.errors import CommandFailedError, SourceDamagedError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import move
 from patchlock.worktree.move import APPLIED
@@ -103,7 +103,18 @@ def _link(theirs: Path, ours: Path, wanted: re.Pattern[str], before: str = "") -
 def _bring(folder: Path, snapshot: Snapshot, ref: str, lock: int) -> None:
     arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
     refspecs = ("+refs/remotes/origin/*:refs/remotes/origin/*", f"+{ref}:{tree_of(folder).ref(INCOMING)}")
-    git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
+    try:
+        git(*arguments, str(snapshot.repository), *refspecs, repository=folder, keep_open=[lock])
+    except CommandFailedError as error:
+        borrowed = snapshot.repository / "objects" / "info" / "alternates"
+        if not borrowed.exists():
+            raise
+        raise UpstreamError(
+            "the clone that upstream comes from lacks some of upstream's files",
+            where=str(Path(borrowed.read_text(encoding="utf-8").strip()).parent),
+            remedy="complete it with `git fetch --refetch` there, or leave --source out",
+            evidence=error.evidence[:1],
+        ) from error
 
 
 def require_whole(folder: Path, app: str) -> None:
