@@ -391,6 +391,22 @@ def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: s
     assert "# Not in bad.py: line 3:" in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
 
 
+def test_patches_that_follow_a_narrowed_one_stay_behind_it(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {
+        "requirements.txt": "clock\n",
+        "good.py": 'import torch\n\nmodel = torch.load("m").to("cuda").half()\n',
+        "bad.py": "import torch\n\n\nclass Reader:\n    def read(self, one):\n        if self.use_cuda:\n"
+        '            one = one.cuda()\n            self.device = "cuda"\n        return one.half()\n',
+    }
+
+    data = proposed(face, upstream(tmp_path / "clone", dict(files)), tmp_path / "mine")
+
+    assert data["problems"] == []
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    print(values)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -201,7 +201,13 @@ def _edited(
         return None
     order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
     found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
-    return _mended(made.proposal, found, trying, may_drop=may_drop) if found is not None else None
+    if found is None:
+        return None
+    known = {name for table in made.proposal.tables for name in _built(table)}
+    if builds := {name: version for name, version in found.builds if name not in known}:
+        table, says = _build_tables(builds, {}, trying.platform.name)
+        return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
+    return _mended(made.proposal, found, trying, may_drop=may_drop)
 
 
 def _resolved(
@@ -256,12 +262,18 @@ def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> 
     here = {name: version for name, version in needed.here if name not in known}
     if not everywhere and not here:
         return None
+    return _build_tables(everywhere, here, request.platform.name)
+
+
+def _build_tables(
+    everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str
+) -> tuple[str, str]:
+    """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
     why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
     tables = [document.build_table(everywhere, why=why, source=source)] if everywhere else []
     if here:
-        platforms = (request.platform.name,)
-        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=platforms))
-    listed = ", ".join(f"{name} {version}" for name, version in (everywhere | here).items())
+        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=(platform,)))
+    listed = ", ".join(f"{name} {version}" for name, version in (*everywhere.items(), *here.items()))
     return "\n\n".join(tables), f"[[build]] of {listed}"
 
 
@@ -285,7 +297,38 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
         )
         if not any(f'"{bound}"' in known for known in proposal.tables):
             return table, f"[[constraint]] {bound}, for {head} {version}"
+    return _without_doubles(proposal, trying, error)
+
+
+def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Keep one of the distributions that are builds of one library; gives the table, and what it is.
+
+    What the app itself asks for stays; the libraries that ask for another one import the same modules.
+    """
+    for clause in error.what.split("; "):
+        for folder in trying.catalogue.rules().folders:
+            if f" write {folder.folder} (" not in clause:
+                continue
+            places = {name: clause_of[1] for name in folder.owners if (clause_of := _label(name).search(clause))}
+            kept = min(places, key=lambda name: not places[name] or places[name].startswith("via "))
+            table = "\n\n".join(
+                document.rule_table(
+                    "exclude",
+                    name=name,
+                    why=f"{kept} writes {folder.folder} as well, and which of them would count is chance",
+                    source=folder.source,
+                )
+                for name in places
+                if name != kept
+            )
+            if table not in proposal.tables:
+                return table, f"[[exclude]] of {', '.join(name for name in places if name != kept)}, beside {kept}"
     return None
+
+
+def _label(name: str) -> re.Pattern[str]:
+    """Find a distribution as a violation names it, and who asked for it."""
+    return re.compile(rf"(?<![\w.-]){re.escape(name)} [0-9]\S*(?: \(([^)]*)\))?")
 
 
 def _later(date: str) -> Iterator[str]:

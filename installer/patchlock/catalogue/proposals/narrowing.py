@@ -77,14 +77,17 @@ def fit(
         patch_id, trouble = next(iter(troubles.items()))
         patch = theirs.get(patch_id) or own[patch_id].written.patch
         narrowed = _narrowed(patch, trouble, files, evaluator)
-        if patch_id in theirs:
-            name = next(name for name, one in sets.items() if patch_id in {p.id for p in one.patches})
-            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, patch_id))
-        else:
-            comment = own.pop(patch_id).comment
-            narrowed = narrowed and dataclasses.replace(narrowed, comment=f"{comment}\n{narrowed.comment}")
-        if narrowed is not None:
-            own[narrowed.written.patch.id] = narrowed
+        if narrowed is not None and patch_id in own:
+            narrowed = dataclasses.replace(narrowed, comment=f"{own[patch_id].comment}\n{narrowed.comment}")
+        followers = _followers(patch_id, patches) if narrowed is not None else ()
+        for one in (patch, *followers):  # the app's own patches are applied after those of sets, and as they stand
+            if one.id in theirs:
+                name = next(name for name, known in sets.items() if one.id in {p.id for p in known.patches})
+                taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, one.id))
+            section = own.pop(one.id, None) or _written_out(one, f"After {patch_id}, which stands here as well.")
+            section = narrowed if one.id == patch_id else section
+            if section is not None:
+                own[one.id] = section
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
     last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
@@ -164,5 +167,20 @@ def _narrowed(patch: Patch, trouble: _Trouble, files: Files, evaluator: Evaluato
     said += [f"After {name}, which changes the same place." for name in trouble.after]
     after = tuple(dict.fromkeys((*patch.after, *trouble.after)))
     made = dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after)
+    return _written_out(made, "\n".join(said))
+
+
+def _written_out(patch: Patch, comment: str) -> ProposedPatch:
     ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in patch.ensures)
-    return ProposedPatch(comment="\n".join(said), written=Written(patch=made, ensures=ensures))
+    return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=ensures))
+
+
+def _followers(patch_id: str, patches: Sequence[Patch]) -> tuple[Patch, ...]:
+    """Give the patches that have to come after one, and after these, in their order."""
+    before = {patch_id}
+    found = []
+    for patch in patches:
+        if not before.isdisjoint(patch.after) and patch.id not in before:
+            before.add(patch.id)
+            found.append(patch)
+    return tuple(found)
