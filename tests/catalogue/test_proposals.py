@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
@@ -20,6 +20,7 @@ from patchlock.catalogue.proposals import (
     launch,
     launch_commands,
     module_repairs,
+    narrowing,
     own_metadata,
     project_facts,
     removed_interfaces,
@@ -29,7 +30,7 @@ from patchlock.catalogue.proposals import (
     system_needs,
 )
 from patchlock.catalogue.proposals._line_patches import MissingModule
-from patchlock.catalogue.proposals.findings import Finding, Issue
+from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.reader import Catalogue
@@ -37,6 +38,7 @@ from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
+from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
 
 PROFILES = tuple(Catalogue(root=ROOT).profile(name) for name in ("cpu", "cuda-linux", "rocm-linux", "directml-vega"))
@@ -549,3 +551,34 @@ def test_issues_are_ranked_by_what_they_stop() -> None:
         ("device-helper", "stops the first use"),
         ("sdist-only", "slower"),
     ]
+
+
+def test_patches_that_follow_a_narrowed_one_stay_behind_it(tmp_path: Path) -> None:
+    calls = (ROOT / "patches/shared/torch-load-weights-only.toml").read_text()
+    follower = """
+[[patch]]
+id = "later"
+why = "it writes to the same place"
+source = "https://e.org"
+op = "replace-text"
+paths = ["good.py"]
+after = ["calls"]
+old = "(path"
+new = "(other"
+
+[[patch.ensure]]
+check = "lacks"
+text = "(path"
+"""
+    (tmp_path / "patches/shared").mkdir(parents=True)
+    (tmp_path / "patches/shared/loading.toml").write_text(calls + follower)
+    one = Catalogue(root=tmp_path).shared("loading")
+    files = tree({"good.py": "import torch\ntorch.load(path)\n", "bad.py": "import torch\ntorch.load(path, **more)\n"})
+
+    fitted = narrowing.fit(
+        [SetChoice(name="loading", why="x")], [], {"loading": one}, files, ("r.txt",), ("cpu",), Memoized()
+    )
+
+    assert [section.written.patch.id for section in fitted.sections] == ["loading-calls", "loading-later"]
+    assert fitted.problems == ()
+    assert fitted.sets == ()

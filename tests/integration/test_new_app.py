@@ -82,8 +82,9 @@ def upstream(folder: Path, files: dict[str, str | bytes]) -> Path:
 def build_index(folder: Path) -> str:
     """Make an index with what the miniature requires, and give its address."""
     named = {"gradio": "4.0", "faster-whisper": "1.1.0", "clock": "1.0", "speaker": "0.3", "onnxruntime": "1.20"}
-    needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",)}
-    more = (("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
+    needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",), "camera": ("opencv-python-headless",)}
+    cameras = (("camera", "1.0"), ("opencv-python", "4.10"), ("opencv-python-headless", "4.10"))
+    more = (*cameras, ("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
     wheels = [
         miniature.wheel(folder / "wheels", name, version, requires=needs.get(name, ()))
         for name, version in (*named.items(), *more)
@@ -391,20 +392,17 @@ def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: s
     assert "# Not in bad.py: line 3:" in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
 
 
-def test_patches_that_follow_a_narrowed_one_stay_behind_it(face: Face, index: str, tmp_path: Path) -> None:
+def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
     assert index
-    files = {
-        "requirements.txt": "clock\n",
-        "good.py": 'import torch\n\nmodel = torch.load("m").to("cuda").half()\n',
-        "bad.py": "import torch\n\n\nclass Reader:\n    def read(self, one):\n        if self.use_cuda:\n"
-        '            one = one.cuda()\n            self.device = "cuda"\n        return one.half()\n',
-    }
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
 
-    data = proposed(face, upstream(tmp_path / "clone", dict(files)), tmp_path / "mine")
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
-    assert data["problems"] == []
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 2
+    assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
     values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
-    print(values)
+    assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

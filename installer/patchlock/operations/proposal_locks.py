@@ -120,7 +120,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
             return dataclasses.replace(tried, edits=(*tried.edits, edit))
     edits = list(made.edits)
-    for may_drop, as_of in ((False, made.proposal.as_of), (False, relock.now()), (True, relock.now())):
+    days = (made.proposal.as_of, *(_later(trying.date) if not proposal.as_of else (relock.now(),)))
+    for may_drop, as_of in (*((False, day) for day in days), (True, relock.now())):
         found = dataclasses.replace(made.proposal, as_of=as_of)
         for _ in range(_CONFLICTS):
             tried = _resolved(found, trying, pair, edits, tell)
