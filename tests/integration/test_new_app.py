@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import miniature
 import pytest
+import sdists
 from conftest import ROOT, Said
 
 from patchlock.catalogue.proposals.shared_sets import CALLS
@@ -403,6 +404,23 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
     values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
     assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
+
+
+def test_newer_sdist_is_built_where_pip_would_take_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        sdists.sdist(tmp_path / "files", "clock", "2.0", sdists.made("clock", "2.0")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

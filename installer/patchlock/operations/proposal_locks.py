@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
@@ -20,7 +21,10 @@ from patchlock.catalogue.proposals import document
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core import uv
 from patchlock.core.atomic_files import atomic_write
+from patchlock.distributions import index_client
+from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Explanation, Tried
@@ -30,6 +34,7 @@ from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
+from patchlock.model.policy import wheel_tags
 from patchlock.model.profile import Profile
 from patchlock.operations import _pin_repairs
 
@@ -112,6 +117,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     """
     pair = f"{proposal.name} × {trying.profile.name} × {trying.platform.name}"
     made = _resolved(proposal, trying, pair, [], tell)
+    if made.error is None and trying.solve:
+        return _as_new_as_pips(made, trying, pair, tell)
     if made.error is None or not trying.solve or not isinstance(made.error, UnsatisfiableError | PolicyError):
         return made if made.error is None else _explained(made, trying, tell)
     for later in () if proposal.as_of else _later(trying.date):
@@ -134,6 +141,35 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             found, added = mended
             edits += added
     return _explained(made, trying, tell)
+
+
+def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
+    """Build what is locked in an old version only because newer ones have no wheel: pip takes the newest there is.
+
+    What has no plain wheel stays: its build takes a compiler. So does what is bound to the old version by others.
+    """
+    plain = {
+        package.name: package.version
+        for package in (made.lock.packages if made.lock is not None else ())
+        if (wheel_tags(package) or "").endswith("none-any")
+    }
+    if not plain or not index_client.is_asked(online=uv.is_online()):
+        return made
+    newer = [Requirement(f"{name}>{version}") for name, version in plain.items()]
+    found = {n: v for n, v in only_sdists(newer, index_client.read_all(plain)) if not v.is_prerelease}
+    while found:
+        table, says = _build_tables(found, {}, trying.platform.name)
+        wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
+        tried = _resolved(wanted, trying, pair, [*made.edits, says], tell)
+        if tried.lock is None:
+            break
+        locked = {package.name: package.version for package in tried.lock.packages}
+        moved = {name: version for name, version in found.items() if locked.get(name) != plain[name]}
+        if moved == found:
+            return tried
+        found = moved
+    write(made.proposal, trying.catalogue.root)
+    return made
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,10 +84,11 @@ def fit(
             if one.id in theirs:
                 name = next(name for name, known in sets.items() if one.id in {p.id for p in known.patches})
                 taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, one.id))
-            section = own.pop(one.id, None) or _written_out(one, f"After {patch_id}, which stands here as well.")
-            section = narrowed if one.id == patch_id else section
-            if section is not None:
-                own[one.id] = section
+            kept = own.pop(one.id, None) or _written_out(one, f"After {patch_id}, which stands here as well.")
+            if one.id != patch_id:
+                own[one.id] = kept
+            elif narrowed is not None:
+                own[one.id] = narrowed
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
     last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
