@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import re
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from packaging.requirements import Requirement
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.catalogue.authoring import drafts
@@ -34,7 +35,7 @@ from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
-from patchlock.model.policy import wheel_tags
+from patchlock.model.policy import IndexFile, wheel_tags
 from patchlock.model.profile import Profile
 from patchlock.operations import _pin_repairs
 
@@ -155,8 +156,9 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
     }
     if not plain or not index_client.is_asked(online=uv.is_online()):
         return made
-    newer = [Requirement(f"{name}>{version}") for name, version in plain.items()]
-    found = {n: v for n, v in only_sdists(newer, index_client.read_all(plain)) if not v.is_prerelease}
+    offered = index_client.read_all(plain)
+    newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
+    found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
     while found:
         table, says = _build_tables(found, {}, trying.platform.name)
         wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
@@ -170,6 +172,17 @@ def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Cal
         found = moved
     write(made.proposal, trying.catalogue.root)
     return made
+
+
+def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
+    """Ask for what is newer than a version, up to the next wheel, which the cut-off or a bound has kept away."""
+    wheels = []
+    for file in files:
+        if file.filename.endswith(".whl"):
+            with contextlib.suppress(InvalidWheelFilename):
+                wheels.append(parse_wheel_filename(file.filename)[1])
+    above = min((version for version in wheels if version > locked), default=None)
+    return Requirement(f"{name}>{locked}" + (f",<{above}" if above is not None else ""))
 
 
 @dataclass(frozen=True, kw_only=True)
