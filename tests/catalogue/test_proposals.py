@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
@@ -37,6 +37,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.text_files import SourceText, decode
+from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
 from patchlock.patches.import_graph import Trees
 
@@ -289,6 +290,7 @@ def repaired(
         pytest.param("--index-url https://e.org", "no-other-index-1 replace-text", id="index"),
         pytest.param("--only-binary=:all:", "no-other-index-1 replace-text", id="builds"),
         pytest.param("-e .", "no-editable-1 replace-text", id="editable"),
+        pytest.param("-e git+https://e.org/x/a#egg=a", "no-vcs-requirement-1 replace-text", id="editable-repository"),
         pytest.param("./wheels/a.whl", "no-editable-1 replace-text", id="folder"),
         pytest.param("torch==2.1.0+cu118", "torch-of-the-index set-requirement", id="local-version"),
         pytest.param("argparse", "no-argparse drop-requirement", id="standard-library"),
@@ -328,6 +330,32 @@ def test_repository_is_not_taken_from_the_index_unseen(addresses: tuple[str, ...
     assert [one.written.patch.id for one in found.sections] == [wanted]
     assert bool(found.remarks) is bool(told)
     assert all(told in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        pytest.param("-e git+https://e.org/x/a.git@main#egg=a", "    - a\n", id="taken-from-the-index"),
+        pytest.param("-e git+https://e.org/x/b.git@main#egg=b", "", id="not-on-the-index"),
+        pytest.param("git+https://e.org/x/a.git", "    - a\n", id="nameless"),
+        pytest.param("-e .", "", id="the-app-itself"),
+    ],
+)
+def test_place_in_an_environment_of_conda_gets_a_patch(item: str, wanted: str) -> None:
+    kept = "dependencies:\n  - pip:\n    - kept\n"
+    found = repaired(f"{kept}    - {item}\n", "environment.yml", on_index=("a",))
+
+    contents = tree({"environment.yml": f"{kept}    - {item}\n"})
+    done = engine.apply([one.written.patch for one in found.sections], contents)
+    assert done.changes[0].after.decode() == kept + wanted
+    assert not done.failures
+
+
+def test_list_of_conda_is_not_left_empty() -> None:
+    found = repaired("dependencies:\n  - numpy\n  - pip:\n    - -e .\n", "environment.yml")
+
+    assert found.sections == ()
+    assert found.remarks == ("environment.yml:4: .: edit this line by hand",)
 
 
 def test_torch_pins_are_told_and_left() -> None:
@@ -546,3 +574,34 @@ def test_narrowed_patch_of_a_set_stays_before_what_goes_after_it() -> None:
     assert [patch.id for patch in own] == ["device-helper-on-cpu", "device-helper-in-single-precision"]
     assert [own[0].paths, own[1].after] == [("a.py",), ("device-helper-on-cpu",)]
     assert {str(one.path) for one in fitted.outcomes} == {"a.py"}
+
+
+def test_patches_that_follow_a_narrowed_one_stay_behind_it(tmp_path: Path) -> None:
+    calls = (ROOT / "patches/shared/torch-load-weights-only.toml").read_text()
+    follower = """
+[[patch]]
+id = "later"
+why = "it writes to the same place"
+source = "https://e.org"
+op = "replace-text"
+paths = ["good.py"]
+after = ["calls"]
+old = "(path"
+new = "(other"
+
+[[patch.ensure]]
+check = "lacks"
+text = "(path"
+"""
+    (tmp_path / "patches/shared").mkdir(parents=True)
+    (tmp_path / "patches/shared/loading.toml").write_text(calls + follower)
+    one = Catalogue(root=tmp_path).shared("loading")
+    files = tree({"good.py": "import torch\ntorch.load(path)\n", "bad.py": "import torch\ntorch.load(path, **more)\n"})
+
+    fitted = narrowing.fit(
+        [SetChoice(name="loading", why="x")], [], {"loading": one}, files, ("r.txt",), ("cpu",), Memoized()
+    )
+
+    assert [section.written.patch.id for section in fitted.sections] == ["loading-calls", "loading-later"]
+    assert fitted.problems == ()
+    assert fitted.sets == ()

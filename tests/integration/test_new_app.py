@@ -16,6 +16,7 @@ from typing import Any
 import jsonschema
 import miniature
 import pytest
+import sdists
 from conftest import ROOT, Said
 
 from patchlock.catalogue.proposals.shared_sets import CALLS
@@ -82,8 +83,9 @@ def upstream(folder: Path, files: dict[str, str | bytes]) -> Path:
 def build_index(folder: Path) -> str:
     """Make an index with what the miniature requires, and give its address."""
     named = {"gradio": "4.0", "faster-whisper": "1.1.0", "clock": "1.0", "speaker": "0.3", "onnxruntime": "1.20"}
-    needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",)}
-    more = (("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
+    needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",), "camera": ("opencv-python-headless",)}
+    cameras = (("camera", "1.0"), ("opencv-python", "4.10"), ("opencv-python-headless", "4.10"))
+    more = (*cameras, ("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
     wheels = [
         miniature.wheel(folder / "wheels", name, version, requires=needs.get(name, ()))
         for name, version in (*named.items(), *more)
@@ -389,6 +391,36 @@ def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: s
     assert written == {"torch-load-weights-only-calls": ["good.py"]}
     assert "shared" not in values["app"]  # nothing of the set is left
     assert "# Not in bad.py: line 3:" in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
+
+
+def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["packages"] == 2
+    assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
+    values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
+    assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
+
+
+def test_newer_sdist_is_built_where_pip_would_take_it(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        miniature.wheel(tmp_path / "files", "clock", "0.1"),
+        sdists.sdist(tmp_path / "files", "clock", "2.0", sdists.made("clock", "2.0")),
+        sdists.maker(tmp_path / "files"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock.hands\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert "[[build]] of clock 2.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert "clock==2.0" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

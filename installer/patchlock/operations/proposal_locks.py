@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import re
@@ -11,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from packaging.utils import NormalizedName, canonicalize_name
+from packaging.requirements import Requirement
+from packaging.utils import InvalidWheelFilename, NormalizedName, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.catalogue.authoring import drafts
@@ -20,7 +22,10 @@ from patchlock.catalogue.proposals import document
 from patchlock.catalogue.proposals.findings import Proposal, ProposedPatch
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core import uv
 from patchlock.core.atomic_files import atomic_write
+from patchlock.distributions import index_client
+from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Explanation, Tried
@@ -30,6 +35,7 @@ from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import Lock
+from patchlock.model.policy import IndexFile, wheel_tags
 from patchlock.model.profile import Profile
 from patchlock.operations import _pin_repairs
 
@@ -112,6 +118,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     """
     pair = f"{proposal.name} × {trying.profile.name} × {trying.platform.name}"
     made = _resolved(proposal, trying, pair, [], tell)
+    if made.error is None and trying.solve:
+        return _as_new_as_pips(made, trying, pair, tell)
     if made.error is None or not trying.solve or not isinstance(made.error, UnsatisfiableError | PolicyError):
         return made if made.error is None else _explained(made, trying, tell)
     for later in () if proposal.as_of else _later(trying.date):
@@ -120,7 +128,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
             return dataclasses.replace(tried, edits=(*tried.edits, edit))
     edits = list(made.edits)
-    for may_drop, as_of in ((False, made.proposal.as_of), (False, relock.now()), (True, relock.now())):
+    days = (made.proposal.as_of, *(_later(trying.date) if not proposal.as_of else (relock.now(),)))
+    for may_drop, as_of in (*((False, day) for day in days), (True, relock.now())):
         found = dataclasses.replace(made.proposal, as_of=as_of)
         for _ in range(_CONFLICTS):
             tried = _resolved(found, trying, pair, edits, tell)
@@ -133,6 +142,47 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             found, added = mended
             edits += added
     return _explained(made, trying, tell)
+
+
+def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
+    """Build what is locked in an old version only because newer ones have no wheel: pip takes the newest there is.
+
+    What has no plain wheel stays: its build takes a compiler. So does what is bound to the old version by others.
+    """
+    plain = {
+        package.name: package.version
+        for package in (made.lock.packages if made.lock is not None else ())
+        if (wheel_tags(package) or "").endswith("none-any")
+    }
+    if not plain or not index_client.is_asked(online=uv.is_online()):
+        return made
+    offered = index_client.read_all(plain)
+    newer = [_without_wheels(name, plain[name], files) for name, files in offered.items()]
+    found = {n: v for n, v in only_sdists(newer, offered) if not v.is_prerelease}
+    while found:
+        table, says = _build_tables(found, {}, trying.platform.name)
+        wanted = dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table))
+        tried = _resolved(wanted, trying, pair, [*made.edits, says], tell)
+        if tried.lock is None:
+            break
+        locked = {package.name: package.version for package in tried.lock.packages}
+        moved = {name: version for name, version in found.items() if locked.get(name) != plain[name]}
+        if moved == found:
+            return tried
+        found = moved
+    write(made.proposal, trying.catalogue.root)
+    return made
+
+
+def _without_wheels(name: str, locked: Version, files: Iterable[IndexFile]) -> Requirement:
+    """Ask for what is newer than a version, up to the next wheel, which the cut-off or a bound has kept away."""
+    wheels = []
+    for file in files:
+        if file.filename.endswith(".whl"):
+            with contextlib.suppress(InvalidWheelFilename):
+                wheels.append(parse_wheel_filename(file.filename)[1])
+    above = min((version for version in wheels if version > locked), default=None)
+    return Requirement(f"{name}>{locked}" + (f",<{above}" if above is not None else ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,7 +251,13 @@ def _edited(
         return None
     order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
     found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
-    return _mended(made.proposal, found, trying, may_drop=may_drop) if found is not None else None
+    if found is None:
+        return None
+    known = {name for table in made.proposal.tables for name in _built(table)}
+    if builds := {name: version for name, version in found.builds if name not in known}:
+        table, says = _build_tables(builds, {}, trying.platform.name)
+        return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
+    return _mended(made.proposal, found, trying, may_drop=may_drop)
 
 
 def _resolved(
@@ -256,12 +312,18 @@ def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> 
     here = {name: version for name, version in needed.here if name not in known}
     if not everywhere and not here:
         return None
+    return _build_tables(everywhere, here, request.platform.name)
+
+
+def _build_tables(
+    everywhere: Mapping[NormalizedName, Version], here: Mapping[NormalizedName, Version], platform: str
+) -> tuple[str, str]:
+    """Write that builds are allowed, on all platforms or on one; gives the tables, and what they are."""
     why, source = "the index has no wheel of these that fits", "PyPI: the file list of each"
     tables = [document.build_table(everywhere, why=why, source=source)] if everywhere else []
     if here:
-        platforms = (request.platform.name,)
-        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=platforms))
-    listed = ", ".join(f"{name} {version}" for name, version in (everywhere | here).items())
+        tables.append(document.build_table(here, why=f"{why} there", source=source, platforms=(platform,)))
+    listed = ", ".join(f"{name} {version}" for name, version in (*everywhere.items(), *here.items()))
     return "\n\n".join(tables), f"[[build]] of {listed}"
 
 
@@ -285,7 +347,38 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
         )
         if not any(f'"{bound}"' in known for known in proposal.tables):
             return table, f"[[constraint]] {bound}, for {head} {version}"
+    return _without_doubles(proposal, trying, error)
+
+
+def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Keep one of the distributions that are builds of one library; gives the table, and what it is.
+
+    What the app itself asks for stays; the libraries that ask for another one import the same modules.
+    """
+    for clause in error.what.split("; "):
+        for folder in trying.catalogue.rules().folders:
+            if f" write {folder.folder} (" not in clause:
+                continue
+            places = {name: clause_of[1] for name in folder.owners if (clause_of := _label(name).search(clause))}
+            kept = min(places, key=lambda name: not places[name] or places[name].startswith("via "))
+            table = "\n\n".join(
+                document.rule_table(
+                    "exclude",
+                    name=name,
+                    why=f"{kept} writes {folder.folder} as well, and which of them would count is chance",
+                    source=folder.source,
+                )
+                for name in places
+                if name != kept
+            )
+            if table not in proposal.tables:
+                return table, f"[[exclude]] of {', '.join(name for name in places if name != kept)}, beside {kept}"
     return None
+
+
+def _label(name: str) -> re.Pattern[str]:
+    """Find a distribution as a violation names it, and who asked for it."""
+    return re.compile(rf"(?<![\w.-]){re.escape(name)} [0-9]\S*(?: \(([^)]*)\))?")
 
 
 def _later(date: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from patchlock.catalogue.proposals.findings import Finding, ProposedPatch
 from patchlock.model.text_files import SourceText
 from patchlock.patches import requirement_sources
 from patchlock.patches.pip_requirements import Line
+
+_ITEM = re.compile(r"(\s*-\s+)\S")
+"""What stands before a YAML list's item that has a line of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +56,36 @@ class LinePatcher:
 
     def dropped(self, kind: str, comment: str, *, remark: str = "") -> Repair:
         """Take the line out of its file."""
-        if not requirement_sources.is_pip(self.finding.path):
+        if self._raw() is None:
             return Repair(kind=kind, finding=self.finding, remark=remark or f"{self.finding}: edit this line by hand")
         return self._text(kind, "", comment, remark)
 
     def replaced(self, kind: str, name: NormalizedName, comment: str, *, remark: str = "") -> Repair:
         """Write the name of a distribution in the place of the line."""
+        if self._raw() is None:
+            return Repair(kind=kind, finding=self.finding, remark=remark or f"{self.finding}: edit this line by hand")
         return self._text(kind, name, comment, remark)
+
+    def _raw(self) -> str | None:
+        """Give the line as it stands in its file; None where it shares a line with others, or its list has no other."""
+        text = self.source.text.replace("\r\n", "\n").replace("\r", "\n")
+        if requirement_sources.is_pip(self.finding.path):
+            span = self.source.text[self.line.span.start : self.line.span.end]
+            return span.replace("\r\n", "\n").replace("\r", "\n")
+        lines = text.splitlines(keepends=True)
+        found = _ITEM.match(lines[self.line.line - 1]) if self.line.line <= len(lines) else None
+        beside = lines[self.line.line - 2 : self.line.line - 1] + lines[self.line.line : self.line.line + 1]
+        is_yaml = self.finding.path.suffix in {".yml", ".yaml"}
+        if not is_yaml or found is None or not any(one.startswith(found[1]) for one in beside):
+            return None
+        return lines[self.line.line - 1]
 
     def _text(self, kind: str, new: str, comment: str, remark: str) -> Repair:
         text = self.source.text.replace("\r\n", "\n").replace("\r", "\n")
-        raw = self.source.text[self.line.span.start : self.line.span.end].replace("\r\n", "\n").replace("\r", "\n")
+        raw = self._raw() or ""
+        item = "" if requirement_sources.is_pip(self.finding.path) else (_ITEM.match(raw) or ["", ""])[1]
         whole = raw.strip("\n")
-        fields = {"old": raw if not new else whole, "new": new}
+        fields = {"old": raw if not new else whole, "new": f"{item}{new}" if new else ""}
         if not new and not raw.endswith("\n") and f"\n{raw}" in text:
             fields = {"old": f"\n{raw}", "new": ""}
         check = ("lacks", {"text": whole.strip()})

@@ -77,20 +77,18 @@ def fit(
         patch_id, trouble = next(iter(troubles.items()))
         patch = theirs.get(patch_id) or own[patch_id].written.patch
         narrowed = _narrowed(patch, trouble, files, evaluator)
-        if patch_id in theirs:
-            name = next(name for name, one in sets.items() if patch_id in {p.id for p in one.patches})
-            # What goes after it in its set goes after it here, too: a set's patches stand before all others.
-            out = {patch_id: narrowed}
-            for other in theirs.values() if narrowed is not None else ():
-                if out.keys() & set(other.after):
-                    out[other.id] = _own(other, f"As in {name}, after those that it goes after.")
-            taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, *out))
-            own |= {one.written.patch.id: one for one in out.values() if one is not None}
-        elif narrowed is None:
-            own.pop(patch_id)
-        else:  # where it stood: others may go after it
-            comment = own[patch_id].comment
-            own[patch_id] = dataclasses.replace(narrowed, comment=f"{comment}\n{narrowed.comment}")
+        if narrowed is not None and patch_id in own:
+            narrowed = dataclasses.replace(narrowed, comment=f"{own[patch_id].comment}\n{narrowed.comment}")
+        followers = _followers(patch_id, patches) if narrowed is not None else ()
+        for one in (patch, *followers):  # the app's own patches are applied after those of sets, and as they stand
+            if one.id in theirs:
+                name = next(name for name, known in sets.items() if one.id in {p.id for p in known.patches})
+                taken[name] = dataclasses.replace(taken[name], without=(*taken[name].without, one.id))
+            kept = own.pop(one.id, None) or _written_out(one, f"After {patch_id}, which stands here as well.")
+            if one.id != patch_id:
+                own[one.id] = kept
+            elif narrowed is not None:
+                own[one.id] = narrowed
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
     last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
@@ -169,9 +167,21 @@ def _narrowed(patch: Patch, trouble: _Trouble, files: Files, evaluator: Evaluato
     said = [f"Not in {path}: {why}." for path, why in trouble.files.items()]
     said += [f"After {name}, which changes the same place." for name in trouble.after]
     after = tuple(dict.fromkeys((*patch.after, *trouble.after)))
-    return _own(dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after), "\n".join(said))
+    made = dataclasses.replace(patch, paths=tuple(map(str, paths)), after=after)
+    return _written_out(made, "\n".join(said))
 
 
-def _own(patch: Patch, comment: str) -> ProposedPatch:
+def _written_out(patch: Patch, comment: str) -> ProposedPatch:
     ensures = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in patch.ensures)
     return ProposedPatch(comment=comment, written=Written(patch=patch, ensures=ensures))
+
+
+def _followers(patch_id: str, patches: Sequence[Patch]) -> tuple[Patch, ...]:
+    """Give the patches that have to come after one, and after these, in their order."""
+    before = {patch_id}
+    found = []
+    for patch in patches:
+        if not before.isdisjoint(patch.after) and patch.id not in before:
+            before.add(patch.id)
+            found.append(patch)
+    return tuple(found)

@@ -173,6 +173,8 @@ def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[R
                 )
             case Unreadable(why=why):
                 yield made.dropped("unreadable", f"It cannot be read: {why}.", remark=f"{finding}: {why}")
+            case RequirementLine(editable=True, requirement=Requirement(url=str(url))) if _is_remote(url):
+                yield from _place(made, canonicalize_name(line.requirement.name), url, looking)
             case RequirementLine(editable=True):
                 yield made.dropped("editable", "The app runs from its clone.")
             case RequirementLine(requirement=requirement):
@@ -210,7 +212,17 @@ def _location(made: LinePatcher, target: str, looking: _Looking) -> Iterator[Rep
     name = _name_of_place(made.source, made.line)
     if name is None:
         yield made.dropped("editable", "It is a folder of the clone, or of one machine.")
-    elif not (why := _not_taken(name, target, looking)):
+    else:
+        yield from _place(made, name, target, looking)
+
+
+def _is_remote(url: str) -> bool:
+    return "://" in url and not url.startswith("file:")
+
+
+def _place(made: LinePatcher, name: NormalizedName, target: str, looking: _Looking) -> Iterator[Repair]:
+    """Take the index's distribution in the place of a repository, where it is the same project."""
+    if not (why := _not_taken(name, target, looking)):
         told, remark = _taken(made, name, target, looking)
         yield made.replaced("vcs-requirement", name, told, remark=remark)
     else:
