@@ -169,8 +169,8 @@ def _hope(found: FitMatch) -> str:
 def _unused(one: _Device, best: Accepted, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
     """Say in one sentence that a card stays unused, in the next why, in the last what can be tried."""
     place = called(best.device) if best.device else "the CPU"
-    who = app.name or "Apps"
-    return f"{who} will run on {place}; {_your(one)} will not be used. Reason: {reason}{_to_try(tries, app)}"
+    lead = f"{app.name or 'Apps'} will run on {place}; {_your(one)} will not be used."
+    return f"{lead} Reason: {reason}{_to_try(tries, app)}"
 
 
 def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppLimits) -> str:

@@ -138,12 +138,8 @@ class UpstreamError(PatchlockError):
     """Upstream cannot be reached, or does not hold the commit."""
 
     code = "upstream"
-
-
-class UnreachableUpstreamError(UpstreamError):
-    """No answer comes from where upstream is: nothing is known of it, good or bad."""
-
-    code = "upstream-unreachable"
+    is_unreachable = False
+    """Whether no answer comes from there at all, so that nothing is known of it, good or bad."""
 
 
 class PatchError(PatchlockError):

@@ -15,7 +15,7 @@ from patchlock.locks import relock
 from patchlock.locks.lock_request import Request, lock_inputs, read_patched
 from patchlock.model import lockfile
 from patchlock.model.app import App, SharedSet
-from patchlock.model.errors import PatchlockError, UnreachableUpstreamError
+from patchlock.model.errors import PatchlockError, UpstreamError
 from patchlock.model.lockfile import Lock, LockedPackage
 from patchlock.model.patch import Outcome, OutcomeKind
 from patchlock.model.recipes import Recipe
@@ -93,9 +93,9 @@ def patches(request: Request) -> CatalogueFinding:
     try:
         for chosen in ((), options) if options else ((),):
             upstream = read_patched(dataclasses.replace(request, chosen=chosen))
-    except UnreachableUpstreamError as error:
-        return CatalogueFinding(what=what, says="", not_checked=str(error))
     except PatchlockError as error:
+        if isinstance(error, UpstreamError) and error.is_unreachable:
+            return CatalogueFinding(what=what, says="", not_checked=str(error))
         return CatalogueFinding(what=what, says="", problems=(str(error),))
     outcomes = upstream.patched.outcomes
     idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}

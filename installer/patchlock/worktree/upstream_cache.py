@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from patchlock.core import file_lock, process
 from patchlock.core.atomic_files import remove_tree
-from patchlock.model.errors import CommandFailedError, UnreachableUpstreamError, UpstreamError
+from patchlock.model.errors import CommandFailedError, UpstreamError
 from patchlock.model.identities import CommitId
 
 if TYPE_CHECKING:
@@ -252,13 +252,14 @@ def _fetch(
     except CommandFailedError as error:
         if not must or _borrow(repository, Path(address)):
             return
-        is_silent = any(_NO_ANSWER.search(line) for line in error.evidence)
-        raise (UnreachableUpstreamError if is_silent else UpstreamError)(
+        failed = UpstreamError(
             f"the upstream of {app.name} could not be fetched",
             where=place,
             remedy="check the address and the connection, or take it from elsewhere: --source PATH-OR-URL",
             evidence=error.evidence[:1],
-        ) from error
+        )
+        failed.is_unreachable = any(_NO_ANSWER.search(line) for line in error.evidence)
+        raise failed from error
 
 
 def _borrow(repository: Path, clone: Path) -> bool:
