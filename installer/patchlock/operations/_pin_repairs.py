@@ -117,6 +117,13 @@ def companions(head: Version, member: NormalizedName, families: Iterable[Family]
     )
 
 
+def head_with_member(head: Version, member: NormalizedName, family: Family, offer: Offers) -> Version | None:
+    """Choose the version of a family's head, nearest to one, for which a profile can have the member; None without."""
+    members, heads = offer.versions(member), offer.versions(family.head)
+    rows = family.members.get(member, {}).items()
+    return nearest(head, {fits for version, row in rows if version in members for fits in row.fits if fits in heads})
+
+
 def _moved(asked: Asked, offer: Offers, families: Iterable[Family]) -> Iterator[tuple[NormalizedName, str]]:
     in_family: set[NormalizedName] = set()
     environment = _environment(offer.profile)

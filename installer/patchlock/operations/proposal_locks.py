@@ -332,21 +332,30 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
     if _TRITON.match(error.what) and _NO_TRITON not in proposal.tables:
         return _NO_TRITON, "[[exclude]] of triton"
     families = trying.catalogue.rules().families
+    recorded = tuple(trying.catalogue.index(name) for name in trying.profile.indexes)
+    offer = _pin_repairs.Offers(trying.profile, recorded, {})
     for found in _MISFIT.finditer(error.what):
         member, head, version = canonicalize_name(found[1]), found[2], Version(found[3])
         fitting = _pin_repairs.companions(version, member, [one for one in families if one.head == head])
         if fitting is None:
             continue
-        bound = f"{member}=={fitting}"
+        bound, reason = f"{member}=={fitting}", f"for {head} {version}"
+        why = f"{member} is built for one version of {head}, and its own metadata does not say for which"
+        if (offered := offer.versions(member)) and fitting not in offered:
+            moved = _pin_repairs.head_with_member(version, member, next(f for f in families if f.head == head), offer)
+            if moved is None:
+                continue
+            bound, reason = f"{head}=={moved}", f"as there is no {member} for {head} {version}"
+            why = f"the profile's index has no {member} for {head} {version}; this is the nearest {head} that has one"
         table = document.rule_table(
             "constraint",
             requirement=bound,
             profiles=(trying.profile.name,),
-            why=f"{member} is built for one version of {head}, and its own metadata does not say for which",
+            why=why,
             source="profiles/policy/torch-family.toml",
         )
         if not any(f'"{bound}"' in known for known in proposal.tables):
-            return table, f"[[constraint]] {bound}, for {head} {version}"
+            return table, f"[[constraint]] {bound}, {reason}"
     return _without_doubles(proposal, trying, error)
 
 
