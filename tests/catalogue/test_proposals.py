@@ -26,6 +26,7 @@ from patchlock.catalogue.proposals import (
     removed_interfaces,
     requirement_choice,
     requirement_repairs,
+    shared_sets,
     submodules,
     system_needs,
 )
@@ -605,3 +606,26 @@ text = "(path"
     assert [section.written.patch.id for section in fitted.sections] == ["loading-calls", "loading-later"]
     assert fitted.problems == ()
     assert fitted.sets == ()
+
+
+def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    text = (
+        "import torch\n"
+        "model = load().cuda()\n"
+        "def best():\n"
+        "    if torch.cuda.is_available():\n"
+        '        device = "cuda"\n'
+        "    else:\n"
+        '        device = "cpu"\n'
+        "    return device\n"
+    )
+    files = tree({"a.py": text})
+    known = shared_sets.Tree(files=files, asked={}, imports=imports.read(files, Trees(files)), requirement_files=())
+
+    ((_, issue),) = shared_sets.examine([device], known, Memoized())
+
+    assert [(one.line, one.text) for one in issue.found] == [
+        (2, "model = load().cuda()"),
+        (7, 'device = "cpu" (for mps-macos)'),
+    ]

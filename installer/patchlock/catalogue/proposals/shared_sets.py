@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -90,6 +90,10 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
 
 
+_FIRST = "cpu"
+"""The profile that is tried first; places that matter on others alone say so."""
+
+
 def examine(sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator) -> tuple[tuple[SetChoice, Issue], ...]:
     """Give the sets that found something, each with what it found.
 
@@ -103,7 +107,7 @@ def examine(sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator) -> tupl
 
 def _examined(one: SharedSet, tree: Tree, evaluator: Evaluator) -> tuple[SetChoice, Issue] | None:
     patches = tuple(shared_sets.with_requirement_files(patch, tree.requirement_files) for patch in one.patches)
-    sites = [site for patch in patches for site in _sites(patch, tree, evaluator)]
+    sites = _first_of_each_line(site for patch in patches for site in _sites(patch, tree, evaluator))
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
@@ -136,10 +140,19 @@ def _sites(patch: Patch, tree: Tree, evaluator: Evaluator) -> Iterator[Finding]:
     if isinstance(patch.op, AddRequirement):
         return
     located, _ = targets.locate(patch, targets.matching_files(patch, tree.files), tree.files, evaluator)
+    scope = "" if not patch.profiles or _FIRST in patch.profiles else f" (for {', '.join(patch.profiles)})"
     for path, (_, where) in located.items():
-        yield from (_finding(path, site.line, site.text) for site in where.sites)
-        yield from (_finding(path, one.line, f"({one.kind.value}: {one.why})") for one in where.refusals)
+        yield from (_finding(path, site.line, site.text, scope) for site in where.sites)
+        yield from (_finding(path, one.line, f"({one.kind.value}: {one.why})", scope) for one in where.refusals)
 
 
-def _finding(path: PurePosixPath, line: int, text: str) -> Finding:
-    return Finding(path=path, line=line, text=" ".join(text.split())[:100])
+def _first_of_each_line(sites: Iterable[Finding]) -> list[Finding]:
+    """Leave out what a later patch of the set finds in a line that an earlier one has found."""
+    found: dict[tuple[PurePosixPath, int], Finding] = {}
+    for site in sites:
+        found.setdefault((site.path, site.line), site)
+    return list(found.values())
+
+
+def _finding(path: PurePosixPath, line: int, text: str, scope: str = "") -> Finding:
+    return Finding(path=path, line=line, text=" ".join(text.split())[:100] + scope)
