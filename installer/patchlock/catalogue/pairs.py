@@ -59,7 +59,9 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
 def limits(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
     """Say which profiles of a platform nobody gets for an app unless he names them, and why."""
     there = tuple(one for one in profiles if platform in one.platforms)
-    refused = {one.name: found[0] for one in there if (found := refusal_reason(app, one, platform)) is not None}
+    found = {one.name: refusal_reason(app, one, platform) for one in there}
+    # What a reason advises is for somebody who has named the profile.
+    refused = {name: one[0].partition(": use the profile ")[0] for name, one in found.items() if one is not None}
     trials = {one.name: trial.why for one in there for trial in app.trials if _is_of(trial, one, platform)}
     return AppLimits(name=app.name, refused=refused, trials=trials)
 
