@@ -133,7 +133,7 @@ def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
     ("words", "message"),
     [
         (("--source", "nowhere"), r"there is no such folder \(nowhere\)"),
-        (("--source", "."), r"that folder is no git clone \(\.\); say what it was made from: --base-dir FOLDER"),
+        (("--source", "."), r"that folder is not a git clone \(\.\); say what it was made from: --base-dir FOLDER"),
         (
             ("--source", "clone", "--base", "v9"),
             r'that clone has no commit "v9" \(clone\); name one with --base COMMIT',

@@ -112,7 +112,7 @@ def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: Wor
     told = json.loads(patchlock(*wanted, "--json").stdout)
     (one,) = [each for each in told["data"]["apps"]["mini"] if each["not_checked"]]
     assert (one["what"], one["problems"]) == ("tiny at aaaaaaaaaaaa", [])
-    assert one["not_checked"].startswith("the upstream of mini cannot be fetched")
+    assert one["not_checked"].startswith("the upstream of mini could not be fetched")
     assert told["error"]["code"] == "check"  # the locks are missing, too
     assert "not checked: 1, as upstream cannot be reached; connect" in patchlock(*wanted).stderr
 

@@ -108,8 +108,8 @@ def test_it_is_offered_with_its_command_and_nothing_is_done(two: World, face: Fa
     done = face("install", "mini")
     assert done.returncode == 1
     assert (
-        "or `patchlock install mini --profile tiny --fallback` installs it on small, proves that and uses it in the "
-        "place of this"
+        "or `patchlock install mini --profile tiny --fallback` installs it on small, proves that and uses it instead "
+        "of this"
     ) in done.stderr
     assert not (tmp_path / "installed" / "mini@small").exists()
 

@@ -116,8 +116,8 @@ def test_what_it_costs_is_told_beforehand(app: World, face: Face) -> None:
     ("old", "new", "why"),
     [
         ('needs = ["cc"]', 'needs = ["cc", "nvcc"]', "nvcc must be there for building delta-from-source"),
-        ("memory-gb = 1", "memory-gb = 99000", "delta-from-source needs 92200.8 GiB of memory; this machine has "),
-        ("disk-gb = 1", "disk-gb = 99000", "delta-from-source needs 92200.8 GiB of disk in "),
+        ("memory-gb = 1", "memory-gb = 99000", "delta-from-source needs 92200.9 GiB of memory; this machine has "),
+        ("disk-gb = 1", "disk-gb = 99000", "delta-from-source needs 92200.9 GiB of disk in "),
     ],
     ids=["program", "memory", "disk"],
 )

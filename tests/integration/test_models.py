@@ -123,7 +123,7 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
         assert done.returncode == 0, done.stderr
         [line] = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("models ")]
         assert line.startswith(
-            "models    512.0 kB and 1 file of unknown size at its first start, 100.0 kB and 1 file of unknown size "
+            "models    500.0 KiB and 1 file of unknown size at its first start, 97.7 KiB and 1 file of unknown size "
             "when they are first used, or "
         )
         assert line.endswith("models mini --profile tiny --fetch" if command == "plan" else "models mini --fetch")
@@ -134,12 +134,12 @@ def test_models_are_listed_with_size_licence_and_what_for(installed: World, patc
     done = patchlock("models", "mini")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:7] == [
-        "mini on tiny: 4 files, 612.0 kB and 2 files of unknown size; 4 are not there",
+        "mini on tiny: 4 files, 597.7 KiB and 2 files of unknown size; 4 are not there",
         "",
         "  maker/speaks",
         "    what it speaks with; at the first start",
         "    licence: CC-BY-4.0",
-        "    not there  model.bin    512.0 kB",
+        "    not there  model.bin    500.0 KiB",
         "    not there  config.json  size not known",
     ]
     assert done.stdout.splitlines()[-1].startswith("fetch them: ")
@@ -174,7 +174,7 @@ def test_install_and_uninstall_leave_fetched_models_to_the_next_install(
     done = patchlock("uninstall", "mini")
     assert done.returncode == 0, done.stderr
     assert "kept, because it is yours" not in done.stdout
-    assert "kept for the next install: 1.1 MB of models" in done.stdout
+    assert "kept for the next install: 1.1 MiB of models" in done.stdout
     assert not source(tmp_path).exists()
     asked = len(hub.asked)
     assert patchlock("install", "mini").returncode == 0

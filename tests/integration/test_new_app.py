@@ -482,7 +482,9 @@ def test_address_that_does_not_answer_is_told(face: Face, tmp_path: Path) -> Non
     told = face("new-app", "http://127.0.0.1:9/somebody/mini", "--into", str(tmp_path / "mine"))
 
     assert told.returncode == 1
-    assert "error[upstream]: the upstream of mini cannot be fetched (http://127.0.0.1:9/somebody/mini)" in told.stderr
+    assert (
+        "error[upstream]: the upstream of mini could not be fetched (http://127.0.0.1:9/somebody/mini)" in told.stderr
+    )
 
 
 @pytest.mark.usefixtures("index")

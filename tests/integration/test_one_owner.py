@@ -161,7 +161,7 @@ def test_a_wheel_with_a_script_outside_is_not_locked(locked: World, patchlock: P
     _swap(locked, {"beta-1.5.dist-info/entry_points.txt": text})
     [pair] = json.loads(patchlock(*lock_here("--json")).stdout)["data"]["pairs"]
     assert pair["detail"].startswith(
-        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; take"
+        f"the wheel of beta 1.5 (requirements.txt:3) has files that do not belong into an environment: {name}; use"
     )
 
 

@@ -120,11 +120,7 @@ def plan_command(
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request),
-        *(
-            []
-            if nothing
-            else [("download", f"at most {total_text(size)}" if size else "of unknown size while offline")]
-        ),
+        *([] if nothing else [("download", f"at most {total_text(size)}" if size else "size unknown offline")]),
         *_models.summary_row(request, on_paper=pretended is not None),
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),

@@ -171,7 +171,7 @@ def missing_wheels(order: ResolutionInputs, words: str) -> tuple[str, ...]:
     return (
         *gone(wanted, offered),
         *(
-            f"{name} {version} has no wheel, only an sdist; allow its build with a [[build]] table, or take another "
+            f"{name} {version} has no wheel, only an sdist; allow its build with a [[build]] table, or use another "
             "version"
             for name, version in only_sdists(wanted, offered)
         ),
