@@ -35,6 +35,7 @@ from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.reader import Catalogue
+from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
 from patchlock.model.text_files import SourceText, decode
@@ -502,16 +503,25 @@ def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
     assert [str(one) for one in issues[0].found] == ["environment.yaml:3: pytorch=1.11.0"]
 
 
-def test_submodule_that_the_code_imports_is_told_with_its_commit() -> None:
-    commit = CommitId("1" * 40)
-    data = b'[submodule "x"]\n\tpath = third/Vocoder-GAN\n\turl = ../Vocoder.git\n[submodule "y"]\n\tpath = docs/x\n\turl = u\n'
-    listed = submodules.read(data, {PurePosixPath("third/Vocoder-GAN"): commit}, "https://e.org/a/b")
-    found = imports.read(tree({"a.py": "def f():\n    from third.vocoder_gan import model\n"}))
+def test_submodules_are_asked_for_by_imports_and_by_other_files() -> None:
+    def submodule(path: str) -> Submodule:
+        return Submodule(name="x", path=PurePosixPath(path), url="https://e.org/x", commit=CommitId("1" * 40))
 
-    (issue,) = submodules.issues(listed, found, [])
+    vocoder, tool, docs = submodule("third/Vocoder-GAN"), submodule("third/tool"), submodule("docs/theme")
+    files = tree(
+        {
+            "a.py": "def f():\n    from third.vocoder_gan import model\n",
+            "requirements.txt": "-e ./third/tool\n",
+            ".gitmodules": "path = docs/theme\n",
+            "b.py": "themes = 1\n",
+        }
+    )
+    assert submodules.asked_for((vocoder, tool, docs), files) == (vocoder, tool)
 
-    assert (listed[0].url, issue.name, str(issue.found[0].path)) == ("https://e.org/a/Vocoder.git", "submodule", "a.py")
-    assert commit in issue.remedy
+    (issue,) = submodules.issues([vocoder], imports.read(files), [])
+
+    assert (issue.name, str(issue.found[0].path)) == ("submodule", "a.py")
+    assert issue.remedy.endswith('write `submodules = ["third/Vocoder-GAN"]` in [upstream]')
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_patch_after_one_that_a_person_leaves_out_is_right_or_refused(
     first: str, second: str, data: bytes, result: bytes | None, failure: str
 ) -> None:
     chosen = patches(first=first, second=second)
-    patched = engine.apply(chosen, {path("a_bat"): data}, skipped={"first"})
+    patched = engine.apply(chosen, {path("a_bat"): data}, skipped={"first": "w"})
     assert after(patched) == ({"a.bat": result} if result else {})
     assert patched.failures == ((failure,) if failure else ())
     assert kinds(patched, "first") == ["left out"]
@@ -159,6 +159,6 @@ def test_refusal_names_the_command_that_leaves_the_patches_out() -> None:
 
 
 def test_patch_that_is_left_out_is_not_a_failure() -> None:
-    patched = engine.apply(patches(one=NEVER), {path("a_bat"): b"pip"}, skipped={"one"})
+    patched = engine.apply(patches(one=NEVER), {path("a_bat"): b"pip"}, skipped={"one": "by --without"})
     assert (patched.changes, patched.failures, engine.incomplete_error(patched, "here")) == ((), (), None)
     assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.LEFT_OUT]

@@ -85,6 +85,7 @@ def app(
         upstream=_upstream(upstream, name),
         branch=upstream.parse("branch", _branch, "main", "main"),
         as_of=upstream.parse("as-of", _cut_off, "", ""),
+        submodules=upstream.each("submodules", _relative),
         directory=upstream.parse("directory", _relative, PurePosixPath(), "."),
         rules=sum((one.rules for one in shared), LockRules()) + _rule_tables.rules(root, profiles),
         recipes=_recipes.recipes(root, profiles, patches),

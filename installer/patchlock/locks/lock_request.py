@@ -261,7 +261,7 @@ def sources(request: Request, snapshot: upstream_cache.Snapshot) -> Sources:
     """
     app = request.app
     wanted = engine.for_profile(app.patches, request.profile.name, request.chosen)
-    listed = upstream_cache.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    listed = upstream_cache.files(snapshot.repository, snapshot.tree, snapshot.directory)
     texts = {path for path in listed if path.suffix in {".txt", ".in"}}
     paths = {*targets.candidates(wanted, listed), *app.requirement_files} & listed.keys()
     gone = {path for patch in wanted for path in targets.missing(patch, listed)}
@@ -332,12 +332,17 @@ def _lock_command(request: Request) -> str:
     return f"patchlock lock {request.app.name} --profile {request.profile.name}"
 
 
-def lock_inputs(request: Request, raw: Mapping[PurePosixPath, bytes] | None) -> dict[str, Sha256]:
+def lock_inputs(
+    request: Request,
+    raw: Mapping[PurePosixPath, bytes] | None,
+    snapshot: upstream_cache.Snapshot | None = None,
+) -> dict[str, Sha256]:
     """Digest the files that a lock depends on.
 
     Args:
         request: the pair.
         raw: upstream's requirement files before patching; None: only what can be read without a network.
+        snapshot: whose submodules count, by the names and digests of all their files; None: those are left out.
     """
     root = request.catalogue.root
     app, profile = request.app, request.profile
@@ -355,6 +360,8 @@ def lock_inputs(request: Request, raw: Mapping[PurePosixPath, bytes] | None) -> 
         for path in app.requirement_files:
             with contextlib.suppress(FileNotFoundError):
                 inputs[f"upstream:{path}"] = sha256((folder / path).read_bytes())
+    if snapshot is not None:
+        inputs |= {f"upstream:{one}": sha256(upstream_cache.listing(snapshot, one)) for one in app.submodules}
     return inputs
 
 
@@ -410,7 +417,7 @@ def collect_inputs(
         newer=newer or {},
         patched_by=wanted.patched_by,
         requirements=wanted.requirements,
-        inputs=lock_inputs(request, wanted.raw),
+        inputs=lock_inputs(request, wanted.raw, wanted.snapshot),
         catalogue=request.catalogue,
         cache=request.cache,
     )
@@ -452,7 +459,7 @@ def require_fresh(request: Request, lock: Lock, upstream: Upstream) -> None:
         lock,
         commit=upstream.snapshot.commit,
         python=str(request.profile.python),
-        inputs=lock_inputs(request, upstream.raw),
+        inputs=lock_inputs(request, upstream.raw, upstream.snapshot),
     )
     if not reasons:
         return

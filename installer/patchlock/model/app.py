@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Protocol
@@ -41,6 +42,17 @@ class EmbeddedUpstream:
 class GitUpstream:
     """A public repository."""
 
+    url: str
+    commit: CommitId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submodule:
+    """A repository that lies in a folder of another one."""
+
+    name: str
+    """In `.gitmodules`."""
+    path: PurePosixPath
     url: str
     commit: CommitId
 
@@ -140,6 +152,8 @@ class App:
     branch: str
     as_of: str = ""
     """Until when files may have been uploaded that a new lock takes: RFC 3339, UTC; "": until the commit's time."""
+    submodules: tuple[PurePosixPath, ...] = ()
+    """Folders of the clone in which another repository has to be, at the commit that upstream's tree names."""
     directory: PurePosixPath
     """The app's folder in the clone, `.` for the root."""
     requirement_files: Annotated[tuple[PurePosixPath, ...], Key("requirements"), Filled(), Parsed(PurePosixPath)]
@@ -182,6 +196,12 @@ class App:
     def optional_lists(self) -> OptionalLists:
         """The wanted extras and groups."""
         return OptionalLists(extras=self.extras, groups=self.groups)
+
+
+def joined_ref(commit: CommitId, paths: Iterable[PurePosixPath]) -> str:
+    """Name the ref that holds a commit with the files of submodules in it."""
+    digest = hashlib.sha256("\0".join(sorted(map(str, paths))).encode(errors="surrogateescape")).hexdigest()[:12]
+    return f"refs/patchlock/joined/{commit}-{digest}"
 
 
 class PairLike(Protocol):

@@ -13,6 +13,7 @@ from patchlock.core.bundles import Manifest
 from patchlock.environments import bundled_files, kept_catalogue, models, overlays
 from patchlock.environments.models import CarriedModel
 from patchlock.locks.lock_request import Request, fetch, read_patched, read_sealed_lock, require_fresh
+from patchlock.model.app import joined_ref
 from patchlock.model.byte_sizes import size_text
 from patchlock.model.digests import sha256
 from patchlock.model.errors import BundleError, UsageError
@@ -90,6 +91,8 @@ def make(
             about |= {"commit": snapshot.commit, "patched": applied}
             pieces[_UPSTREAM] = folder / _UPSTREAM
             refs = {f"refs/heads/{request.app.branch}": snapshot.commit, ref: applied}
+            if snapshot.tree != snapshot.commit:
+                refs[joined_ref(snapshot.commit, request.app.submodules)] = snapshot.tree
             with upstream_cache.held(snapshot.repository):
                 upstream_cache.write_bundle(snapshot, refs, pieces[_UPSTREAM])
             progress.say(f"commit {snapshot.commit[:12]}, patched as {applied[:12]}")

@@ -191,7 +191,7 @@ def commit_patched(request: Request, upstream: Upstream) -> tuple[str, CommitId]
     scripts = [snapshot.directory / change.path for change in upstream.patched.changes if change.is_executable]
     with upstream_cache.held(snapshot.repository):
         applied = trees.commit_files(
-            snapshot.repository, files, parent=snapshot.commit, message=message, ref=ref, executable=scripts
+            snapshot.repository, files, parent=snapshot.tree, message=message, ref=ref, executable=scripts
         )
     return ref, applied
 

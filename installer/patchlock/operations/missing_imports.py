@@ -119,7 +119,7 @@ def told(request: Request, lock: Lock, missing: tuple[ReachedImport, ...]) -> st
 def read_files(upstream: Upstream) -> Mapping[PurePosixPath, bytes] | None:
     """Give the Python files of the app's folder as they will be; None where the clone of upstream lacks some."""
     snapshot = upstream.snapshot
-    listed = upstream_cache.files(snapshot.repository, snapshot.commit, snapshot.directory)
+    listed = upstream_cache.files(snapshot.repository, snapshot.tree, snapshot.directory)
     paths = [path for path in listed if path.suffix == ".py"]
     there = upstream_cache.read(snapshot, (), optional=paths)
     return there | {c.path: c.after for c in upstream.patched.changes} if len(there) == len(paths) else None

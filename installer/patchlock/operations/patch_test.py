@@ -128,7 +128,8 @@ def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
     """Take upstream from a clone on this machine as it is, or bring it into the cache."""
     is_open = wanted.since is not None or wanted.source is not None
     revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
-    local = histories.in_place(wanted.source, revision or "HEAD", app.directory) if wanted.source else None
+    is_one = wanted.source is not None and not app.submodules
+    local = histories.in_place(str(wanted.source), revision or "HEAD", app.directory) if is_one else None
     return local or upstream_cache.fetch(
         app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
     )

@@ -209,6 +209,7 @@ def _draft(
         url=wanted.url,
         branch=clone.branch,
         commit=clone.commit,
+        submodules=tuple(map(str, clone.joined)),
         facts=AppMetadata(
             title=project_facts.title(files, wanted.name),
             license=licence,

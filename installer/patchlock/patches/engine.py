@@ -30,7 +30,7 @@ def apply(
     contents: Mapping[PurePosixPath, bytes],
     seen: Mapping[PurePosixPath, bytes] = MappingProxyType({}),
     evaluator: Evaluator = DIRECT,
-    skipped: Collection[str] = (),
+    skipped: Mapping[str, str] = MappingProxyType({}),
 ) -> Patched:
     """Apply patches, in order, each on the result of those before it; the advisory ones after all that are required.
 
@@ -44,14 +44,14 @@ def apply(
         seen: files as the patches' author saw them, as far as they are known and are not there any more; a file that
             was renamed is known again by them.
         evaluator: whom to ask what ops find and postconditions say; one that remembers saves the work.
-        skipped: ids of patches that a person does not want.
+        skipped: ids of patches that are not wanted, each with why, in a clause.
     """
     patches = tuple(patches)
     state = _State(contents, seen, evaluator)
     results: dict[str, _Result] = {}
     for patch in sorted(patches, key=lambda patch: patch.advisory):
         if patch.id in skipped:
-            outcome = _outcome(patch, OutcomeKind.LEFT_OUT, None, (), "by --without")
+            outcome = _outcome(patch, OutcomeKind.LEFT_OUT, None, (), skipped[patch.id])
             results[patch.id] = _Result(outcomes=(outcome,))
             state.left_out[patch.id] = patch
         else:

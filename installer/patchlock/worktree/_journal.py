@@ -25,7 +25,7 @@ from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _snapshot, trees
 from patchlock.worktree._snapshot import stat_of
 from patchlock.worktree.trees import Entry, Tree
-from patchlock.worktree.upstream_cache import commit_of, git
+from patchlock.worktree.upstream_cache import commit_of, git, quoted
 
 STAGED, MOVE, REJOIN, CONFLICTS, ABORTING = "move.tmp", "move", "rejoin", "conflicts", "aborting"
 """Folders beside each other: a move that is not decided yet, one that goes on, what the user changed since, one that
@@ -580,6 +580,6 @@ def save(tree: Tree, files: Mapping[PurePosixPath, Entry | None], parent: Commit
         f"from {parent}\n".encode() + (f"merge {earlier}\n".encode() if earlier else b""),
     ]
     for path, entry in files.items():
-        name = trees.quoted(path)
+        name = quoted(path)
         stream.append(f"M {entry.mode} {entry.blob} ".encode() + name + b"\n" if entry else b"D " + name + b"\n")
     git("fast-import", "--quiet", "--force", repository=tree.repository, stdin=b"".join(stream))

@@ -16,7 +16,7 @@ from patchlock.worktree import _branch_state, _merge, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._snapshot import Snapshot
 from patchlock.worktree.trees import Entries, Entry, Tree
-from patchlock.worktree.upstream_cache import blobs, commit_of, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted
 
 YOURS, OURS = "yours", "patched"
 """Refs, while both sides are joined: their names stand behind the markers of a conflict."""
@@ -374,7 +374,7 @@ def _merge_entries(tree: Tree, sides: Sides) -> tuple[dict[PurePosixPath, Entry 
         stream.append(b"from :1\ndeleteall\n" if number else b"")
         for where, entries in sides.items():
             if (entry := entries[number]) is not None:
-                stream.append(f"M {entry.mode} {entry.blob} ".encode() + trees.quoted(where) + b"\n")
+                stream.append(f"M {entry.mode} {entry.blob} ".encode() + quoted(where) + b"\n")
     git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
     labels = [name.removeprefix("refs/") for name in names[1:]]
     settings = ("-c", "merge.renames=false", "-c", "merge.directoryRenames=false")

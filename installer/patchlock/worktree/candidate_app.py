@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from packaging.specifiers import SpecifierSet
 
 from patchlock.catalogue.proposals import documents, requirement_choice, submodules
 from patchlock.catalogue.proposals.findings import Files
-from patchlock.catalogue.proposals.submodules import Submodule
-from patchlock.model.app import App, GitUpstream, Launch
+from patchlock.model.app import App, GitUpstream, Launch, Submodule
+from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.origins import Origin
@@ -35,6 +36,9 @@ class CandidateApp:
     documents: Files
     """What tells people what to type: pages, Dockerfiles, start scripts."""
     submodules: tuple[Submodule, ...]
+    """Whose files are not among these: nothing here asks for them, or they cannot be had."""
+    joined: tuple[PurePosixPath, ...]
+    """Folders of the other submodules."""
 
 
 def read(
@@ -55,22 +59,34 @@ def read(
     """
     app = _unknown(name, url)
     snapshot = upstream_cache.fetch(app, catalogue=Path(), cache=cache, source=source, revision=revision or "HEAD")
-    listed = upstream_cache.files(snapshot.repository, snapshot.commit, PurePosixPath())
-    wanted = {path for path in listed if _is_wanted(path) or str(path) in more}
-    pages = {path for path in listed if documents.is_document(path)}
-    contents = upstream_cache.read(snapshot, wanted, optional=pages)
+    wanted, pages, contents = _contents(snapshot, more)
+    others = upstream_cache.submodules(snapshot.repository, snapshot.commit, url)
+    joined = tuple(one.path for one in submodules.asked_for(others, contents))
+    if joined:
+        try:
+            snapshot = upstream_cache.join(snapshot, dataclasses.replace(app, submodules=joined), source)
+            wanted, pages, contents = _contents(snapshot, more)
+        except UpstreamError:  # it is told of them
+            joined = ()
     return CandidateApp(
         branch=_branch(snapshot, revision),
         commit=snapshot.commit,
         date=snapshot.date,
         files={path: data for path, data in contents.items() if path in wanted and len(data) <= _LARGEST},
-        submodules=submodules.read(
-            contents.get(PurePosixPath(".gitmodules"), b""),
-            upstream_cache.submodule_commits(snapshot.repository, snapshot.commit),
-            url,
-        ),
+        submodules=tuple(one for one in others if one.path not in joined),
+        joined=joined,
         documents={path: data for path, data in contents.items() if path in pages and len(data) <= _LARGEST},
     )
+
+
+def _contents(
+    snapshot: upstream_cache.Snapshot, more: Collection[str]
+) -> tuple[set[PurePosixPath], set[PurePosixPath], Files]:
+    """Give the files that are wanted, those that document the project, and the bytes of both."""
+    listed = upstream_cache.files(snapshot.repository, snapshot.tree, PurePosixPath())
+    wanted = {path for path in listed if _is_wanted(path) or str(path) in more}
+    pages = {path for path in listed if documents.is_document(path)}
+    return wanted, pages, upstream_cache.read(snapshot, wanted, optional=pages)
 
 
 def _is_wanted(path: PurePosixPath) -> bool:

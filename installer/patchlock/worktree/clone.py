@@ -62,7 +62,7 @@ def _make(building: Path, app: App, snapshot: Snapshot, ref: str, lock: int) -> 
         git("config", f"branch.{app.branch}.merge", f"refs/heads/{app.branch}", repository=building)
     patched = tree_of(building).ref(INCOMING)
     git("read-tree", "--reset", "-u", patched, repository=building, keep_open=[lock])
-    git("reset", "-q", snapshot.commit, repository=building, keep_open=[lock])
+    git("reset", "-q", snapshot.tree, repository=building, keep_open=[lock])
     git("update-ref", tree_of(building).ref(APPLIED), patched, repository=building)
     if isinstance(app.upstream, EmbeddedUpstream):
         git("update-ref", "-d", f"refs/remotes/origin/{app.branch}", repository=building)

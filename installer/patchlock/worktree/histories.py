@@ -39,12 +39,12 @@ def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot |
     commit = commit_of(repository, revision)
     if commit is None:
         raise UpstreamError(f"that clone has no commit {revision}", where=source, remedy="name one with --commit")
-    return Snapshot(repository=repository, commit=commit, date="", directory=directory)
+    return Snapshot(repository=repository, commit=commit, tree=commit, date="", directory=directory)
 
 
 def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath, bytes]:
     """Read the files of a snapshot that concern some patches; those that an incomplete clone lacks are left out."""
-    listing = _Concern(patches).files(_listings(snapshot, [snapshot.commit])[snapshot.commit])
+    listing = _Concern(patches).files(_listings(snapshot, [snapshot.tree])[snapshot.tree])
     data = dict(_objects(snapshot.repository, set(listing.values())))
     return {path: content for path, blob in listing.items() if (content := data[blob]) is not None}
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import file_lock, process
 from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.worktree.upstream_cache import blobs, commit_of, git
+from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted
 
 OURS = "patchlock@localhost"
 """Author of the commits that patchlock makes."""
@@ -62,6 +62,11 @@ class Entry:
     def is_file(self) -> bool:
         """It is a regular file."""
         return self.mode in {"100644", "100755"}
+
+    @property
+    def is_submodule(self) -> bool:
+        """It is a commit of another repository."""
+        return self.mode == "160000"
 
     @property
     def is_executable(self) -> bool:
@@ -259,12 +264,6 @@ def commit_files(
     stream.append(b"get-mark :1\n")
     done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream))
     return CommitId(done.text)
-
-
-def quoted(path: PurePosixPath) -> bytes:
-    """Write a path as `git fast-import` reads it."""
-    name = os.fsencode(str(path))
-    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
 def _data(data: bytes) -> bytes:

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -20,7 +21,7 @@ from patchlock.model.errors import CommandFailedError, UpstreamError
 from patchlock.model.identities import CommitId
 
 if TYPE_CHECKING:
-    from patchlock.model.app import App, EmbeddedUpstream
+    from patchlock.model.app import App, EmbeddedUpstream, Submodule
 
 _NO_CONVERSION = ("-c", "core.autocrlf=false")
 _SETTINGS = (
@@ -37,6 +38,8 @@ _NO_ANSWER = re.compile(
 """In git's words, and those of curl and ssh: no server answers. Source: https://curl.se/libcurl/c/libcurl-errors.html"""
 _PATIENCE = 30.0
 """Seconds that a repository may take to say where a branch is."""
+_SSH = re.compile(r"(?:ssh://)?git@(?P<host>[\w.-]+)[:/](?P<path>.+)")
+_QUIETLY = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head")
 _PROTOCOLS = "file:git:http:https:ssh"
 """What upstream may be fetched over; `ext` would run a program that the address names."""
 
@@ -48,6 +51,8 @@ class Snapshot:
     repository: Path
     """A bare repository; its branches are `refs/remotes/origin/*`."""
     commit: CommitId
+    tree: CommitId
+    """Whose files count: those of `commit`, and of the submodules that the app needs; the same where there are none."""
     date: str
     """When it was committed: RFC 3339, UTC."""
     directory: PurePosixPath
@@ -128,7 +133,25 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
                 )
         else:
             commit = _take(app, repository, source, revision, lock)
-    return Snapshot(repository=repository, commit=commit, date=_date(repository, commit), directory=app.directory)
+        tree = _with_submodules(app, repository, commit, source, lock)
+    date = _date(repository, commit)
+    return Snapshot(repository=repository, commit=commit, tree=tree, date=date, directory=app.directory)
+
+
+def join(snapshot: Snapshot, app: App, source: str | None) -> Snapshot:
+    """Put the files of the submodules that an app needs into a snapshot.
+
+    Args:
+        snapshot: without them.
+        app: the app.
+        source: see `fetch`.
+
+    Raises:
+        UpstreamError: one cannot be fetched.
+    """
+    with file_lock.hold(snapshot.repository.with_suffix(".lock"), wait=600) as lock:
+        tree = _with_submodules(app, snapshot.repository, snapshot.commit, source, lock)
+    return dataclasses.replace(snapshot, tree=tree)
 
 
 @contextlib.contextmanager
@@ -228,6 +251,101 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
     return CommitId(wanted)
 
 
+def _with_submodules(app: App, repository: Path, commit: CommitId, source: str | None, lock: int) -> CommitId:
+    """Put the files of the submodules that an app needs in their places, by a commit of ours above upstream's."""
+    from patchlock.model.app import GitUpstream
+
+    if not app.submodules:
+        return commit
+    url = app.upstream.url if isinstance(app.upstream, GitUpstream) else source or ""
+    there = {one.path: one for one in submodules(repository, commit, url)}
+    unknown = [path for path in app.submodules if path not in there]
+    # At another commit than the catalogue's, upstream may keep those files itself, or have no such files.
+    if unknown and commit == app.upstream.commit:
+        raise UpstreamError(
+            f"commit {commit[:12]} of {app.name} has no submodule {unknown[0]}",
+            where=str(app.origin),
+            remedy=f"correct `submodules` in [upstream]; it has {', '.join(map(str, there)) or 'none'}",
+        )
+    return _joined(repository, commit, source or url, [there[path] for path in app.submodules if path in there], lock)
+
+
+def _joined(repository: Path, commit: CommitId, place: str, wanted: Sequence[Submodule], lock: int) -> CommitId:
+    """Commit the files of submodules over a commit; the same commit on every machine."""
+    from patchlock.model.app import joined_ref
+
+    ref = joined_ref(commit, [one.path for one in wanted])
+    if not wanted or commit_of(repository, ref):
+        return commit_of(repository, ref) or commit
+    if Path(_address(place)).is_file():  # a bundle of ours has it whole
+        git(*_QUIETLY, "--", _address(place), f"+{ref}:{ref}", repository=repository, keep_open=[lock])
+        return CommitId(git("rev-parse", ref, repository=repository).text)
+    seconds = git("show", "-s", "--format=%ct", commit, repository=repository).text
+    message = b"".join(b"%s at %s\n" % (os.fsencode(str(one.path)), one.commit.encode()) for one in wanted)
+    stream = [
+        f"commit {ref}\nmark :1\ncommitter upstream <upstream@localhost> {seconds} +0000\n".encode(),
+        b"data %d\n%s\nfrom %s\n" % (len(message), message, commit.encode()),
+    ]
+    for one in wanted:
+        tree, path = _files_of(repository, one, place, lock), quoted(one.path)
+        stream.append(b"D %s\nM 040000 %s %s\n" % (path, tree.encode(), path))
+    stream.append(b"get-mark :1\n")
+    done = git("fast-import", "--quiet", "--force", repository=repository, stdin=b"".join(stream), keep_open=[lock])
+    return CommitId(done.text)
+
+
+def _files_of(repository: Path, one: Submodule, place: str, lock: int) -> str:
+    """Bring the files of a submodule into a repository, with those of its own submodules: the id of their tree."""
+    ref = f"refs/patchlock/files/{one.commit}"
+    if not _has(repository, ref):
+        # They come without their history: a shallow one would make the whole repository a shallow one.
+        with tempfile.TemporaryDirectory(prefix="patchlock-submodule-") as folder:
+            store = Path(folder)
+            git("init", "-q", "--bare", "--object-format=sha1", ".", repository=store)
+            taken_from = _take_submodule(store, one, place, lock)
+            inner = submodules(store, one.commit, one.url)
+            tree = f"{_joined(store, one.commit, taken_from, inner, lock)}^{{tree}}"
+            git("update-ref", ref, _commit_alone(store, tree), repository=store)
+            git(*_QUIETLY, "--update-shallow", "--", folder, f"+{ref}:{ref}", repository=repository, keep_open=[lock])
+    return git("rev-parse", f"{ref}^{{tree}}", repository=repository).text
+
+
+def _commit_alone(repository: Path, tree: str) -> str:
+    """Commit a tree without a parent; the same tree gives the same commit."""
+    who = {f"GIT_{who}_{what}": "upstream" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    when = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
+    return git("commit-tree", tree, "-m", "files", repository=repository, env=who | when).text
+
+
+def _take_submodule(store: Path, one: Submodule, place: str, lock: int) -> str:
+    """Bring the commit of a submodule from a clone on this machine, if one has it, or from its own address."""
+    local = Path(_address(place))
+    near = (local / ".git" / "modules" / one.name, local / "modules" / one.name, local / one.path)
+    wanted = f"+{one.commit}:refs/patchlock/wanted"
+    everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+    evidence: tuple[str, ...] = ()
+    for address in (
+        *(str(folder) for folder in near if (folder / "HEAD").is_file() or (folder / ".git").exists()),
+        one.url,
+    ):
+        for asked in (("--depth=1", "--", address, wanted), ("--", address, *everything)):
+            try:
+                git(*_QUIETLY, "--update-shallow", *asked, repository=store, keep_open=[lock])
+            except CommandFailedError as error:
+                evidence = error.evidence[:1]
+            if _has(store, one.commit):
+                return address
+    failed = UpstreamError(
+        f"the submodule {one.path} could not be fetched at commit {one.commit[:12]}",
+        where=one.url,
+        remedy="check the connection, or name a clone that has its submodules: "
+        "`git clone --recurse-submodules`, then --source CLONE",
+        evidence=evidence,
+    )
+    failed.is_unreachable = any(_NO_ANSWER.search(line) for line in evidence)
+    raise failed
+
+
 def _address(place: str) -> str:
     """Make a local path absolute, as git runs elsewhere; leave URLs alone."""
     path = Path(place).expanduser()
@@ -238,10 +356,10 @@ def _fetch(
     app: App, repository: Path, address: str, refspecs: tuple[str, ...], place: str, lock: int, must: bool = True
 ) -> None:
     git("update-ref", "-d", "refs/patchlock/wanted", repository=repository)
-    arguments = ("fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--update-shallow")
     try:
         git(
-            *arguments,
+            *_QUIETLY,
+            "--update-shallow",
             *(["--prune"] if must else []),
             "--",
             address,
@@ -431,14 +549,65 @@ def files(repository: Path, commit: CommitId, directory: PurePosixPath) -> dict[
     return found
 
 
-def submodule_commits(repository: Path, commit: CommitId) -> dict[PurePosixPath, CommitId]:
-    """List the submodules of a commit: path → the commit that it names of the other repository."""
+def listing(snapshot: Snapshot, folder: PurePosixPath) -> bytes:
+    """List all below a folder of the clone, as git does: mode, blob and path of each."""
+    return git("ls-tree", "-r", "-z", f"{snapshot.tree}:{folder}", repository=snapshot.repository).stdout
+
+
+def quoted(path: PurePosixPath) -> bytes:
+    """Write a path as `git fast-import` reads it."""
+    name = os.fsencode(str(path))
+    return b'"%s"' % name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
+def submodules(repository: Path, commit: CommitId, url: str) -> tuple[Submodule, ...]:
+    """List the submodules of a commit, as its tree and its `.gitmodules` name them; sorted by path.
+
+    Args:
+        repository: where the commit is.
+        commit: the commit.
+        url: of the repository, or its path: an address such as `../other.git` is from there.
+    """
+    from patchlock.model.app import Submodule
+
     listed = git("ls-tree", "-r", "-z", commit, repository=repository).stdout
     rows = (row.partition(b"\t") for row in listed.split(b"\0") if row.startswith(b"160000 "))
-    return {
-        PurePosixPath(path.decode("utf-8", "surrogateescape")): CommitId(head.split()[2].decode())
-        for head, _, path in rows
-    }
+    commits = {PurePosixPath(os.fsdecode(path)): CommitId(head.split()[2].decode()) for head, _, path in rows}
+    if not commits:
+        return ()
+    asked = ("config", "-z", "--blob", f"{commit}:.gitmodules", "--list")
+    declared: dict[str, dict[str, str]] = {}
+    for row in os.fsdecode(git(*asked, repository=repository, allowed=(0, 1, 128)).stdout).split("\0"):
+        key, _, value = row.partition("\n")
+        name, _, word = key.removeprefix("submodule.").rpartition(".")
+        declared.setdefault(name, {})[word] = value
+    found = []
+    for name, said in declared.items():
+        path, address = PurePosixPath(said.get("path", "")), _submodule_address(said.get("url", ""), url)
+        if path in commits and address and ".." not in PurePosixPath(name).parts:
+            found.append(Submodule(name=name, path=path, url=address, commit=commits[path]))
+    return tuple(sorted(found, key=lambda one: str(one.path)))
+
+
+def _submodule_address(written: str, place: str) -> str:
+    """Complete an address of `.gitmodules`; "" for one that is not to be asked.
+
+    A folder of this machine only counts where the repository itself is one: else its authors could read what is here.
+    SSH wants a key, which public repositories do without by HTTPS.
+    """
+    if written.startswith(("./", "../")):
+        base = place.rstrip("/").split("/")
+        for part in written.split("/"):
+            if part == "..":
+                base.pop()
+            elif part != ".":
+                base.append(part)
+        return "/".join(base)
+    if ssh := _SSH.fullmatch(written):
+        return f"https://{ssh['host']}/{ssh['path']}"
+    if written.startswith(("https://", "http://", "git://")) or Path(place).expanduser().exists():
+        return written
+    return ""
 
 
 def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[str, bytes]:
@@ -478,7 +647,7 @@ def read(
     Raises:
         UpstreamError: a file of `paths` is missing from an incomplete clone.
     """
-    listed = files(snapshot.repository, snapshot.commit, snapshot.directory)
+    listed = files(snapshot.repository, snapshot.tree, snapshot.directory)
     wanted = {path: listed[path] for path in paths if path in listed}
     content = blobs(snapshot.repository, wanted.values())
     extra = {path: listed[path] for path in optional if path in listed and path not in wanted}
@@ -490,4 +659,4 @@ def read_known(snapshot: Snapshot, commit: CommitId, paths: Collection[PurePosix
     """Read files of another commit, such as the one that the patches' author saw; nothing where it is not there."""
     if not paths or commit == snapshot.commit or not _has(snapshot.repository, commit):
         return {}
-    return read(dataclasses.replace(snapshot, commit=commit), paths)
+    return read(dataclasses.replace(snapshot, commit=commit, tree=commit), paths)

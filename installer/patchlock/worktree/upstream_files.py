@@ -108,7 +108,21 @@ def patched(
     else:
         contents = {path: data for path in chosen if (data := trees.read(tree, below[path])) is not None}
     gone = {path for patch in wanted.patches for path in targets.missing(patch, below)}
-    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, wanted.skipped)
+    skipped = dict.fromkeys(wanted.skipped, "by --without") | _in_submodules(tree, wanted, upstream)
+    return upstream, engine.apply(wanted.patches, contents, _seen(tree, wanted, gone), evaluator, skipped)
+
+
+def _in_submodules(tree: Tree, wanted: PatchSet, upstream: CommitId) -> dict[str, str]:
+    """Name the patches of files in submodules, which are other repositories here, each with why it is left out."""
+    listed = trees.everything(tree.repository, upstream or None)
+    folders = {path for path, entry in listed.items() if entry.is_submodule}
+    found = {}
+    for patch in wanted.patches if folders else ():
+        named = [wanted.directory / path for path in targets.missing(patch, ())]
+        inside = {folder for path in named for folder in folders if path.is_relative_to(folder)}
+        if named and all(any(path.is_relative_to(folder) for folder in inside) for path in named):
+            found[patch.id] = f"{min(inside)} is a repository of its own; `patchlock install` patches its files"
+    return found
 
 
 def _seen(tree: Tree, wanted: PatchSet, gone: Iterable[PurePosixPath]) -> Mapping[PurePosixPath, bytes]:
@@ -175,7 +189,7 @@ def _archive(tree: Tree, wanted: PatchSet, applied: CommitId | None) -> CommitId
 
 def _asks_again(wanted: PatchSet, path: PurePosixPath, data: bytes) -> bool:
     below = path.relative_to(wanted.directory)
-    return bool(engine.apply(wanted.patches, {below: data}, skipped=wanted.skipped).changes)
+    return bool(engine.apply(wanted.patches, {below: data}, skipped=dict.fromkeys(wanted.skipped, "")).changes)
 
 
 def _files(tree: Tree) -> list[PurePosixPath]:

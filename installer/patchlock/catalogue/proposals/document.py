@@ -123,6 +123,8 @@ def _upstream(proposal: Proposal) -> str:
         ("branch", proposal.branch),
         ("commit", proposal.commit),
     ]
+    if proposal.submodules:
+        rows += ["The code asks for their files.", ("submodules", proposal.submodules)]
     if proposal.as_of:
         rows += [
             "Files of the commit's day do not fit together: locks take those of later months.",

@@ -157,6 +157,8 @@ class Proposal:
     issues: tuple[Issue, ...]
     tables: tuple[str, ...] = ()
     """TOML of further tables, such as `[[build]]`."""
+    submodules: tuple[str, ...] = ()
+    """Folders of those whose files the app needs."""
     extras: tuple[NormalizedName, ...] = ()
     """Of the project files, that are taken."""
     as_of: str = ""

@@ -1,60 +1,32 @@
-"""Which other repositories lie in a tree, as its `.gitmodules` says; pure."""
+"""Which of the repositories that lie in a tree the app asks for; pure."""
 
 from __future__ import annotations
 
-import configparser
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterable
 
-from patchlock.catalogue.proposals.findings import Issue
+from patchlock.catalogue.proposals.findings import Files, Issue
 from patchlock.catalogue.proposals.imports import Import
-from patchlock.model.identities import CommitId
+from patchlock.model.app import Submodule
 
 
-@dataclass(frozen=True, kw_only=True)
-class Submodule:
-    """A repository that lies in a folder of another one."""
-
-    path: PurePosixPath
-    url: str
-    commit: CommitId
-
-
-def read(data: bytes, commits: Mapping[PurePosixPath, CommitId], url: str) -> tuple[Submodule, ...]:
-    """Read `.gitmodules`.
+def asked_for(listed: Iterable[Submodule], files: Files) -> tuple[Submodule, ...]:
+    """Choose the submodules that an import names, or a requirement or a program's words by their folder.
 
     Args:
-        data: the file.
-        commits: path → commit, as the tree has them.
-        url: of the repository; an address that begins with `./` or `../` is from there.
+        listed: all of them.
+        files: the app's own.
     """
-    parser = configparser.RawConfigParser(strict=False, interpolation=None)
-    text = "\n".join(line.strip() for line in data.decode("utf-8", errors="replace").splitlines())
-    try:
-        parser.read_string(text)
-    except configparser.Error:
-        return ()
-    found = []
-    for section in parser.sections():
-        path = PurePosixPath(parser.get(section, "path", fallback=""))
-        if path in commits:
-            address = _address(parser.get(section, "url", fallback=""), url)
-            found.append(Submodule(path=path, url=address, commit=commits[path]))
-    return tuple(sorted(found, key=lambda one: str(one.path)))
+    code = [data for path, data in files.items() if path.suffix == ".py"]
+    told = [data for path, data in files.items() if path.name != ".gitmodules"]
 
+    def is_asked_for(one: Submodule) -> bool:
+        name = re.escape(re.sub(r"[-.]", "_", one.path.name)).encode()
+        imported = re.compile(rb"(?mi)^[ \t]*(?:from|import)[ \t][^\n]*\b%s\b" % name)
+        folder = str(one.path).encode(errors="surrogateescape")
+        return any(imported.search(data) for data in code) or any(folder in data for data in told)
 
-def _address(written: str, url: str) -> str:
-    if not written.startswith(("./", "../")):
-        return written
-    base = url.rstrip("/").split("/")
-    for part in written.split("/"):
-        if part == "..":
-            base.pop()
-        elif part != ".":
-            base.append(part)
-    return "/".join(base)
+    return tuple(filter(is_asked_for, listed))
 
 
 def issues(listed: Collection[Submodule], imports: Collection[Import], missing: Collection[str]) -> tuple[Issue, ...]:
@@ -74,10 +46,9 @@ def issues(listed: Collection[Submodule], imports: Collection[Import], missing: 
                 Issue(
                     name="submodule-at-the-start" if is_at_start else "submodule",
                     title=f"it imports from the submodule {one.path}",
-                    means="its files are not in the clone: it is another repository",
+                    means="its files are missing: it could not be fetched",
                     found=places,
-                    remedy=f"in the clone, run `git clone {one.url} {one.path}`, then `git -C {one.path} checkout "
-                    f"{one.commit}`",
+                    remedy=f'check that {one.url} can be reached, and write `submodules = ["{one.path}"]` in [upstream]',
                 )
             )
     return tuple(found)

@@ -6,9 +6,10 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from patchlock.model import build_constraints
-from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.app import App, EmbeddedUpstream, joined_ref
 from patchlock.model.errors import RefusedError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
@@ -161,6 +162,7 @@ def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: st
                 "git init --quiet /app",
                 f"git -C /app fetch --quiet --depth 1 {shlex.quote(app.upstream.url)} {lock.provenance.commit}",
                 "git -C /app checkout --quiet FETCH_HEAD",
+                *_submodules(app.submodules),
             )
         )
     pair = f"{app.name} --profile {profile.name}"
@@ -178,6 +180,25 @@ def _source(app: App, profile: Profile, platform: Platform, lock: Lock, file: st
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _submodules(folders: Sequence[PurePosixPath]) -> Sequence[str]:
+    """Bring the submodules that the app needs; their files are patched like its own where no `.git` divides them."""
+    if not folders:
+        return ()
+    names = shlex.join(map(str, folders))
+    return (
+        f"git -C /app submodule update --quiet --init --recursive --depth 1 -- {names}",
+        "find /app -name .git -prune -exec rm -rf {} +",
+    )
+
+
+def _checkout_of_bundle(app: App, lock: Lock) -> Sequence[str]:
+    commit = lock.provenance.commit
+    if app.submodules:
+        ref = joined_ref(commit, app.submodules)
+        return f"git -C /app fetch --quiet /bundle/upstream.bundle {ref}", "git -C /app checkout --quiet FETCH_HEAD"
+    return (f"git -C /app checkout --quiet {commit}",)
 
 
 def _copied(file: str, sha256: Sha256, lock: Lock) -> Mapping[str, tuple[str, str]]:
@@ -229,7 +250,7 @@ def _source_of_bundle(app: App, profile: Profile, lock: Lock, sha256: Sha256, bu
         "ENV PYTHONPATH=/bundle/patchlock/installer UV_OFFLINE=1",
         _offline(
             f"git clone --quiet --branch {shlex.quote(app.branch)} /bundle/upstream.bundle /app",
-            f"git -C /app checkout --quiet {lock.provenance.commit}",
+            *_checkout_of_bundle(app, lock),
             f"/tools/bin/python -m patchlock patch apply {pair} --source /app",
             "rm -rf /app/.git /app/.patchlock",
             "mkdir /wheels",
