@@ -160,7 +160,7 @@ IN_APP: list[Any] = [
     pytest.param('branch = "main"', 'branch = "--upload-pack=x"', ':10: upstream.branch: "--upload-pack=x" is not the name of a branch', id="branch"),
     pytest.param('requirements = ["requirements.txt"]', "requirements = []", ":6: app.requirements: it is empty", id="no-requirements"),
     pytest.param('branch = "main"', 'directory = "/x"', ':10: upstream.directory: "/x" must be a POSIX path inside the clone', id="directory"),
-    pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: as-of, branch, commit, directory, url'], id="no-upstream"),
+    pytest.param('embedded = "upstream"', "", [':8: upstream.url: the key "url" is missing; write url = a text', ':11: upstream.date: the key "date" is unknown; known: as-of, branch, commit, directory, submodules, url'], id="no-upstream"),
     pytest.param('command = ["python", "app.py"]\n\n', "command = []\n\n", ":15: launch.command: it is empty", id="launch"),
     pytest.param("[launch]", '[launch.listens]\nport = 65536\nsource = "s"\n[launch]', ":15: launch.listens.port: it must be the number of a port, 1 to 65535", id="port"),
     pytest.param("[launch]", "[launch.listens]\nport = 80\n[launch]", ':14: launch.listens.source: the key "source" is missing; write source = a text', id="port-without-source"),
