@@ -55,7 +55,10 @@ FILES = {
         "    gradio.Interface(voice.model.load).launch()\n"
     ),
     "voice/__init__.py": "",
-    "voice/model.py": ('import torch\n\n\ndef load(path):\n    return torch.load(path).to("cuda")\n'),
+    "voice/model.py": (
+        'import torch\n\n\ndef load(path):\n    return torch.load(path).to("cuda")\n\n\nNAME = "maker/speaks"\n\n\n'
+        "def fetch():\n    return torch.nn.Module.from_pretrained(NAME)\n"
+    ),
     "voice/train.py": "import deepspeed\n\n\ndef train(model):\n    return deepspeed.initialize(model=model)\n",
 }
 
@@ -159,6 +162,11 @@ def test_issues_are_named_with_their_places(mini: Mini) -> None:
         "missing-at-the-start": ["voice/model.py:1"],
     }
     assert mini.data["problems"] == []
+
+
+def test_models_that_the_code_names_are_listed(mini: Mini) -> None:
+    (one,) = mini.data["downloads"]
+    assert one == {"name": "maker/speaks", "bytes": None, "at_start": False, "path": "voice/model.py", "line": 12}
 
 
 def test_lock_is_made_of_what_is_left(mini: Mini) -> None:

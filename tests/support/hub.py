@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.server
+import json
 import re
 import threading
 
@@ -61,6 +62,9 @@ class LoopbackHub:
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             self._refuse(request, 401, "RepoNotFound")
             return
+        if told := re.fullmatch(r"/api/models/([\w.-]+/[\w.-]+)", request.path.partition("?")[0]):
+            self._describe(request, told[1])
+            return
         resolved = re.fullmatch(r"/([\w.-]+/[\w.-]+)/resolve/([\w.-]+)/(.+)", request.path)
         name = f"{resolved[1]}/{resolved[3]}" if resolved else request.path.lstrip("/")
         if resolved and not any(file.startswith(f"{resolved[1]}/") for file in self.files):
@@ -94,6 +98,20 @@ class LoopbackHub:
             request.close_connection = True
             request.connection.close()
             return
+        request.wfile.write(body)
+
+    def _describe(self, request: http.server.BaseHTTPRequestHandler, repository: str) -> None:
+        """List the files of a repository, as the hub's API does."""
+        names = [name for name in self.files if name.startswith(f"{repository}/")]
+        if not names:
+            self._refuse(request, 404, "RepoNotFound")
+            return
+        files = [{"rfilename": name.removeprefix(f"{repository}/"), "size": len(self.files[name])} for name in names]
+        body = json.dumps({"id": repository, "sha": commit_of(repository), "siblings": files}).encode()
+        request.send_response(200)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
         request.wfile.write(body)
 
     def _refuse(self, request: http.server.BaseHTTPRequestHandler, status: int, code: str) -> None:

@@ -14,6 +14,9 @@ import click
 from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output, _progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from patchlock.catalogue.proposals.downloads import Download
     from patchlock.catalogue.proposals.findings import Issue
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.conflicts.explanation import Explanation
@@ -80,6 +83,7 @@ def new_app_command(
     Example:
       patchlock new-app https://github.com/SWivid/F5-TTS --solve
     """
+    from patchlock.environments import named_downloads
     from patchlock.operations import proposal_locks, proposal_start, propose_app
 
     opened = _options.open_catalogue(catalogue)
@@ -134,13 +138,17 @@ def new_app_command(
                 more, others = proposal_locks.lock_others(locked.proposal, trying, profiles, progress.say)
                 locked = dataclasses.replace(locked, proposal=more)
                 progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
+        progress.say("asking how large its models are")
+        downloads = proposed.downloads(locked.proposal.facts.launch)
+        sizes = named_downloads.sizes(downloads)
         if is_new:
             _found_catalogue(scratch.root, target.root, called)
         file = _put(scratch.root, target.root, called)
     error = locked.error or _objection(proposed, file)
     if as_json:
-        return _output.succeed("new-app", _data(proposed, locked, file, others), error)
-    _output.echo("\n".join(_report(proposed, locked, file, target.root if into or catalogue else None, others)))
+        return _output.succeed("new-app", _data(proposed, locked, file, others, downloads, sizes), error)
+    named = target.root if into or catalogue else None
+    _output.echo("\n".join(_report(proposed, locked, file, named, others, _download_lines(downloads, sizes))))
     return 1 if error is not None else 0
 
 
@@ -230,7 +238,12 @@ def _put(scratch: Path, root: Path, name: str) -> Path:
 
 
 def _report(
-    proposed: ProposalResult, locked: LockResult, file: Path, named: Path | None, others: tuple[OtherLock, ...]
+    proposed: ProposalResult,
+    locked: LockResult,
+    file: Path,
+    named: Path | None,
+    others: tuple[OtherLock, ...],
+    downloads: list[str],
 ) -> list[str]:
     from patchlock.catalogue.proposals import findings
     from patchlock.patches.outcomes import counted
@@ -250,6 +263,7 @@ def _report(
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
     needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)
     lines += [f"needs of the machine: {needs}"] if needs else []
+    lines += downloads
     ids = {outcome.patch for outcome in proposed.outcomes}
     lines.append(f"patches: {len(ids)}, {counted(proposed.outcomes)}" if ids else "patches: none")
     lines += [f"  {problem}" for problem in proposed.problems]
@@ -269,6 +283,20 @@ def _report(
         f"next: read it through, then `{us} patch diff {pair}` and `{us} {verb} {pair}`",
     ]
     return lines
+
+
+def _download_lines(downloads: Sequence[Download], sizes: Mapping[str, int]) -> list[str]:
+    """Say which models the code names, each with its place, and with its size where its server tells."""
+    from patchlock.model.byte_sizes import size_text
+
+    lines = ["downloads when it runs, as its code names them:"] if downloads else []
+    for one in downloads[:_SHOWN]:
+        up_to = "" if one.file else "up to "
+        size = f"{up_to}{size_text(sizes[one.name])}" if one.name in sizes else "size unknown"
+        when = ", as it starts" if one.is_at_start else ""
+        lines.append(f"  {one.name}: {size}{when} ({one.found.path}:{one.found.line})")
+    more = len(downloads) - _SHOWN
+    return [*lines, f"  (and {more} more; --json has all)"] if more > 0 else lines
 
 
 def _issue_lines(issue: Issue) -> list[str]:
@@ -300,7 +328,14 @@ def _hint(found: Explanation) -> str:
     return "no edits were found in that time: give it more with --explain SECONDS"
 
 
-def _data(proposed: ProposalResult, locked: LockResult, file: Path, others: tuple[OtherLock, ...]) -> dict[str, object]:
+def _data(
+    proposed: ProposalResult,
+    locked: LockResult,
+    file: Path,
+    others: tuple[OtherLock, ...],
+    downloads: Sequence[Download],
+    sizes: Mapping[str, int],
+) -> dict[str, object]:
     from patchlock.catalogue.proposals import findings
 
     proposal = locked.proposal
@@ -318,6 +353,16 @@ def _data(proposed: ProposalResult, locked: LockResult, file: Path, others: tupl
                 "found": [{"path": str(f.path), "line": f.line, "text": f.text} for f in one.found],
             }
             for one in findings.ranked(proposed.proposal.issues)
+        ],
+        "downloads": [
+            {
+                "name": one.name,
+                "bytes": sizes.get(one.name),
+                "at_start": one.is_at_start,
+                "path": str(one.found.path),
+                "line": one.found.line,
+            }
+            for one in downloads
         ],
         "requirements": str(proposal.requirements.path),
         "launch": {

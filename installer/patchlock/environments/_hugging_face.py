@@ -226,3 +226,21 @@ def _told(repository: str, path: PurePosixPath, revision: str) -> Iterator[None]
         raise NetworkError(
             "the server does not answer", where=where, remedy="check the network, the proxy and HF_ENDPOINT"
         ) from error
+
+
+def size_of(repository: str, path: str, patience: float) -> int:
+    """Ask the server how many bytes a file has, or all files of a repository; 0 where it does not say.
+
+    Args:
+        repository: `owner/name`.
+        path: in the repository; "" for all of it.
+        patience: seconds.
+    """
+    hub = _library()
+    with contextlib.suppress(Exception):  # whatever is wrong there, whoever downloads it is told
+        if path:
+            url = hub.hf_hub_url(repository, path)
+            return int(hub.get_hf_file_metadata(url, timeout=patience).size or 0)
+        listed = hub.HfApi().model_info(repository, files_metadata=True, timeout=patience).siblings
+        return sum(one.size or 0 for one in listed or ())
+    return 0

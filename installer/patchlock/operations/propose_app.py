@@ -16,6 +16,7 @@ from patchlock.catalogue.proposals import (
     conda_packages,
     document,
     documents,
+    downloads,
     importers,
     imports,
     launch_commands,
@@ -29,7 +30,16 @@ from patchlock.catalogue.proposals import (
     system_needs,
 )
 from patchlock.catalogue.proposals import launch as proposals_launch
-from patchlock.catalogue.proposals.findings import AppMetadata, Finding, Issue, Proposal, ProposedPatch, RequirementFile
+from patchlock.catalogue.proposals.downloads import Download
+from patchlock.catalogue.proposals.findings import (
+    AppMetadata,
+    Finding,
+    Issue,
+    Launching,
+    Proposal,
+    ProposedPatch,
+    RequirementFile,
+)
 from patchlock.catalogue.proposals.importers import Importers
 from patchlock.catalogue.proposals.imports import Import
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
@@ -45,7 +55,7 @@ from patchlock.model.policy import IndexFile
 from patchlock.model.profile import Profile
 from patchlock.model.text_files import SourceText, decode
 from patchlock.operations import _pin_repairs
-from patchlock.patches import requirement_sources
+from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.evaluation import Evaluator, Memoized
 from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement
@@ -87,6 +97,13 @@ class ProposalResult:
     clone: CandidateApp
     commands: tuple[LaunchCommand, ...]
     """With which it may be started, the likeliest first."""
+
+    def downloads(self, launch: Launching) -> tuple[Download, ...]:
+        """List the models that its code names, first those that are wanted as soon as it is started so."""
+        code = {path: data for path, data in self.clone.files.items() if path.suffix == ".py"}
+        trees = Trees(code)
+        started = import_graph.reached(code, launch.command, launch.environment.get("PYTHONPATH", ""), trees).files
+        return downloads.read(code, trees, frozenset(started))
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""

@@ -48,7 +48,8 @@ def issues(listed: Collection[Submodule], imports: Collection[Import], missing: 
                     title=f"it imports from the submodule {one.path}",
                     means="its files are missing: it could not be fetched",
                     found=places,
-                    remedy=f'check that {one.url} can be reached, and write `submodules = ["{one.path}"]` in [upstream]',
+                    remedy=f"check that {one.url} can be reached, "
+                    f'and write `submodules = ["{one.path}"]` in [upstream]',
                 )
             )
     return tuple(found)

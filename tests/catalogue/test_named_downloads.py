@@ -1,0 +1,71 @@
+"""Models that an app's code names: each once, with its place, and whether it is wanted at the start."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from patchlock.catalogue.proposals import downloads
+from patchlock.patches.import_graph import Trees
+
+
+def found(started: str = "", **code: str) -> list[tuple[str, str, int, bool]]:
+    files = {PurePosixPath(f"{name}.py"): text.encode() for name, text in code.items()}
+    files[PurePosixPath("local/model/config.json")] = b"{}"
+    code_files = {path: data for path, data in files.items() if path.suffix == ".py"}
+    listed = downloads.read(files, Trees(code_files), {PurePosixPath(started)} if started else set())
+    return [(one.name, str(one.found.path), one.found.line, one.is_at_start) for one in listed]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ('AutoModel.from_pretrained("owner/name")', "owner/name"),
+        ('AutoModel.from_pretrained(pretrained_model_name_or_path="owner/name")', "owner/name"),
+        ('NAME = "owner/name"\nAutoModel.from_pretrained(NAME)', "owner/name"),
+        ('def load(name="owner/name"):\n    return M.from_pretrained(name)', "owner/name"),
+        ('def load(*, name: str = "owner/name"):\n    return M.from_pretrained(name)', "owner/name"),
+        ('snapshot_download(repo_id="owner/name")', "owner/name"),
+        ('hf_hub_download("owner/name", "a/model.pt")', "owner/name/a/model.pt"),
+        ('hf_hub_download(repo_id="owner/name", filename="model.pt")', "owner/name/model.pt"),
+        ('pipeline("text-to-speech", model="owner/name")', "owner/name"),
+        ('cached_path("hf://owner/name/sub/model.safetensors")', "owner/name/sub/model.safetensors"),
+        ('URL = "https://huggingface.co/owner/name/resolve/main/x.ckpt"', "owner/name/x.ckpt"),
+        ('torch.hub.load_state_dict_from_url("https://host.test/w/x.pth")', "https://host.test/w/x.pth"),
+    ],
+)
+def test_what_the_code_names_is_found(code: str, name: str) -> None:
+    assert [one[0] for one in found(app=code)] == [name]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'AutoModel.from_pretrained("local/model")',
+        "AutoModel.from_pretrained(path)",
+        'def load(name="owner/a"): ...\ndef more(name="owner/b"):\n    M.from_pretrained(name)',
+        'snapshot_download("owner/name", repo_type="dataset")',
+        'pipeline("text-to-speech")',
+        '"""See https://huggingface.co/owner/name/resolve/main/x.ckpt"""',
+        'print("https://huggingface.co/owner/name")',
+        'print("https://example.com/page.html")',
+        'AutoModel.from_pretrained("owner/name',
+    ],
+)
+def test_what_is_no_download_is_not(code: str) -> None:
+    assert found(app=code) == []
+
+
+def test_those_of_the_start_stand_first_and_each_once() -> None:
+    load = 'M.from_pretrained("owner/{}")\n'
+    assert found(
+        "app.py",
+        a=load.format("lazy"),
+        app=f"def f():\n    {load.format('later')}{load.format('now')}{load.format('lazy')}",
+        test_app=load.format("tests"),
+    ) == [
+        ("owner/now", "app.py", 3, True),
+        ("owner/lazy", "app.py", 4, True),
+        ("owner/later", "app.py", 2, False),
+    ]
