@@ -115,10 +115,13 @@ class Machine:
         done = subprocess.run(self.command(*command), cwd=self.app, capture_output=True, text=True, check=True)
         return json.loads(done.stdout)
 
-    def contained(self, command: list[str], before: tuple[str, ...] = (), home: str = "home") -> dict[str, Any]:
+    def contained(
+        self, command: list[str], *, outer: tuple[str, ...] = (), inner: tuple[str, ...] = (), home: str = "home"
+    ) -> dict[str, Any]:
+        """Start it, after the words of other programs of root's (`outer`) and of the user's (`inner`)."""
         wanted = {"command": command, "seconds": 60, "quiet": 1, "memory": 0, "port": 0, "with_errors": True}
         wanted |= {"names": [], "home": str(self.scratch / home), "written": str(self.scratch / "written")}
-        words = self.command(*before, self.python, "-I", str(PROGRAM), json.dumps(wanted))
+        words = [*outer, *self.command(*inner, self.python, "-I", str(PROGRAM), json.dumps(wanted))]
         done = subprocess.run(words, cwd=self.app, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -189,12 +192,44 @@ def test_nobody_outside_is_reached(machine: Machine) -> None:
         assert machine.attempt(contained=False, port=port, sockets=names) == [*names]
 
 
+VOLUME = """
+import os, pathlib, socket
+print(pathlib.Path("volume/kept").read_text(), os.listdir("inner"), pathlib.Path("link").readlink())
+for path in ("made", "kept", "inner/made", "volume/made", "volume/kept", "/tmp/made", "/run/patchlock-made"):
+    pathlib.Path(path).write_text("x")
+try:
+    socket.socket(socket.AF_UNIX).connect("volume/socket")
+except ConnectionRefusedError:
+    print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root may mount")
+def test_folders_in_which_something_is_mounted(machine: Machine) -> None:
+    for name in ("inner", "volume"):
+        (machine.app / name).mkdir()
+        os.chown(machine.app / name, machine.user, machine.user)
+    (machine.app / "link").symlink_to("inner")
+    mounts = f'mount --bind {machine.places[0]} volume && mount -t tmpfs none /run/lock && exec "$@"'
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(machine.places[0] / "socket"))
+        one.listen()
+        (machine.places[0] / "socket").chmod(0o777)
+        command = [machine.python, "-c", VOLUME]
+        answer = machine.contained(command, outer=("unshare", "-m", "sh", "-c", mounts, "sh"))
+    assert (answer["ended"], answer["could"]) == (0, []), answer
+    assert answer["output"].splitlines() == ["mine [] inner", "refused"]
+    assert {path.name for path in machine.places[0].iterdir()} == {"gone", "kept", "socket"}
+    assert {path.name for path in machine.app.rglob("*")} == {"gone", "kept", "inner", "link", "volume"}
+    assert (machine.places[0] / "kept").read_text() == (machine.app / "kept").read_text() == "mine"
+
+
 def test_system_that_cannot_contain_says_so(machine: Machine) -> None:
     hello = [machine.python, "-c", "print('hello')"]
     writes = machine.contained(hello, home="nowhere")
     assert (writes["output"], writes["could"]) == ("hello\n", ["write outside its scratch folder"])
     without = 'for kind in user net mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec "$@"'
-    connects = machine.contained(hello, before=("unshare", "-Ur", "sh", "-c", without, "sh"))
+    connects = machine.contained(hello, inner=("unshare", "-Ur", "sh", "-c", without, "sh"))
     assert connects["output"] == "hello\n"
     assert connects["could"] == ["reach the network", "write outside its scratch folder"]
 

@@ -135,7 +135,7 @@ def test_page_may_come_after_another_server_of_the_app(environment: Path, tmp_pa
     assert found.detail.startswith(f"it answers on port {PORT} with status 200")
     found = proved(environment, tmp_path, {"app.py": text + "1 / 0\n", "back.py": server(port=5001)})
     assert not found.passed
-    assert found.detail.endswith("app.py:4: ZeroDivisionError: division by zero")
+    assert "app.py:4: ZeroDivisionError: division by zero" in found.detail
 
 
 UNUSUAL = {
@@ -426,7 +426,7 @@ def test_first_download_is_tied_to_a_declared_model(environment: Path, tmp_path:
     declared = start.DeclaredModels(app="mini", models=(VOICE,))
     found = started(environment, tmp_path, {"app.py": text}, declared=declared).result
     assert found.passed
-    assert found.detail.endswith(told), found.detail
+    assert told in found.detail
 
 
 IN_A_THREAD = f"""

@@ -26,6 +26,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -55,6 +56,8 @@ _NVIDIA = ("nvidia*", "nvhost*", "nvgpu", "nvmap", "nvsciipc")
 """What programs find in /dev: sources and drains, cards that compute, sound."""
 _FILTER_CALLS, _HOST = 22, 40
 """PR_SET_SECCOMP of linux/prctl.h and AF_VSOCK of linux/socket.h. Source for the filter: seccomp(2)"""
+_COPIED = 1_000_000
+"""Bytes up to which a file is copied that cannot have a layer; a larger one is read-only."""
 _CONNECTS, _WRITES = ["reach the network"], ["write outside its scratch folder"]
 """What a program could do that is not contained."""
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1
@@ -215,7 +218,7 @@ def _leave(home: Path, written: Path) -> "list[str]":
         with contextlib.suppress(OSError):
             _mount("none", "/", _REC | _PRIVATE)
             here = Path.cwd()
-            _overlay(re.sub(r"([\\:,])", r"\\\1", str(here)), here, written, is_user=is_user)
+            _Layers(written, [], is_user=is_user).overlay(str(here), here)
             os.chdir(here)
         _answer_names(written)
         return [*_WRITES]
@@ -315,21 +318,16 @@ def _contain(home: Path, written: Path) -> "list[Path]":
     _set_read_only("/", recursive=True)
     for path in ours:
         _set_read_only(path, is_set=False)
-    inside = [point for point in mounted if any(folder in point.parents for folder in folders)]
-    lower = {}
-    for path in sorted({*folders, *inside}):
-        with contextlib.suppress(OSError):  # not a folder, or another user's
-            lower[path] = os.open(path, os.O_PATH | os.O_DIRECTORY)
+    layers = _Layers(Path(f"/proc/self/fd/{ours[written]}"), mounted, is_user=is_user)
     without = []
-    for path, file in lower.items():
-        if not _overlay(f"/proc/self/fd/{file}", path, Path(f"/proc/self/fd/{ours[written]}"), is_user=is_user):
-            _mount(f"/proc/self/fd/{file}", path, _BIND | _REC)
-            if path in folders:
-                _set_read_only(path, is_set=False)
-                without.append(path)
+    for path in folders:
+        lower = os.open(path, os.O_PATH)
+        if not layers.lay(f"/proc/self/fd/{lower}", path):
+            _set_read_only(path, is_set=False)
+            without.append(path)
+        os.close(lower)
     for path, file in ours.items():  # they may lie in /tmp
         _mount(f"/proc/self/fd/{file}", path, _BIND | _REC)
-    for file in (*lower.values(), *ours.values()):
         os.close(file)
     os.chdir(here)
     _lay_devices()
@@ -346,21 +344,63 @@ def _mount_points() -> "list[Path]":
     return [Path(os.fsdecode(re.sub(rb"\\(\d{3})", lambda code: bytes([int(code[1], 8)]), row))) for row in rows]
 
 
-def _overlay(lower: str, folder: Path, written: Path, *, is_user: bool) -> bool:
-    """Lay a layer over a folder that takes what is written into it; tell whether the system can."""
-    for kind in ("disk", "memory"):
-        place = written / f"{os.getpid()}-{len(list(written.iterdir()))}"
-        with contextlib.suppress(OSError):
-            place.mkdir()
-            if kind == "memory":  # some file systems cannot take it, such as another layer
-                _mount("tmpfs", place, kind="tmpfs")
-            for name in ("upper", "work"):
-                (place / name).mkdir()
-            (place / "upper").chmod(stat.S_IMODE(Path(lower).stat().st_mode))
-            options = f"lowerdir={lower},upperdir={place}/upper,workdir={place}/work"
-            _mount("overlay", folder, kind="overlay", options=options + ",userxattr" * is_user)
+class _Layers:
+    """Layers over folders that take what is written into them."""
+
+    def __init__(self, written: Path, mounted: "list[Path]", *, is_user: bool) -> None:
+        self._written, self._mounted, self._is_user = written, mounted, is_user
+
+    def lay(self, lower: str, folder: Path) -> bool:
+        """Lay a layer over a folder; where the system cannot, leave it as it is, and say so.
+
+        Over one in which something is mounted the kernel gives no user a layer, which would show what is below that. It
+        gets new files, and a layer for each of its folders.
+        """
+        if any(folder in point.parents for point in self._mounted):
+            _mount("tmpfs", folder, kind="tmpfs", options=f"mode={_mode(lower):o}")
+            with contextlib.suppress(OSError):  # another user's
+                for entry in os.scandir(lower):
+                    self._lay_entry(entry, folder / entry.name)
             return True
-    return False
+        if self.overlay(lower, folder):
+            return True
+        _mount(lower, folder, _BIND | _REC)
+        return False
+
+    def _lay_entry(self, entry: "os.DirEntry[str]", path: Path) -> None:
+        """Leave out what is no file, such as a socket."""
+        with contextlib.suppress(OSError):  # another user's, or gone by now
+            if entry.is_symlink():
+                path.symlink_to(Path(entry.path).readlink())
+            elif entry.is_dir():
+                path.mkdir()
+                self.lay(entry.path, path)
+            elif entry.is_file() and entry.stat().st_size <= _COPIED:
+                shutil.copy(entry.path, path)
+            elif entry.is_file():
+                path.touch()
+                _mount(entry.path, path, _BIND)
+
+    def overlay(self, lower: str, folder: Path) -> bool:
+        """Lay one layer; tell whether the system can."""
+        for kind in ("disk", "memory"):
+            place = self._written / f"{os.getpid()}-{len(list(self._written.iterdir()))}"
+            with contextlib.suppress(OSError):
+                place.mkdir()
+                if kind == "memory":  # some file systems cannot take it, such as another layer
+                    _mount("tmpfs", place, kind="tmpfs")
+                for name in ("upper", "work"):
+                    (place / name).mkdir()
+                (place / "upper").chmod(_mode(lower))
+                lowers = re.sub(r"([\\:,])", r"\\\1", lower)
+                options = f"lowerdir={lowers},upperdir={place}/upper,workdir={place}/work"
+                _mount("overlay", folder, kind="overlay", options=options + ",userxattr" * self._is_user)
+                return True
+        return False
+
+
+def _mode(path: str) -> int:
+    return stat.S_IMODE(Path(path).stat().st_mode)
 
 
 def _lay_devices() -> None:
