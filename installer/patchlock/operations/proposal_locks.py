@@ -49,7 +49,7 @@ _NO_TRITON = """\
 [[exclude]]
 name = "triton"
 profiles = ["cpu"]
-why = "it compiles for cards of NVIDIA's and AMD's alone, and fits one version of torch"
+why = "it compiles only for NVIDIA and AMD cards, and fits one version of torch"
 source = "https://github.com/triton-lang/triton#compatibility"
 """
 
