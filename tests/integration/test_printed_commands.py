@@ -40,6 +40,7 @@ OTHERS = {
     "export": "a variable of the shell",
     "$env:PATH": "a variable of PowerShell",
     "git": "git's own commands, with the reader's files",
+    "cd": "goes into the clone",
     "sudo": "changes the reader's system",
     "apt": "changes the reader's system",
     "apt-get": "changes the reader's system",
