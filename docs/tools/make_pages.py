@@ -20,6 +20,7 @@ import plots
 from patchlock.catalogue import app_summaries, optional_patches, pair_table, proofs
 from patchlock.catalogue.reader import Catalogue
 from patchlock.cli._commands import patchlock
+from patchlock.model import byte_sizes
 from patchlock.model.app import App, GitUpstream
 from patchlock.model.devices import VENDORS
 from patchlock.model.fits import Fit
@@ -101,7 +102,11 @@ def command_pages() -> Iterator[tuple[str, str]]:
                 parts += [f"## patchlock {name} {sub}", *_about(one, f"patchlock {name} {sub}")]
         rows.append(f"| [`{name}`]({name}.md) | {_cell(command.get_short_help_str(limit=200))} |")
         yield f"commands/{name}.md", "\n\n".join(parts)
-    text = ["# Commands", "Every command has `--help`, and most have `--json`.", "\n".join([*_head("", "does"), *rows])]
+    text = [
+        "# Commands",
+        "Every command has `--help`, and most have `--json`.",
+        "\n".join([*_head("command", "what it does"), *rows]),
+    ]
     yield "commands/index.md", "\n\n".join(text)
 
 
@@ -125,7 +130,7 @@ def _about(command: click.Command, name: str) -> Iterator[str]:
     records = [found for option in command.get_params(context) if (found := option.get_help_record(context))]
     if records:
         rows = [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records]
-        yield "\n".join([*_head("option", ""), *rows])
+        yield "\n".join([*_head("option", "what it does"), *rows])
 
 
 # --- catalogue --------------------------------------------------------------------------------------------------------
@@ -153,7 +158,9 @@ def _overview(
         "not need the hardware. What has run on real hardware is on each app's page."
     )
     yield "## Apps"
-    yield "\n".join([*_head("app", ""), *(f"| [{app.name}]({app.name}.md) | {_cell(app.title)} |" for app in apps)])
+    yield "\n".join(
+        [*_head("app", "what it is"), *(f"| [{app.name}]({app.name}.md) | {_cell(app.title)} |" for app in apps)]
+    )
     yield "## Profiles"
     rows = [f"| [{one.name}](profiles/{one.name}.md) | {_cell(one.title)} |" for one in profiles]
     yield "\n".join([*_head("profile", "machine"), *rows])
@@ -161,11 +168,11 @@ def _overview(
     head, *body = pair_table.rows(tuple(states))
     links = [f"[{name}]({name}.md)" for name in head[1:]]
     lines = [f"| [{row[0]}](profiles/{row[0]}.md) | {' | '.join(_word(cell) for cell in row[1:])} |" for row in body]
-    yield "\n".join([*_head("", *links), *lines])
+    yield "\n".join([*_head("profile", *links), *lines])
     yield "## Why not"
     yield "\n".join(
         [
-            *_head("not supported", "why", ""),
+            *_head("not supported", "why", "source"),
             *(f"| {pair_table.pair(one)} | {_cell(one.why)} | {_source(one.source)} |" for one in _reasons(states)),
         ]
     )
@@ -186,10 +193,10 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     origin = (
         f"{upstream.url}, commit `{upstream.commit[:12]}`" if isinstance(upstream, GitUpstream) else "in the catalogue"
     )
-    yield "\n".join([*_head("", ""), f"| licence | {_cell(app.license)} |", f"| upstream | {origin} |"])
+    yield "\n".join([*_head("about", ""), f"| licence | {_cell(app.license)} |", f"| upstream | {origin} |"])
     yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
     yield "## Where it runs"
-    yield from _states(states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
+    yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
     proved = proofs.read(ROOT)
     rows = [
         f"| {one.profile} | {one.platform} | {', '.join(one.devices) or 'the CPU'} | {', '.join(sorted(one.levels))} | "
@@ -204,25 +211,25 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     if options:
         yield "## Options"
         rows = [f"| `--with {name}` | {_cell(one.gives)} |" for name, one in options.items()]
-        yield "\n".join([*_head("option", ""), *rows])
+        yield "\n".join([*_head("option", "what it gives"), *rows])
     if app.memory:
         yield "## Memory"
         rows = [
             f"| {_cell(one.what)} | {_size(one.ram)} | {_size(one.device)} | {_source(one.source)} |"
             for one in app.memory
         ]
-        yield "\n".join([*_head("what", "RAM", "GPU memory", ""), *rows])
+        yield "\n".join([*_head("what", "RAM", "GPU memory", "source"), *rows])
     if app.models:
         yield "## Models"
         rows = [f"| {_cell(one.repository)} | {_cell(one.why)} | {_cell(one.license)} |" for one in app.models]
         yield "\n".join([*_head("model", "for", "licence"), *rows])
     yield "## Patches"
     rows = [f"| `{one.id}` | {_cell(one.why)} | {_source(one.source)} |" for one in app.patches]
-    yield "\n".join([*_head("patch", "why", ""), *rows])
+    yield "\n".join([*_head("patch", "why", "source"), *rows])
 
 
 def _size(size: int) -> str:
-    return f"{size / 1e9:.2g} GB" if size else "not known"
+    return byte_sizes.size_text(size) if size else "not known"
 
 
 def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterator[str]:
@@ -234,15 +241,15 @@ def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterato
         f"| computes with | {profile.back_end} |",
         f"| source | {_source(profile.source)} |",
     ]
-    yield "\n".join([*_head("", ""), *rows])
+    yield "\n".join([*_head("about", ""), *rows])
     if profile.fits:
         yield "## Machines"
-        yield "\n".join([*_head("GPU", "", ""), *(_fit(fit) for fit in profile.fits)])
+        yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.fits)])
     if profile.trials:
         yield "## May work, but nobody has tried"
-        yield "\n".join([*_head("GPU", "", ""), *(_fit(fit) for fit in profile.trials)])
+        yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.trials)])
     yield "## Apps"
-    yield from _states(states, lambda one: f"[{one.app}](../{one.app}.md)")
+    yield from _states("app", states, lambda one: f"[{one.app}](../{one.app}.md)")
 
 
 def _fit(fit: Fit) -> str:
@@ -250,10 +257,12 @@ def _fit(fit: Fit) -> str:
     return f"| {VENDORS[fit.vendor]} {named} | {_cell(fit.why)} | {_source(fit.source)} |"
 
 
-def _states(states: list[pair_table.PairState], name: Callable[[pair_table.PairState], str]) -> Iterator[str]:
+def _states(
+    head: str, states: list[pair_table.PairState], name: Callable[[pair_table.PairState], str]
+) -> Iterator[str]:
     there = [f"| {name(one)} | {one.platform} | {_word(one.state)} |" for one in states if one.state != "refused"]
     if there:
-        yield "\n".join([*_head("", "system", ""), *there])
+        yield "\n".join([*_head(head, "system", "state"), *there])
     refused = [
         f"| {name(one)} | {one.platform} | {_cell(one.why)} | {_source(one.source)} |"
         for one in states
@@ -261,7 +270,7 @@ def _states(states: list[pair_table.PairState], name: Callable[[pair_table.PairS
     ]
     if refused:
         yield "Not supported:"
-        yield "\n".join([*_head("", "system", "why", ""), *refused])
+        yield "\n".join([*_head(head, "system", "why", "source"), *refused])
 
 
 def _head(*words: str) -> list[str]:

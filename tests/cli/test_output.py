@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import Literal
 
 import pytest
 
-from patchlock.cli import _output
+from patchlock.catalogue.pair_table import PairState
+from patchlock.cli import _list, _lock_table, _output
 
 
 class _Terminal(io.StringIO):
@@ -69,3 +71,46 @@ def test_echo_breaks_between_words_and_leaves_a_command_whole(monkeypatch: pytes
 def test_narrow_terminal_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch, 20)
     assert _output.sentences([LONG]) == f"  {LONG}"
+
+
+def test_a_command_in_backquotes_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    assert _output.sentences(["More: `patchlock detect`, and `patchlock list --all`"], 0) == (
+        "More: `patchlock detect`, and\n  `patchlock list --all`"
+    )
+
+
+def test_a_dumb_terminal_has_an_edge_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "dumb")
+    assert _output.sentences([LONG]) == "  the kernel is 6.8.0-31-generic, and must\n    be 6.12 or later"
+    assert not _output.is_terminal(sys.stdout)
+
+
+def test_value_that_is_empty_takes_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    name = "https://models.example.org/of/a/voice"
+    assert _output.rows([("head ", ""), (name, LONG)], 0).startswith(f"head\n{name}\n  the kernel")
+
+
+@pytest.mark.parametrize(("columns", "is_matrix"), [(80, True), (44, False)])
+def test_locks_of_a_narrow_terminal_are_told_by_profile(
+    monkeypatch: pytest.MonkeyPatch, columns: int, is_matrix: bool
+) -> None:
+    _on_terminal(monkeypatch, columns)
+    states: list[tuple[str, Literal["locked", "refused"]]] = [("first-app", "locked"), ("second-app", "locked")]
+    states += [("third-application", "refused")]
+    told = _list.locks(tuple(PairState(app=a, profile="cpu", platform="any", state=s) for a, s in states))
+    matrix = "       first-app  second-app  third-application\n  cpu  locked     locked      refused"
+    assert told == (matrix if is_matrix else "  cpu  locked: first-app, second-app\n       refused: third-application")
+
+
+def test_the_same_long_words_are_written_once(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "no connection\n  could not resolve host"
+    lines = [_lock_table.Line(pair=f"mini × {name}", file=name, state="failed", detail=why) for name in ("a", "b")]
+    assert _lock_table.print_locks(lines, {}, check=False, as_json=False) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "mini × a  failed     no connection",
+        "            could not resolve host",
+        "mini × b  failed     the same as above",
+    ]

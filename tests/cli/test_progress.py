@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from patchlock.cli import _output, _progress
-from patchlock.cli._progress import Plain, Transfer
+from patchlock.cli._progress import Live, Plain, Transfer
 
 
 class _Lines(io.StringIO):
@@ -80,3 +80,18 @@ def test_text_of_others_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[st
 def test_a_file_in_a_pipe_keeps_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     _output.file_text("a\x1b\r\n")
     assert capsys.readouterr().out == "a\x1b\r\n"
+
+
+def test_an_ended_stage_stays_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    live = Live()
+    with live.stage("preflight"):
+        live.say("cpu on linux-x86_64, Python 3.11")
+    told = sys.stderr
+    assert isinstance(told, io.StringIO)
+    assert [line.rstrip() for line in told.getvalue().splitlines() if line.strip()][-2:] == [
+        "✓ preflight    cpu on linux-x86_64,",
+        "               Python 3.11 (0.0 s)",
+    ]

@@ -45,7 +45,7 @@ from patchlock.model.hosts import Device, Host, Node
         pytest.param(
             linux(RAPHAEL, nodes=(KFD,)),
             "cpu",
-            "no other profile fits with Radeon 610M (gfx1036)",
+            "no other profile fits Radeon 610M (gfx1036)",
             id="only the processor's graphics",
         ),
         pytest.param(
@@ -76,7 +76,7 @@ from patchlock.model.hosts import Device, Host, Node
         pytest.param(
             linux(CEZANNE, nodes=(KFD,)),
             "cpu",
-            "no other profile fits with Radeon Graphics of Cezanne (gfx90c)",
+            "no other profile fits Radeon Graphics of Cezanne (gfx90c)",
             id="Cezanne on Linux",
         ),
         pytest.param(
@@ -94,7 +94,7 @@ from patchlock.model.hosts import Device, Host, Node
         pytest.param(
             linux(Device(vendor="10de", device="ffff", arch="sm_86"), nodes=(NVIDIA,)),
             "cuda-linux",
-            "this machine has a card of NVIDIA's (sm_86, 10de:ffff), and the locked torch has code for it",
+            "this machine has an NVIDIA card (sm_86, 10de:ffff), and the locked torch has code for it",
             id="unknown id whose driver says the arch",
         ),
         pytest.param(
@@ -130,7 +130,7 @@ from patchlock.model.hosts import Device, Host, Node
         pytest.param(
             linux(Device(vendor="8086", device="a780"), VMWARE),
             "cpu",
-            "no other profile fits with UHD Graphics 770, a card (15ad:0405)",
+            "no other profile fits UHD Graphics 770, a card (15ad:0405)",
             id="no card of a vendor that any profile is for",
         ),
     ],
@@ -186,7 +186,7 @@ def test_old_driver_or_system_is_no_profiles_without_a_word(rest: dict[str, obje
     host = Host(os="windows", machine="amd64", devices=(XT,), **rest)  # type: ignore[arg-type]
     found = chosen(host)
     assert found.chosen.profile.name == "zluda-rdna4"
-    assert found.doubts == (f"rocm-windows would be for Radeon RX 9070 XT (gfx1201), but {doubt}",)
+    assert found.doubts == (f"rocm-windows would fit Radeon RX 9070 XT (gfx1201), but {doubt}",)
 
 
 def test_named_profile_is_taken_and_what_speaks_against_it_is_told() -> None:

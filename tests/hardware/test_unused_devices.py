@@ -28,7 +28,7 @@ from patchlock.model.errors import NoProfileFitsError
 from patchlock.model.hosts import Device, Host, Node
 
 OTHER = (
-    "no profile of patchlock uses it yet on linux-x86_64. If cpu will do, name it (--profile cpu); ask for one in an issue "
+    "no profile of patchlock uses it yet on linux-x86_64. If cpu will do, choose it (--profile cpu); ask for one in an issue "
     "with what `patchlock detect --json` prints"
 )
 SEND = (
@@ -44,7 +44,7 @@ SEND = (
             linux(XT, nodes=(KFD,), release="6.8.0-31-generic"),
             unused(
                 "Radeon RX 9070 XT (gfx1201)",
-                "rocm-linux would be for it, but the kernel is 6.8.0-31-generic, and must be 6.12 or later",
+                "rocm-linux would fit it, but the kernel is 6.8.0-31-generic, and must be 6.12 or later",
             ),
             id="Ubuntu 24.04's first kernel",
         ),
@@ -52,20 +52,18 @@ SEND = (
             linux(XT, nodes=(Node(path="/dev/kfd", is_usable=False, group="render"),)),
             unused(
                 "Radeon RX 9070 XT (gfx1201)",
-                "rocm-linux would be for it, but this user may not open /dev/kfd, only the group render may",
+                "rocm-linux would fit it, but this user may not open /dev/kfd, only the group render may",
             ),
             id="not in the group render",
         ),
         pytest.param(
             linux(XT, container="docker"),
-            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but /dev/kfd is not there"),
+            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but /dev/kfd is not there"),
             id="container that shows the card and has no node",
         ),
         pytest.param(
             linux(XT, is_wsl=True, nodes=(DXG,)),
-            unused(
-                "Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but this is WSL2, which has no /dev/kfd"
-            ),
+            unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but this is WSL2, which has no /dev/kfd"),
             id="Radeon in WSL2",
         ),
         pytest.param(
@@ -74,14 +72,14 @@ SEND = (
                 nodes=(NVIDIA,),
                 variables={"CUDA_VISIBLE_DEVICES": ""},
             ),
-            unused("GeForce RTX 4090 (sm_89)", "cuda-linux would be for it, but it is hidden by CUDA_VISIBLE_DEVICES"),
+            unused("GeForce RTX 4090 (sm_89)", "cuda-linux would fit it, but it is hidden by CUDA_VISIBLE_DEVICES"),
             id="hidden by an empty variable",
         ),
         pytest.param(
             linux(RTX_4090, nodes=(NVIDIA,), versions={"nvidia-driver": "470.256.02"}),
             unused(
                 "GeForce RTX 4090 (sm_89)",
-                "cuda-linux would be for it, but the driver is 470.256.02, and must be 525.60.13 or later",
+                "cuda-linux would fit it, but the driver is 470.256.02, and must be 525.60.13 or later",
             ),
             id="old driver",
         ),
@@ -89,13 +87,13 @@ SEND = (
             windows(Device(vendor="1002", device="7590", revision="c0", trouble="ConfigManagerErrorCode 43")),
             unused(
                 "Radeon RX 9060 XT (gfx1200)",
-                "rocm-windows, zluda-rdna4 and directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)",
+                "rocm-windows, zluda-rdna4 and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)",
             ),
             id="stopped by Windows",
         ),
         pytest.param(
             linux(Device(vendor="1002", device="9999")),
-            f'a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"',
+            f'An AMD card (1002:9999) {SEND} "unknown AMD card 1002:9999"',
             id="unknown card",
         ),
         pytest.param(
@@ -103,14 +101,12 @@ SEND = (
             f'AMD Radeon(TM) Graphics {SEND} "unknown AMD card AMD Radeon(TM) Graphics"',
             id="a name that many cards have, and no id",
         ),
-        pytest.param(
-            linux(Device(vendor="10de")), f'a card of NVIDIA\'s {SEND} "unknown NVIDIA card"', id="nothing known"
-        ),
+        pytest.param(linux(Device(vendor="10de")), f'An NVIDIA card {SEND} "unknown NVIDIA card"', id="nothing known"),
         pytest.param(
             linux(Device(vendor="10de", is_hidden=True), nodes=(NVIDIA,), variables={"CUDA_VISIBLE_DEVICES": ""}),
             unused(
-                "card of NVIDIA's",
-                "it is hidden by CUDA_VISIBLE_DEVICES; take the variable away, or name --profile cpu",
+                "NVIDIA card",
+                "it is hidden by CUDA_VISIBLE_DEVICES; unset the variable, or choose --profile cpu",
             ),
             id="hidden, and nothing known",
         ),
@@ -118,13 +114,13 @@ SEND = (
             ORIN,
             unused(
                 "Jetson Orin (sm_87)",
-                "no profile is for it on linux-aarch64. You can try `--profile cuda13-aarch64` (JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip, but nobody has tested it)",
+                "no profile supports it on linux-aarch64. You can try `--profile cuda13-aarch64` (JetPack 7.2 brings CUDA 13, and torch's code for sm_80 runs on this chip, but nobody has tested it)",
             ),
             id="Orin on Thor's JetPack",
         ),
         pytest.param(
             dataclasses.replace(GB10, nodes=()),
-            unused("GB10 (sm_121)", "cuda13-aarch64 would be for it, but /dev/nvidiactl is not there"),
+            unused("GB10 (sm_121)", "cuda13-aarch64 would fit it, but /dev/nvidiactl is not there"),
             id="DGX Spark whose driver is not there",
         ),
         pytest.param(
@@ -136,7 +132,7 @@ SEND = (
             linux(Device(vendor="1002", device="74a1"), Device(vendor="1002", device="74a1"), nodes=(KFD,)),
             unused(
                 "Instinct MI300X (gfx942)",
-                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it)",
+                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it)",
             ),
             id="Instinct, which torch has code for",
         ),
@@ -144,7 +140,7 @@ SEND = (
             linux(Device(vendor="1002", device="738c"), container="docker"),
             unused(
                 "Instinct MI100 (gfx908)",
-                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it; it lacks: /dev/kfd is not there)",
+                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (its torch has code for this card, but nobody has tested it; it lacks: /dev/kfd is not there)",
             ),
             id="Instinct that nobody may open",
         ),
@@ -152,7 +148,7 @@ SEND = (
             linux(Device(vendor="1002", device="73df", name="AMD Radeon RX 6700 XT"), nodes=(KFD,)),
             unused(
                 "Radeon RX 6700 XT (gfx1031)",
-                "no profile is for it on linux-x86_64. You can try `--profile rocm-linux` (its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has tested it)",
+                "no profile supports it on linux-x86_64. You can try `--profile rocm-linux` (its code for gfx1030 runs on this card if HSA_OVERRIDE_GFX_VERSION=10.3.0 is set, but nobody has tested it)",
             ),
             id="brother of a chip that torch has code for",
         ),
@@ -160,7 +156,7 @@ SEND = (
             windows(Device(vendor="10de", device="25a2", trouble="ConfigManagerErrorCode 43")),
             unused(
                 "GeForce RTX 3050 Laptop GPU / GeForce RTX 3050 Ti Laptop GPU / GeForce RTX 3060 Laptop GPU (sm_86)",
-                "cuda-windows and directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)",
+                "cuda-windows and directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)",
             ),
             id="stopped by Windows",
         ),
@@ -179,7 +175,7 @@ def test_unknown_cards_are_one_sentence_however_many_they_are() -> None:
         == f"1000 cards {SEND.replace('is unknown', 'are unknown').replace('patchlock;', f'patchlock ({shown}, and 990 more);', 1).removesuffix(', titled')}"
     )
     (doubt,) = chosen(linux(*[Device(vendor="1002", device="9999")] * 3)).doubts
-    assert doubt == f'3 × a card of AMD\'s (1002:9999) {SEND} "unknown AMD card 1002:9999"'
+    assert doubt == f'3 × AMD card (1002:9999) {SEND} "unknown AMD card 1002:9999"'
 
 
 def test_radeon_in_wsl_is_told_what_there_is_on_windows_itself() -> None:
@@ -227,7 +223,7 @@ def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> 
     assert found.chosen.profile.name == "cpu"
     (told,) = (*found.doubts, *found.warnings)
     assert told == (
-        "demo will run on the CPU; your Radeon RX 9070 XT (gfx1201) will not be used. Reason: rocm-windows would be for "
+        "demo will run on the CPU; your Radeon RX 9070 XT (gfx1201) will not be used. Reason: rocm-windows would fit "
         "it, but torch 2.9 is too new for it. You can try `patchlock install demo --profile zluda-rdna4` (a trial: t), or "
         "`patchlock install demo --profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has "
         "tested it)"
@@ -241,7 +237,7 @@ def test_onnx_alone_on_a_card_gives_the_apps_own_reason() -> None:
     (told,) = (*found.doubts, *found.warnings)
     assert told.startswith(
         "Only ONNX models of demo will run on your Radeon RX 9070 XT (gfx1201); the rest, with torch, will run on the CPU. "
-        "Reason: rocm-windows would be for it, but torch 2.9 is too new for it."
+        "Reason: rocm-windows would fit it, but torch 2.9 is too new for it."
     )
 
 
@@ -275,7 +271,7 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     )
     assert (found.chosen.profile.name, found.doubts) == ("cpu", ())
     assert found.warnings == (
-        unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would be for it, but the app has no lock for it"),
+        unused("Radeon RX 9070 XT (gfx1201)", "rocm-linux would fit it, but the app has no lock for it"),
     )
 
 
@@ -300,7 +296,7 @@ def test_owner_of_a_card_on_windows_hears_of_what_nobody_has_tried(card: Device,
     limits = AppLimits(refused={"directml-onnx": "the app has no ONNX model"})
     refused = choose(OUTLINES.values(), windows(card), CARDS, app=limits)
     assert refused.chosen.profile.name == "cpu"
-    assert refused.doubts == (unused(named, f"directml-onnx would be for it, but the app has no ONNX model. {tries}"),)
+    assert refused.doubts == (unused(named, f"directml-onnx would fit it, but the app has no ONNX model. {tries}"),)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +323,7 @@ def test_card_that_does_not_work_is_a_doubt_beside_one_that_does() -> None:
     broken = Device(vendor="10de", device="2684", trouble="ConfigManagerErrorCode 43")
     found = chosen(windows(broken, Device(vendor="10de", device="2786")))
     (doubt,) = found.doubts
-    reason = "directml-onnx would be for it, but it does not work (ConfigManagerErrorCode 43)"
+    reason = "directml-onnx would fit it, but it does not work (ConfigManagerErrorCode 43)"
     assert doubt == unused("GeForce RTX 4090 (sm_89)", reason, "GeForce RTX 4070 (sm_89)")
 
 
@@ -358,7 +354,7 @@ def test_mac_too_old_for_metal_is_told_why() -> None:
     assert found.chosen.profile.name == "cpu"
     (doubt,) = found.doubts
     assert doubt == unused(
-        "Apple M1", "mps-macos would be for it, but the system is macOS 12.6, and must be macOS 13 or later"
+        "Apple M1", "mps-macos would fit it, but the system is macOS 12.6, and must be macOS 13 or later"
     )
     newer = choose(OUTLINES.values(), dataclasses.replace(host, distribution="macos 15.1"), CARDS)
     assert newer.chosen.profile.name == "mps-macos"

@@ -177,7 +177,7 @@ def test_thousand_devices_are_shown(face: Face, pretend: Callable[[Host], Path])
     )
     done = face("detect", "--catalogue", str(ROOT))
     assert done.returncode == 0
-    assert "found a card of AMD's (1002:0000), a card of AMD's (1002:0001)," in done.stdout
+    assert "found an AMD card (1002:0000), an AMD card (1002:0001)," in done.stdout
     assert "and 988 more" in done.stdout
 
 
@@ -220,10 +220,10 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     first, warning, chosen, *_, last = done.stderr.splitlines()
     assert (first, chosen) == (
         f"simulated machine: PATCHLOCK_HOST={path}",
-        "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
+        "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",
     )
     assert warning.startswith(
-        "warning: mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: no profile of "
+        "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: no profile of "
     )
     assert last == warning
     assert locked.app.is_file()
@@ -237,13 +237,13 @@ def test_install_stops_where_a_card_is_missed_and_nobody_can_be_asked(
     done = face("install", "mini")
     assert done.returncode == 1
     assert done.stderr.splitlines()[1:] == [
-        "profile tiny: no other profile fits with a card of AMD's (gfx1201, 1002:7550)",
+        "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",
         (
             "error[uncertain-choice]: tiny fits this machine, but a better profile may have been missed; if tiny is meant, name "
             "it: --profile tiny"
         ),
         (
-            "  mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: needy would be for it, "
+            "  mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy would fit it, "
             "but this user may not open /dev/kfd, only the group render may"
         ),
     ]
@@ -317,11 +317,9 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     )
     pretend(_here(KFD))
     done = face("plan", "mini")
-    warning = (
-        "warning: mini will run on the CPU; your card of AMD's (gfx1201, 1002:7550) will not be used. Reason: needy"
-    )
+    warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy"
     assert done.stderr.splitlines()[1:3] == [
-        f"{warning} would be for it, but it hums",
+        f"{warning} would fit it, but it hums",
         "profile tiny: the profiles that fit this machine better are not supported",
     ]
     assert done.stderr.splitlines()[-1] == done.stderr.splitlines()[1]
@@ -351,7 +349,7 @@ def test_installed_app_keeps_its_profile_and_its_device(
     assert face("lock", "mini", "--profile", "needy").returncode == 0
     done = face("install", "mini")
     assert done.returncode == 0, done.stderr
-    assert "profile needy: this machine has a card of AMD's (gfx1201, 1002:7550), as the tests want it" in done.stderr
+    assert "profile needy: this machine has an AMD card (gfx1201, 1002:7550), as the tests want it" in done.stderr
     folder = tmp_path / "installed" / "mini@needy"
     assert json.loads((folder / "choice.json").read_text(encoding="utf-8"))["device"] == {"HIP_VISIBLE_DEVICES": "1"}
 
@@ -414,7 +412,7 @@ def test_person_at_a_terminal_is_asked(
         os.close(theirs)
         said = _read_all(ours)
         code = started.wait(timeout=120)
-    assert "Reason: needy would be for it, but /dev/kfd is not there" in " ".join(said.split())
+    assert "Reason: needy would fit it, but /dev/kfd is not there" in " ".join(said.split())
     assert "install on tiny all the same? [y/N]" in said
     assert error in " ".join(said.split())
     assert code == 1

@@ -92,7 +92,7 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
 
 
 def test_outdated_asks_upstream(locked: World, face: Face) -> None:
-    assert face("outdated").stdout == "Everything is up to date.\n"
+    assert face("outdated").stdout == "Nothing is installed.\n"
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     (told,) = json.loads(face("outdated", "--json").stdout)["data"]["installed"]
     assert (told["app"], told["profile"], told["newer_lock"]) == ("mini", "tiny", False)

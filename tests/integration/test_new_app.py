@@ -381,6 +381,8 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert others["cpu", "windows-amd64"]["why"].startswith("no set of packages satisfies")
     refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
     assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
+    checked = json.loads(face("lock", "--check", "--catalogue", str(tmp_path / "x"), "--json").stdout)["data"]["pairs"]
+    assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
 
 
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ OTHERS = {
     "export": "a variable of the shell",
     "$env:PATH": "a variable of PowerShell",
     "git": "git's own commands, with the reader's files",
+    "cd": "goes into the clone",
     "sudo": "changes the reader's system",
     "apt": "changes the reader's system",
     "apt-get": "changes the reader's system",
@@ -105,12 +106,14 @@ def _problem(command: str) -> str:
             return f"there is no command {rest[0]}"
         found, rest = inner, rest[1:]
     try:
-        found.make_parser(click.Context(found)).parse_args(list(rest))
+        _, extra, _ = found.make_parser(click.Context(found)).parse_args(list(rest))
     except click.BadOptionUsage:  # it names an option, without the value
         return ""
     except click.UsageError as error:
         return error.format_message()
-    return ""
+    # A word that is filled in may be nothing, or an option: `patchlock doctor X`.
+    left = [word for word in extra if "X" not in word and not found.allow_extra_args]
+    return f"{found.name} takes no {left[0]}" if left else ""
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())

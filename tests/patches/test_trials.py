@@ -143,6 +143,18 @@ def test_order_that_matters_is_told(after: str, problems: tuple[str, ...]) -> No
     assert trials.problems_together(end, files(a_sh="a\n")) == problems
 
 
+def test_order_of_added_requirements_does_not_matter() -> None:
+    patches = read(
+        "".join(
+            f'[[patch]]\nid = "{name}"\nwhy = "w"\nsource = "s"\nop = "add-requirement"\n'
+            f'paths = ["requirements.txt"]\nrequirement = "{name}"\n'
+            f'ensure = [{{ check = "requirement", name = "{name}", specifier = "" }}]\n'
+            for name in ("one", "two")
+        )
+    )
+    assert trials.problems_together(patches, files(requirements_txt="three\n")) == ()
+
+
 def judge(text: str, patch: Patch = PATCH) -> Verdict:
     return trials.verdicts((patch,), files(a_py=text), {})["cpu"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +16,10 @@ if TYPE_CHECKING:  # tables of pairs read summaries alone, and a person waits fo
     from patchlock.model.fits import Platform, ProfileSummary
     from patchlock.model.profile import Profile
     from patchlock.model.refusals import RefusedPair
+
+
+_ADVICE = ": use the profile "
+"""What the reason of a refusal may end with, before the name of a profile; whoever asks for the pair gets a command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +58,16 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
     refusal = refusal_reason(app, profile, platform)
     if refusal is not None:
         why, source = refusal
-        raise RefusedError(_refused(app, profile, platform, why), where=source)
+        other = _advised(app, profile, platform)
+        remedy = f"run `patchlock install {app.name} --profile {other}`" if other else ""
+        raise RefusedError(_refused(app, profile, platform, why), where=source, remedy=remedy)
 
 
 def limits(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
     """Say which profiles of a platform nobody gets for an app unless he names them, and why."""
     there = tuple(one for one in profiles if platform in one.platforms)
     found = {one.name: refusal_reason(app, one, platform) for one in there}
-    # What a reason advises is for somebody who has named the profile.
-    refused = {name: one[0].partition(": use the profile ")[0] for name, one in found.items() if one is not None}
+    refused = {name: one[0] for name, one in found.items() if one is not None}
     trials = {one.name: trial.why for one in there for trial in app.trials if _is_of(trial, one, platform)}
     return AppLimits(name=app.name, refused=refused, trials=trials)
 
@@ -74,13 +80,19 @@ def _refused(app: App | AppSummary, profile: Profile | ProfileSummary, platform:
     return f"{app.name} cannot run on {profile.name} on {platform.name}: {why}"
 
 
+def _advised(app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform) -> str:
+    """Give the profile that the app's file advises instead; "" if it advises none."""
+    advice = next((one.why.partition(_ADVICE)[2] for one in app.refusals if _is_of(one, profile, platform)), "")
+    return re.split(r"[ ,]", advice)[0]
+
+
 def refusal_reason(
     app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform
 ) -> tuple[str, str] | None:
     """Say why the catalogue has no such pair, a clause, and where that can be read; None where it has."""
     for one in app.refusals:
         if _is_of(one, profile, platform):
-            return one.why, one.source
+            return one.why.partition(_ADVICE)[0], one.source
     if not app.python.contains(f"{profile.python}.0"):
         return f"it needs Python {app.python}, and the profile has {profile.python}", str(app.origin)
     return None

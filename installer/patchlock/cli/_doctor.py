@@ -219,6 +219,6 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
     return (
         "No known problem found.\n"
         f"If something does not work, save its output as LOG, run\n  {send}\n"
-        "and attach doctor.json to your report. It has facts about this machine and the lines of LOG, but no names of\n"
+        "and attach doctor.json to your report. It has facts about this machine and the lines of LOG, but no names of "
         "users or computers unless LOG has them."
     )

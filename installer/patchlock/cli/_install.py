@@ -403,11 +403,11 @@ def _launchers(request: Request) -> str:
 def _menu_entry(os: str, path: str) -> str:
     match os:
         case "windows":
-            return f'for the Start menu: powershell -NoProfile -ExecutionPolicy Bypass -File "{path}"'
+            return f'to add it to the Start menu:\n$ powershell -NoProfile -ExecutionPolicy Bypass -File "{path}"'
         case "macos":
             return f"for the Finder: {path}"
         case _:
-            return f"for the menu: install -Dm644 -t ~/.local/share/applications {shlex.quote(path)}"
+            return f"to add it to the menu:\n$ install -Dm644 -t ~/.local/share/applications {shlex.quote(path)}"
 
 
 def _report(request: Request, receipt: Receipt, report: InstallResult | None = None) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,28 +54,18 @@ def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...]
         rows.append(
             (app.name, f"{len(there)} of {len(profiles)}", ", ".join(installed.get(app.name, ())) or "-", title)
         )
-    lines = _columns(rows)
+    lines = [_columns(rows)]
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
-    more = "More: patchlock info APP, patchlock detect (this machine), patchlock list --all (apps by machine)"
+    more = "More: `patchlock info APP`, `patchlock detect` (this machine), `patchlock list --all` (apps by machine)"
     lines += ["", _output.sentences([more], 0)]
     return "\n".join(lines)
 
 
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """Lay out rows; on a terminal the last column ends where the terminal does, or is left out."""
-    import shutil
-
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    """Lay out rows; on a terminal the last column is wrapped, or stands below the others if they leave it no room."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    before = sum(widths) + 2 * len(widths)
-    room = shutil.get_terminal_size().columns - before if _output.is_terminal(sys.stdout) else sys.maxsize
-    lines = []
-    for row in rows:
-        last = row[-1] if len(row[-1]) <= room else f"{row[-1][: room - 1]}…"
-        last = last if room >= len("a word or two") else ""
-        lines.append(
-            "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), last]).rstrip()
-        )
-    return lines
+    firsts = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)) for row in rows]
+    return _output.rows([(first, row[-1]) for first, row in zip(firsts, rows, strict=True)], indent=0)
 
 
 def _installed() -> dict[str, list[str]]:
@@ -88,7 +77,6 @@ def _installed() -> dict[str, list[str]]:
 def _matrix(
     apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
 ) -> str:
-    from patchlock.catalogue import pair_table
 
     parts = [
         "Apps",
@@ -96,11 +84,26 @@ def _matrix(
         "\nProfiles",
         _output.rows([(profile.name, title(profile)) for profile in profiles]),
         "\nLocks",
-        pair_table.text(found),
+        locks(found),
     ]
     if told := proved(found, root):
         parts += ["\nProved on real machines", _output.rows(told)]
     return "\n".join([*parts, *refused(found), *missing(found)])
+
+
+def locks(found: tuple[PairState, ...]) -> str:
+    """Lay out the matrix; on a terminal that is too narrow for it, each profile names the apps in each state."""
+    from patchlock.catalogue import pair_table
+
+    matrix = pair_table.text(found)
+    if _output.fits(matrix):
+        return matrix
+    head, *body = pair_table.rows(found)
+    told = []
+    for profile, *cells in body:
+        apps = {state: [app for app, cell in zip(head[1:], cells, strict=True) if cell == state] for state in cells}
+        told.append((profile, "\n".join(f"{state}: {', '.join(names)}" for state, names in sorted(apps.items()))))
+    return _output.rows(told)
 
 
 def proved(found: tuple[PairState, ...], root: Path) -> list[tuple[str, str]]:

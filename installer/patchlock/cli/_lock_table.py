@@ -79,7 +79,11 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
         return _output.succeed("lock", {"pairs": pairs}, locks_error(bad, len(lines), command))
     # What is explained below needs no words of uv in the table.
     details = {one.pair: one.detail.split(UV_ERROR_MARKER)[0] if one.pair in told else one.detail for one in lines}
-    table = [(one.pair, f"{one.state:<9}  {details[one.pair] or one.file}") for one in lines]
+    table, seen = [], set[str]()
+    for line in lines:
+        detail = details[line.pair] or line.file
+        table.append((line.pair, f"{line.state:<9}  {'the same as above' if detail in seen else detail}"))
+        seen |= {detail} if "\n" in detail else set()
     _output.echo(_output.rows(table, indent=0))
     for line in lines:
         for warning in line.warnings:

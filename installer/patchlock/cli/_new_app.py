@@ -77,7 +77,7 @@ def new_app_command(
 ) -> int:
     """Draft an app file, patches and a lock for a repository.
 
-    Each trouble is told with file and line, each decision with its reason in a comment of the proposal.
+    Each problem is listed with file and line, each decision with its reason in a comment of the proposal.
 
     \b
     Example:
@@ -107,7 +107,7 @@ def new_app_command(
     )
     with progress.stage("look"):
         proposed = propose_app.propose(wanted, progress.say)
-        progress.say(f"{len(proposed.proposal.issues)} kinds of trouble")
+        progress.say(f"{len(proposed.proposal.issues)} kinds of problem")
     with tempfile.TemporaryDirectory(prefix="patchlock-new-app-") as folder:
         scratch = proposal_locks.create_scratch_catalogue(opened, Path(folder) / "catalogue")
         trying = proposal_locks.LockSettings(
@@ -237,6 +237,10 @@ def _put(scratch: Path, root: Path, name: str) -> Path:
 # --- what is said -----------------------------------------------------------------------------------------------------
 
 
+_STOPS = {"stops the start": "keeps it from starting", "stops the first use": "makes it fail at first use"}
+"""What a person reads for the words of `findings.STOPS`, which `--json` prints."""
+
+
 def _report(
     proposed: ProposalResult,
     locked: LockResult,
@@ -254,7 +258,7 @@ def _report(
     for issue in findings.ranked(proposal.issues):
         if findings.stops(issue) != worst:
             worst = findings.stops(issue)
-            lines += [f"{worst}:"]
+            lines += [f"{_STOPS.get(worst, worst)}:"]
         lines += _issue_lines(issue)
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]

@@ -33,7 +33,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
     On a terminal, a line that is too long is broken between words.
     """
     stream = sys.stderr if err else sys.stdout
-    _write(f"{_broken(visible(text), stream)}\n", stream)
+    _write(f"{broken(visible(text), stream)}\n", stream)
 
 
 def note(text: str) -> None:
@@ -138,10 +138,42 @@ def fail(error: PatchlockError, command: str, as_json: bool) -> int:
         sentence = str(error).replace("`patchlock ", f"`{_launcher.own_command(_folders.home())} ")
         text = f"error[{error.code}]: {sentence}"
         _log.note(text)
-        first, *others = visible(_broken(text, sys.stderr)).split("\n")
+        first, *others = visible(broken(text, sys.stderr)).split("\n")
         head = _styled("error", "red", sys.stderr)
         _write("\n".join([head + first.removeprefix("error"), *others, ""]), sys.stderr)
     return error.exit_code
+
+
+def broken(text: str, stream: object) -> str:
+    """Break long lines between words where a terminal would break them anywhere; a command to be pasted stays whole."""
+    if not _has_width(stream):
+        return text
+    import shutil
+
+    room = shutil.get_terminal_size().columns
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if len(line) <= room or line.lstrip().startswith(_COMMANDS):
+            lines.append(line)
+            continue
+        lines += _filled(line, max(room, 40), " " * (len(line) - len(line.lstrip()) + 2))
+    return "\n".join(lines)
+
+
+def _filled(line: str, width: int, indent: str = "") -> list[str]:
+    """Break a line between words, but not inside backquotes.
+
+    Args:
+        line: the text.
+        width: columns.
+        indent: of all lines but the first.
+    """
+    import re
+    import textwrap
+
+    glued = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\u00a0"), line)
+    wrapper = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [part.replace("\u00a0", " ") for part in wrapper.wrap(glued)] or [""]
 
 
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
@@ -154,27 +186,6 @@ def envelope(command: str, data: object, error: PatchlockError | None) -> dict[s
     """Join what `--json` prints of a command, see `docs/schemas/commands/`."""
     told = _details(error) if error is not None else None
     return {"patchlock": ENVELOPE, "command": command, "ok": error is None, "data": data, "error": told}
-
-
-def _broken(text: str, stream: object) -> str:
-    """Break long lines between words where a terminal would break them anywhere; a command to be pasted stays whole."""
-    if not is_terminal(stream):
-        return text
-    import re
-    import shutil
-    import textwrap
-
-    room = shutil.get_terminal_size().columns
-    lines: list[str] = []
-    for line in text.split("\n"):
-        if len(line) <= room or line.lstrip().startswith(_COMMANDS):
-            lines.append(line)
-            continue
-        glued = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\u00a0"), line)
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        options = {"break_long_words": False, "break_on_hyphens": False}
-        lines += textwrap.wrap(glued, max(room, 40), subsequent_indent=indent, **options) or [""]  # type: ignore[arg-type]
-    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _details(error: PatchlockError) -> dict[str, object]:
@@ -237,8 +248,13 @@ def can_ask() -> bool:
 
 
 def is_terminal(stream: object) -> bool:
-    """Say whether a person is looking at this stream."""
-    return bool(getattr(stream, "isatty", lambda: False)()) and os.environ.get("TERM") != "dumb"
+    """Say whether a person is looking at this stream, on a terminal that can do more than write lines."""
+    return _has_width(stream) and os.environ.get("TERM") != "dumb"
+
+
+def _has_width(stream: object) -> bool:
+    """Say whether lines end at the edge of a terminal, which may be dumb."""
+    return bool(getattr(stream, "isatty", lambda: False)())
 
 
 def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> str:
@@ -249,16 +265,24 @@ def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> s
     pairs = list(pairs.items()) if isinstance(pairs, Mapping) else pairs
     width = max((len(name) for name, _ in pairs), default=0)
     if any(_is_cut(line, indent + width + 2) for _, value in pairs for line in value.split("\n")):
-        return "\n".join(
-            "\n".join([" " * indent + name, *(sentences([line], indent + 2) for line in value.split("\n"))])
-            for name, value in pairs
-        )
+        return "\n".join(_below(name, value, indent) for name, value in pairs)
     lines = []
     for name, value in pairs:
         first, *others = [part for line in value.split("\n") for part in _wrapped(line, indent + width + 2)]
         lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
         lines += [f"{' ' * (indent + width)}  {other}".rstrip() for other in others]
     return "\n".join(lines)
+
+
+def _below(name: str, value: str, indent: int) -> str:
+    lines = [sentences(value.split("\n"), indent + 2)] if value else []
+    return "\n".join([f"{' ' * indent}{name}".rstrip(), *lines])
+
+
+def fits(text: str) -> bool:
+    """Say whether every line fits into the terminal, or nobody looks at one."""
+    room = _room(0)
+    return room is None or all(len(line) <= room for line in text.split("\n"))
 
 
 def sentences(lines: Iterable[str], indent: int = 2) -> str:
@@ -277,7 +301,7 @@ def _room(beside: int) -> int | None:
     """Give the columns that a terminal has left; None where none looks."""
     import shutil
 
-    return shutil.get_terminal_size().columns - beside if is_terminal(sys.stdout) else None
+    return shutil.get_terminal_size().columns - beside if _has_width(sys.stdout) else None
 
 
 def _wrapped(line: str, beside: int) -> list[str]:
@@ -285,6 +309,4 @@ def _wrapped(line: str, beside: int) -> list[str]:
     room = _room(beside)
     if room is None or room < _NARROW or line.startswith("$ "):
         return [line]
-    import textwrap
-
-    return textwrap.wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    return _filled(line, room)

@@ -87,8 +87,11 @@ class Live:
 
     def __init__(self) -> None:
         from rich.console import Console
+        from rich.theme import Theme
 
-        self._console = Console(stderr=True, highlight=False)
+        # rich's own yellow and cyan cannot be read on a white terminal.
+        plain = Theme(dict.fromkeys(("progress.elapsed", "progress.remaining", "progress.data.speed"), "none"))
+        self._console = Console(stderr=True, highlight=False, theme=plain)
         self._said = ""
         self._name = ""
         self._running: Progress | None = None
@@ -101,6 +104,7 @@ class Live:
         from rich.live import Live as Display
         from rich.markup import escape
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Table
 
         self._said, self._name = "", name
         started = time.monotonic()
@@ -114,7 +118,12 @@ class Live:
         finally:
             self._running = self._transfer = None
         took = f"{time.monotonic() - started:.1f} s"
-        self._console.print(f"[green]✓[/] {name:<12} {escape(visible(self._said))} [dim]({took})[/]", soft_wrap=True)
+        line = Table.grid(padding=(0, 1))  # what is too long goes on below its first word
+        line.add_column()
+        line.add_column(min_width=12, no_wrap=True)
+        line.add_column(overflow="fold")
+        line.add_row("[green]✓[/]", escape(name), f"{escape(visible(self._said))} [dim]({took})[/]")
+        self._console.print(line)
         _log.note(f"{name:<12} {self._said} ({took})")
 
     def say(self, text: str) -> None:
@@ -135,7 +144,8 @@ class Live:
 
     def note(self, text: str) -> None:
         """Write a line."""
-        self._console.print(visible(without_secrets(text)), markup=False, soft_wrap=True)
+        told = _output.broken(visible(without_secrets(text)), sys.stderr)
+        self._console.print(told, markup=False, soft_wrap=True)
         _log.note(text)
 
 

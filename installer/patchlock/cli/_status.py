@@ -136,4 +136,5 @@ def outdated_command(catalogue: Path | None, as_json: bool) -> None:
             lines.append(f"upstream's {one.branch} has moved, {commits}: patchlock update {pair}")
         if lines:
             rows.append((_name(one.state), "\n".join(lines)))
-    _output.echo(_output.rows(rows, indent=0) if rows else "Everything is up to date.")
+    nothing = "Everything is up to date." if found else "Nothing is installed."
+    _output.echo(_output.rows(rows, indent=0) if rows else nothing)

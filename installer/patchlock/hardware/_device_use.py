@@ -15,6 +15,7 @@ from patchlock.hardware._matching import (
     is_meant,
     match,
     preference,
+    without_article,
     wrong_numbers,
 )
 from patchlock.model.choice import Accepted, AppLimits, Rejected
@@ -76,7 +77,7 @@ def account(
         is_weak = isinstance(one, KnownDevice) and one.card.family in UNSUPPORTED_FAMILIES
         wrong = next((wrong for name in OF_CARDS if (wrong := wrong_numbers(one, name))), "")
         if one == best.device and best.profile.back_end != "cpu":
-            doubts |= dict.fromkeys(f"{name} would be for {called(one)}, but {why}" for name, why in options.near)
+            doubts |= dict.fromkeys(f"{name} would fit {called(one)}, but {why}" for name, why in options.near)
             notes |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
         elif one == best.device:
             if options.near or options.refused or options.tries or not is_weak:
@@ -92,7 +93,7 @@ def account(
         elif wrong:
             warnings[_unused(one, best, wrong.replace(called(one), "it"), options.tries, app)] = None
         elif options.tries:
-            reason = f"no profile is for it on {best.platform.name}"
+            reason = f"no profile supports it on {best.platform.name}"
             doubts[_unused(one, best, reason, options.tries, app)] = None
         elif not is_weak:
             doubts[_unused(one, best, _nothing(best), (), app)] = None
@@ -189,14 +190,14 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
 
 
 def _your(one: _Device) -> str:
-    return f"your {called(one).removeprefix('a ')}"
+    return f"your {without_article(called(one))}"
 
 
 def _blocked(near: Sequence[tuple[str, str]]) -> str:
     """Say what is in the way of the best profile, and of those that it keeps away, too."""
     why = near[0][1]
     names = [name for name, each in near if each == why]
-    return f"{_listed(names)} would be for it, but {why}"
+    return f"{_listed(names)} would fit it, but {why}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -205,14 +206,15 @@ def _listed(names: Sequence[str]) -> str:
 
 def _refused(refused: Sequence[tuple[str, str]]) -> str:
     name, why = refused[0]
-    return f"{name} would be for it, but {why}"
+    return f"{name} would fit it, but {why}"
 
 
 def _nothing(best: Accepted) -> str:
     name = best.profile.name
     return (
-        f"no profile of patchlock uses it yet on {best.platform.name}. If {name} will do, name it (--profile {name}); "
-        "ask for one in an issue with what `patchlock detect --json` prints"
+        f"no profile of patchlock uses it yet on {best.platform.name}. "
+        f"If {name} will do, choose it (--profile {name}); ask for one in an issue with what `patchlock detect --json` "
+        "prints"
     )
 
 
@@ -220,7 +222,7 @@ def _stopped(one: _Device, best: Accepted, host: Host) -> str:
     if one.device.trouble:
         return f"it does not work ({one.device.trouble}); ask `patchlock doctor`"
     by = hidden_by(host, one.device.vendor) or "a variable"
-    return f"it is hidden by {by}; take the variable away, or name --profile {best.profile.name}"
+    return f"it is hidden by {by}; unset the variable, or choose --profile {best.profile.name}"
 
 
 def _to_try(tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
@@ -264,7 +266,7 @@ def _unknown(strangers: Seen) -> str:
     names = list(dict.fromkeys(called(one) for one in strangers))
     if len(names) == 1:
         shown = counted(called(one) for one in strangers)[0]
-        return f"{shown} is unknown to this patchlock; {what_to_send(strangers[0])}"
+        return f"{shown[:1].upper()}{shown[1:]} is unknown to this patchlock; {what_to_send(strangers[0])}"
     ids = list(dict.fromkeys(_ids(one) or called(one) for one in strangers))
     more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
     return f"{len(strangers)} cards are unknown to this patchlock ({', '.join(ids[:_SHOWN])}{more}); {_TO_SEND}"

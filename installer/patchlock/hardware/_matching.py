@@ -85,14 +85,19 @@ def called(one: KnownDevice | UnknownDevice) -> str:
     device = one.device
     ids = f"{device.vendor}:{device.device}" if device.device and isinstance(one, UnknownDevice) else ""
     maker = VENDORS.get(device.vendor)
-    name = shown_name(one) or (f"a card of {maker}'s" if maker else "a card")
+    name = shown_name(one) or (f"an {maker} card" if maker else "a card")
     beside = [text for text in (one.arch, ids) if text]
     return f"{name} ({', '.join(beside)})" if beside else name
 
 
 def counted(names: Iterable[str]) -> list[str]:
     """Write each name once, with its number where there are several: `4 × Instinct MI100 (gfx908)`."""
-    return [f"{number} × {name}" if number > 1 else name for name, number in Counter(names).items()]
+    return [f"{number} × {without_article(name)}" if number > 1 else name for name, number in Counter(names).items()]
+
+
+def without_article(name: str) -> str:
+    """Take away the article of a device that only its maker is known of."""
+    return name.removeprefix("a ").removeprefix("an ")
 
 
 def hidden_by(host: Host, vendor: str) -> str:

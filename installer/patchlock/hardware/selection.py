@@ -219,7 +219,7 @@ def _without_device(seen: Seen, *, is_refused: bool) -> str:
         return "no GPU found"
     there = counted(called(one) for one in seen)
     few = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-    return f"no other profile fits with {few}"
+    return f"no other profile fits {few}"
 
 
 def _successors(best: Accepted, ranking: tuple[Accepted | Rejected, ...], app: AppLimits) -> Iterable[str]:

@@ -49,7 +49,7 @@ _NO_TRITON = """\
 [[exclude]]
 name = "triton"
 profiles = ["cpu"]
-why = "it compiles for cards of NVIDIA's and AMD's alone, and fits one version of torch"
+why = "it compiles only for NVIDIA and AMD cards, and fits one version of torch"
 source = "https://github.com/triton-lang/triton#compatibility"
 """
 
@@ -202,9 +202,11 @@ def lock_others(
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
-    A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is.
+    A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is. But a
+    lock names the app's file that it was made from, so those that were made before its last line are made again.
     """
     found: list[OtherLock] = []
+    locked = [(trying, proposal)]
     for profile in profiles:
         for platform in profile.platforms:
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
@@ -214,6 +216,7 @@ def lock_others(
             made = _resolved(proposal, there, pair, [], tell)
             if made.error is None:
                 proposal = made.proposal
+                locked.append((there, proposal))
                 found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
                 continue
             why = " ".join(made.error.what.split())[:300]
@@ -221,6 +224,9 @@ def lock_others(
             if isinstance(made.error, UnsatisfiableError | PolicyError):
                 proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
     write(proposal, trying.catalogue.root)
+    for there, at_that_time in locked:
+        if at_that_time != proposal:
+            _resolved(proposal, there, f"{proposal.name} × {there.profile.name} × {there.platform.name}", [], tell)
     return proposal, tuple(found)
 
 

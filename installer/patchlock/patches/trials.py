@@ -124,8 +124,14 @@ def problems_together(patches: Sequence[Patch], contents: Files, evaluator: Eval
         problems += [
             f'{path}: {one} and {other} give other bytes in another order; write after = ["{one}"] in {other}'
             for path in _unequal(here, there)
+            if not (_only_adds_a_line(by_id[one]) and _only_adds_a_line(by_id[other]))
         ]
     return tuple(problems)
+
+
+def _only_adds_a_line(patch: Patch) -> bool:
+    """Whether a patch adds a requirement: in which order two of them stand is the same to every installer."""
+    return patch.op_name == "add-requirement"
 
 
 def _neighbours(patched: Patched) -> set[tuple[str, str]]:

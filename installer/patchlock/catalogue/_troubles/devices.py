@@ -82,4 +82,4 @@ def device_label(one: KnownDevice | UnknownDevice) -> str:
     )
 
 
-_MAKERS = {"1002": "a card of AMD's", "10de": "a card of NVIDIA's", "8086": "a card of Intel's"}
+_MAKERS = {"1002": "an AMD card", "10de": "an NVIDIA card", "8086": "an Intel card"}

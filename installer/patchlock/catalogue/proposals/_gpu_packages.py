@@ -23,7 +23,7 @@ class GpuPackage:
     why: str
     """A clause."""
     needs: Needs
-    """A card of NVIDIA's, or one for which torch compiles code."""
+    """An NVIDIA card, or one for which torch compiles code."""
 
 
 _COMPILED = "it is compiled by CUDA's compiler when it is installed"
@@ -31,7 +31,7 @@ _KINDS: Sequence[tuple[str, str, str, Needs]] = (
     (r"tensorrt(?:-.*)?|torch-tensorrt|onnx-tensorrt|nvidia-tensorrt", "tensorrt", "it is NVIDIA's TensorRT", "nvidia"),
     (r"nvidia-(?!ml-py|dali).*", "", "it is one of CUDA's libraries", "nvidia"),
     (r"pycuda|cuda-python|cuda-bindings|numba-cuda", "", "it is linked against CUDA", "nvidia"),
-    (r"cupy(?:-cuda.*)?", "cupy", "its arrays are on a card of NVIDIA's", "nvidia"),
+    (r"cupy(?:-cuda.*)?", "cupy", "its arrays are on an NVIDIA card", "nvidia"),
     (r"(?:cuml|cudf|cugraph|cuvs|rmm|pylibraft)(?:-cu\d+)?", "", "it is one of RAPIDS, which needs CUDA", "nvidia"),
     (r"(.+)-cu(?:da)?1[0-9](?:\d|x)*", r"\1", "its name says that it is a build for CUDA", "nvidia"),
     (r"apex|nvidia-apex", "apex", _COMPILED, "nvidia"),

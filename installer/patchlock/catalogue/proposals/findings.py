@@ -35,7 +35,7 @@ class Issue:
     """A shared set's, or one of ours."""
     title: str
     means: str
-    """What it does on a machine without a card of NVIDIA's; a clause."""
+    """What it does on a machine without an NVIDIA card; a clause."""
     found: tuple[Finding, ...]
     """By path and line."""
     remedy: str

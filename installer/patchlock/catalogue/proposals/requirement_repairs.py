@@ -1,4 +1,4 @@
-"""Patches for requirement lines that no lock can be made from, or that only a card of NVIDIA's has a use for; pure."""
+"""Patches for requirement lines that no lock can be made from, or that only an NVIDIA card has a use for; pure."""
 
 from __future__ import annotations
 

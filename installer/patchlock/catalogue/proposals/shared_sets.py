@@ -122,7 +122,7 @@ def _examined(one: SharedSet, tree: Tree, evaluator: Evaluator) -> tuple[SetChoi
         title=one.title,
         means=means,
         found=tuple(places),
-        remedy=f'the shared set "{one.name}" is taken',
+        remedy=f'the shared set "{one.name}" fixes it',
     )
     return SetChoice(name=one.name, why=why), issue
 
