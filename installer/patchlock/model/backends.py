@@ -10,7 +10,8 @@ from packaging.utils import NormalizedName, canonicalize_name
 TORCH_KERNELS = (
     *("mm-f32", "mm-f16", "mm-bf16", "mm-large", "linear", "linear-f16", "bmm", "einsum"),
     *("stft", "istft", "rfft", "irfft", "fft", "ifft", "windows"),
-    *("conv1d", "conv1d-dilated", "conv1d-grouped", "conv1d-f16", "conv-transpose1d", "conv2d", "conv-transpose2d"),
+    *("conv1d", "conv1d-dilated", "conv1d-grouped", "conv1d-f16", "conv-transpose1d"),
+    *("conv-transpose1d-f16", "conv2d", "conv2d-f16", "conv-transpose2d"),
     *(
         "interpolate",
         "pool",
@@ -39,7 +40,9 @@ INSTALL_KERNELS = (
         "conv1d",
         "conv1d-dilated",
         "conv-transpose1d",
+        "conv-transpose1d-f16",
         "conv2d",
+        "conv2d-f16",
         "interpolate",
     ),
     *("sdpa", "sdpa-mask", "lstm", "gru", "layer-norm", "group-norm", "activations", "softmax", "embedding", "topk"),

@@ -97,14 +97,16 @@ KERNELS: "dict[str, tuple[Case, ...]]" = {
         _transposed("8 taps, every 4", (4, 64, 256), (64, 32, 8), stride=4, padding=2),
         _transposed("11 taps, every 5, one more", (1, 24, 1300), (24, 12, 11), stride=5, padding=3, extra=1),
         _transposed("a group for each channel", (1, 16, 500), (16, 1, 12), stride=2, padding=5, groups=16),
-        _transposed("in float16", (1, 32, 200), (32, 16, 16), kind="float16", stride=8, padding=4),
+    ),
+    "conv-transpose1d-f16": (
+        _transposed("16 taps, every 8", (1, 32, 200), (32, 16, 16), kind="float16", stride=8, padding=4),
     ),
     "conv2d": (
         _plane("3 × 3", (2, 16, 40, 64), (24, 16, 3, 3), padding=1),
         _plane("5 × 3, every second", (1, 8, 32, 1030), (16, 8, 5, 3), stride=2, padding=2),
         _plane("2 apart, in groups", (1, 16, 48, 48), (16, 2, 3, 3), padding=2, dilation=2, groups=8),
-        _plane("in float16", (1, 16, 32, 64), (16, 16, 3, 3), kind="float16", padding=1),
     ),
+    "conv2d-f16": (_plane("3 × 3", (1, 16, 32, 64), (16, 16, 3, 3), kind="float16", padding=1),),
     "conv-transpose2d": (
         Case(
             "4 × 4, every second",
