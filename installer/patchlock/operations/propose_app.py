@@ -362,7 +362,8 @@ def _sdists(
     """Find what the index has as sdists alone, and allow it to be built."""
     wanted = [one.requirement for all_of in asked.values() for one in all_of if one.requirement.url is None]
     # A pin without a wheel moves to a version that has one, where there is any.
-    never = {name for name, files in offered.items() if not any(file.filename.endswith(".whl") for file in files)}
+    listed = {name: files for name, files in offered.items() if name in asked}
+    never = {name for name, files in listed.items() if not any(file.filename.endswith(".whl") for file in files)}
     found = dict(only_sdists(wanted, {name: offered[name] for name in never}))
     if not found:
         return (), ()
