@@ -117,7 +117,9 @@ def _by_check(
         return None
     last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
     return StartProof(
-        result=_result(f"`{' '.join(check.command)}` ends well, after {answer['seconds']:.0f} s", passed=True),
+        result=_result(
+            f"`{' '.join(check.command)}` ends well, after {answer['seconds']:.0f} s{_uncontained(answer)}", passed=True
+        ),
         check=check,
         computed=(CheckResult(id=check.id, level="computes", passed=True, detail=last),),
         shown=ShownModules(imported=frozenset(answer["imported"]), absent=frozenset(answer["absent"])),
@@ -141,17 +143,28 @@ def _modules(wanted: Sequence[LoadsCheck | OwnCheck]) -> tuple[str, ...]:
 def _by_itself(launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None) -> CheckResult:
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
-        return _prove(command, launch, place, back_end, declared)
+        answer = _start(command, launch, place, back_end)
+        if isinstance(answer, str):
+            return _result(answer, passed=False)
+        result = _judge(command, launch, place, answer, declared)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
+    return _result(f"{result.detail}{_uncontained(answer)}", passed=result.passed)
 
 
-def _prove(
-    command: Sequence[str], launch: Launch, place: CheckContext, back_end: str, declared: DeclaredModels | None
+def _uncontained(answer: Mapping[str, Any]) -> str:
+    """Say what this system did not keep the program from; "" where it was contained."""
+    could = answer.get("could", ())
+    return f"; not contained: on this system it could {' and '.join(could)}" if could else ""
+
+
+def _judge(
+    command: Sequence[str],
+    launch: Launch,
+    place: CheckContext,
+    answer: Mapping[str, Any],
+    declared: DeclaredModels | None,
 ) -> CheckResult:
-    answer = _start(command, launch, place, back_end)
-    if isinstance(answer, str):
-        return _result(answer, passed=False)
     port = launch.listens.port if launch.listens else 0
     if answer["taken"]:
         return _result(
