@@ -144,11 +144,11 @@ def _by_itself(launch: Launch, place: CheckContext, back_end: str, declared: Dec
     command = launch.command if launch.listens is not None else (*_program(launch.command), *launch.help)
     try:
         answer = _start(command, launch, place, back_end)
+        if isinstance(answer, str):
+            return _result(answer, passed=False)
+        result = _judge(command, launch, place, answer, declared)
     except PatchlockError as error:
         return _result(f"{' '.join(command)}: {error.what}", passed=False)
-    if isinstance(answer, str):
-        return _result(answer, passed=False)
-    result = _judge(command, launch, place, answer, declared)
     return _result(f"{result.detail}{_uncontained(answer)}", passed=result.passed)
 
 
