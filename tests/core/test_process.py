@@ -129,7 +129,7 @@ def test_missing_program_has_a_remedy(program: str, sentence: str, tmp_path: Pat
 def test_missing_git_can_be_installed_with_a_command(tmp_path: Path) -> None:
     with pytest.raises(ProgramMissingError) as caught:
         process.run("git", "status", env={"PATH": str(tmp_path)})
-    assert str(caught.value) == "git is not installed; install it: sudo apt-get install git"
+    assert str(caught.value) == "git is not installed; install it: `sudo apt-get install git`"
 
 
 def test_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:

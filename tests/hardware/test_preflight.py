@@ -78,13 +78,13 @@ def test_machine_that_has_everything_is_ready() -> None:
         pytest.param(
             preflight.NOTHING,
             DEBIAN,
-            "git is not installed; install it: sudo apt-get install git",
+            "git is not installed; install it: `sudo apt-get install git`",
             id="missing",
         ),
         pytest.param(
             preflight.NOTHING,
             WINDOWS,
-            "git is not installed; install it: winget install --exact --id Git.Git",
+            "git is not installed; install it: `winget install --exact --id Git.Git`",
             id="missing-on-windows",
         ),
         pytest.param(
@@ -97,7 +97,7 @@ def test_machine_that_has_everything_is_ready() -> None:
             DetectedResource(where="/usr/bin/git", trouble="xcrun: error: invalid active developer path"),
             System(os="macos", release={}),
             "git does not work (/usr/bin/git): xcrun: error: invalid active developer path; "
-            "install it: xcode-select --install",
+            "install it: `xcode-select --install`",
             id="stand-in-of-macos",
         ),
         pytest.param(
@@ -284,7 +284,7 @@ def test_folder_of_the_cloud_is_known_by_its_parents() -> None:
             {},
             {},
             preflight.NOTHING,
-            "FFmpeg is not installed: it reads songs; install it: sudo apt-get install ffmpeg",
+            "FFmpeg is not installed: it reads songs; install it: `sudo apt-get install ffmpeg`",
             id="missing",
         ),
         pytest.param(
@@ -314,7 +314,7 @@ def test_folder_of_the_cloud_is_known_by_its_parents() -> None:
             {},
             DetectedResource(where="/f", trouble="error while loading shared libraries"),
             "FFmpeg is there, but error while loading shared libraries (/f): it reads songs; "
-            "install it: sudo apt-get install ffmpeg",
+            "install it: `sudo apt-get install ffmpeg`",
             id="broken",
         ),
         pytest.param(

@@ -126,7 +126,7 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
             "models    500.0 KiB and 1 file of unknown size at its first start, 97.7 KiB and 1 file of unknown size "
             "when they are first used, or "
         )
-        assert line.endswith("models mini --profile tiny --fetch" if command == "plan" else "models mini --fetch")
+        assert line.endswith("models mini --profile tiny --fetch`" if command == "plan" else "models mini --fetch`")
     assert hub.asked == []
 
 

@@ -77,8 +77,8 @@ def test_what_only_a_part_asks_for_is_a_note_of_the_summary(
     done = face("install", "mini", "--profile", "tiny")
     assert done.returncode == 0, done.stderr
     assert [line[11:].strip() for line in done.stdout.splitlines()][-3:] == [
-        "songreader is not installed: it reads songs; install it: sudo apt-get install songreader-package",
-        "songwriter is not installed: it reads songs; install it: sudo apt-get install songwriter-package",
+        "songreader is not installed: it reads songs; install it: `sudo apt-get install songreader-package`",
+        "songwriter is not installed: it reads songs; install it: `sudo apt-get install songwriter-package`",
         "all at once: sudo apt-get install songreader-package songwriter-package",
     ]
 

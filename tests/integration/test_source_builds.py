@@ -197,7 +197,7 @@ def test_compiler_that_is_missing_is_named_with_the_command_that_gets_it(
     monkeypatch.setenv("PATH", real)
     assert str(caught.value) == (
         "cc and nvcc-of-tests must be there for the build of delta 1.0; "
-        "install it: sudo apt-get install build-essential python3-dev; install nvcc-of-tests and make sure that it is on PATH"
+        "install it: `sudo apt-get install build-essential python3-dev`; install nvcc-of-tests and make sure that it is on PATH"
     )
     with pytest.raises(ProgramMissingError):
         provide(request, lock)

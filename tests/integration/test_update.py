@@ -181,11 +181,21 @@ def clone(tmp_path: Path, patchlock: Patchlock) -> Path:
     return tmp_path / "clone"
 
 
+def test_edits_that_are_the_patches_already_are_not_written(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    patched = (clone / "app.py").read_text()
+    assert patchlock("patch", "undo", "--source", str(clone)).returncode == 0
+    (clone / "app.py").write_text(patched)
+    assert patchlock("patch", "apply", *options).stdout.endswith("app.py:4\nno file had to be changed\n")
+    assert (clone / "app.py").read_text() == patched
+
+
 def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     done = patchlock("patch", "apply", *options)
     assert done.returncode == 0, done.stderr
-    assert "cpu  needed  app.py:4\n1 files written\n" in done.stdout
+    assert "cpu  needed  app.py:4\n1 file written\n" in done.stdout
     assert patchlock("patch", "apply", *options).stdout.endswith("has the patches of patches already: nothing to do\n")
     assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
     assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout

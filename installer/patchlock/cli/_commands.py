@@ -57,7 +57,8 @@ class Commands(click.Group):
         write_groups(formatter, GROUPS)
         more = len(COMMANDS) - sum(map(len, GROUPS.values()))
         formatter.write_paragraph()
-        formatter.write_text(f"`patchlock help COMMAND` explains a command, `patchlock help --all` lists {more} more.")
+        formatter.write_text("`patchlock help COMMAND` explains a command.")
+        formatter.write_text(f"`patchlock help --all` lists {more} more.")
 
 
 _MOVED = {"prune": "patchlock cache clean", "search": "patchlock list", "show": "patchlock info"}

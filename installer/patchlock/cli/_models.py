@@ -73,7 +73,7 @@ def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, 
         parts.append(f"{total_text(found.later)} when they are first used")
     itself = "patchlock" if on_paper else _launcher.own_command(_options.home())
     command = f"{itself} models {_options.pair_arguments(request)} --fetch"
-    return [("models", f"{', '.join(parts)}, or {command}")]
+    return [("models", f"{', '.join(parts)}, or `{command}`")]
 
 
 def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, object]:

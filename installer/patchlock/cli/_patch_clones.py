@@ -337,7 +337,9 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
     _output.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
     _output.echo(outcome_lines(done.outcomes))
     warn(done.warnings)
-    _output.echo(f"{len(done.moved.written)} files written{_kept(done.moved)}")
+    written = len(done.moved.written)
+    told = f"{written} file{'' if written == 1 else 's'} written" if written else "no file had to be changed"
+    _output.echo(f"{told}{_kept(done.moved)}")
     if conflicts:
         error = _edits_meet(tree, conflicts, command)
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)

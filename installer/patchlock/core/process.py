@@ -483,7 +483,7 @@ def missing_program_error(program: str) -> ProgramMissingError:
     """Say that a program is not installed, and how to get it here."""
     name = Path(program).name
     command = _GET.get(name, {}).get(sys.platform, "")
-    remedy = f"install it: {command}" if command else "install it and make sure that it is on PATH"
+    remedy = f"install it: `{command}`" if command else "install it and make sure that it is on PATH"
     return ProgramMissingError(f"{name} is not installed", remedy=remedy)
 
 

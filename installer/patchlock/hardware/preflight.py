@@ -161,7 +161,7 @@ def _git(facts: Facts) -> Iterator[Finding]:
     way = package_managers.way(system, GIT.packages, GIT.commands)
     remedy = _install(way, GIT, system)
     if git.is_unknown:
-        what = f"git {LEAST_GIT} or later, if it is not there"
+        what = f"git {LEAST_GIT} or later, if it is not installed"
         yield Finding(name="git", what=what, remedy=remedy, stops=False, way=way, is_sure=False)
         return
     if not git.where:
@@ -248,7 +248,7 @@ def _need(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
     way = package_managers.way(facts.system, resource.packages, resource.commands)
     what, remedy = "", _install(way, resource, facts.system)
     if seen.is_unknown:
-        told = f"{resource.title}, if it is not there: {need.why}"
+        told = f"{resource.title}, if it is not installed: {need.why}"
         yield dataclasses.replace(_finding(need, resource, told, remedy, way), stops=False, is_sure=False)
     elif not seen.where:
         absent = {"variable": "is not set", "file": "is missing"}.get(resource.kind, "is not installed")
@@ -363,7 +363,7 @@ def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
 def _install(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
-    return f"install it: {' && '.join(package_managers.commands([way], system))}"
+    return f"install it: `{' && '.join(package_managers.commands([way], system))}`"
 
 
 _OLDER = "take an older one: ask `patchlock doctor` for the commands, or see {}"

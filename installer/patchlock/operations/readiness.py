@@ -168,7 +168,7 @@ def _sdks(request: Request, *, can_look: bool) -> tuple[Finding, ...]:
     for overlay in overlays.for_platform(request.profile.overlays, request.platform.name):
         sdk = overlay.sdk
         if sdk is not None and not (can_look and overlays.find_sdk(sdk, os.environ, os.path.isfile).folder):
-            what = f"{sdk.name}, if it is not there: {overlay.why}"
+            what = f"{sdk.name}, if it is not installed: {overlay.why}"
             found.append(
                 Finding(
                     name=overlay.id,

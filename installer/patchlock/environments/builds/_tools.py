@@ -60,7 +60,9 @@ def require(programs: Iterable[str], what: str, path: str) -> None:
         commands = list(dict.fromkeys(known[name] for name in missing if name in known))
         unknown = [name for name in missing if name not in known]
         also = f"install {', '.join(unknown)} and make sure that it is on PATH" if unknown else ""
-        remedy = "; ".join([*([f"install it: {' && '.join(commands)}"] if commands else []), *([also] if also else [])])
+        remedy = "; ".join(
+            [*([f"install it: `{' && '.join(commands)}`"] if commands else []), *([also] if also else [])]
+        )
         raise ProgramMissingError(f"{' and '.join(missing)} must be there for {what}", remedy=remedy)
 
 
