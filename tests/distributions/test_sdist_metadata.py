@@ -88,6 +88,49 @@ def test_file_that_says_what_is_required(files: dict[str, str], told_by: str, re
             "its setup.py computes setup_requires",
         ),
         (
+            {"setup": "setup(install_requires=open('r').read(), setup_requires=['ninja'])"},
+            ["setuptools>=40.8.0", "wheel", "ninja"],
+            "",
+        ),
+        (
+            {
+                "setup": "needs = {'all': ['b'], 'setup': ['a']}\nneeds['all'].extend(['c'])\nsetup(setup_requires=needs['setup'])"
+            },
+            ["setuptools>=40.8.0", "wheel", "a"],
+            "",
+        ),
+        (
+            {"setup": "needs = ['a']\nif fast:\n    needs += ['b']\nsetup(setup_requires=needs)"},
+            ["setuptools>=40.8.0", "wheel"],
+            "its setup.py computes setup_requires",
+        ),
+        (
+            {"setup": "first = ['a']\nsetup(setup_requires=first + ['b'])"},
+            ["setuptools>=40.8.0", "wheel", "a", "b"],
+            "",
+        ),
+        (
+            {"setup": "setup(**{'setup_requires': ['a']})"},
+            ["setuptools>=40.8.0", "wheel"],
+            "its setup.py computes setup_requires",
+        ),
+        (
+            {
+                "setup": "import os, numpy as np\nfrom Cython.Build import cythonize\ntry:\n    import cffi\nexcept ImportError:\n    cffi = None\nsetup()"
+            },
+            ["setuptools>=40.8.0", "wheel", "numpy", "cython"],
+            "",
+        ),
+        (
+            {
+                "pyproject": '[build-system]\nrequires = ["setuptools", "wheel", "oldest-supported-numpy"]\n'
+                'build-backend = "setuptools.build_meta"',
+                "setup": "import numpy\nsetup()",
+            },
+            ["setuptools", "wheel", "oldest-supported-numpy"],
+            "",
+        ),
+        (
             {"pyproject": '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"'},
             ["flit_core"],
             "",
