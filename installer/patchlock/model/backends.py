@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from packaging.utils import NormalizedName, canonicalize_name
 
 TORCH_KERNELS = (
-    *("mm-f32", "mm-f16", "mm-bf16", "mm-large", "linear", "linear-f16", "bmm", "einsum"),
+    *("mm-f32", "mm-f16", "mm-bf16", "mm-large", "linear", "linear-f16", "bmm", "bmm-f16", "einsum"),
     *("stft", "istft", "rfft", "irfft", "fft", "ifft", "windows"),
     *("conv1d", "conv1d-dilated", "conv1d-grouped", "conv1d-f16", "conv-transpose1d"),
     *("conv-transpose1d-f16", "conv2d", "conv2d-f16", "conv-transpose2d"),
@@ -25,7 +25,17 @@ TORCH_KERNELS = (
         "gru",
     ),
     *("layer-norm", "group-norm", "batch-norm", "norms-f16", "normalize"),
-    *("activations", "activations-f16", "softmax", "elementary", "comparisons", "complex", "reductions", "cumsum"),
+    *(
+        "activations",
+        "activations-f16",
+        "softmax",
+        "softmax-f16",
+        "elementary",
+        "comparisons",
+        "complex",
+        "reductions",
+        "cumsum",
+    ),
     *("cumsum-i64", "pow-f64", "embedding", "gather", "scatter", "masks", "shapes", "ranges", "topk", "sort"),
     *("random", "multinomial", "lstsq", "solve"),
 )
@@ -45,7 +55,19 @@ INSTALL_KERNELS = (
         "conv2d-f16",
         "interpolate",
     ),
-    *("sdpa", "sdpa-mask", "lstm", "gru", "layer-norm", "group-norm", "activations", "softmax", "embedding", "topk"),
+    *(
+        "sdpa",
+        "sdpa-mask",
+        "lstm",
+        "gru",
+        "layer-norm",
+        "group-norm",
+        "activations",
+        "softmax",
+        "softmax-f16",
+        "embedding",
+        "topk",
+    ),
 )
 """Those of them that an install asks for: one at least of every part of a model that makes sound."""
 ONNX_KERNELS = ("ort-matmul", "ort-conv", "ort-conv-transpose")

@@ -61,8 +61,14 @@ KERNELS: "dict[str, tuple[Case, ...]]" = {
     "bmm": (
         Case("a batch of 8", normal((8, 160, 160), (8, 160, 160)), lambda t, a, b: t.bmm(a, b), _batched, 1e-4),
         Case("a batch of 37", normal((37, 24, 33), (37, 33, 65)), lambda t, a, b: t.bmm(a, b), _batched, 1e-4),
+    ),
+    "bmm-f16": (
         Case(
-            "in float16", normal((6, 70, 64), (6, 64, 70), kind="float16"), lambda t, a, b: t.bmm(a, b), _batched, 2e-2
+            "a batch of 6",
+            normal((6, 70, 64), (6, 64, 70), kind="float16"),
+            lambda t, a, b: t.bmm(a, b),
+            _batched,
+            2e-2,
         ),
     ),
     "einsum": (
