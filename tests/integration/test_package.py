@@ -63,6 +63,16 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
     assert done.returncode == 0, done.stderr
     assert "-onnxruntime-gpu==1.16.3" in done.stdout
 
+    patchlock = str(Path(python).parent / "patchlock")
+    (installer,) = venv.rglob("patchlock-*.dist-info/INSTALLER")
+    for name, told in (
+        ("uv\n", f"Update it with: uv pip install --upgrade --python {python} patchlock\n"),
+        ("pip\n", f"Update it with: {python} -m pip install --upgrade patchlock\n"),
+        ("apt\n", "The package manager that installed it updates it.\n"),
+    ):
+        installer.write_text(name)
+        assert run(patchlock, "self", "update").stdout == f"patchlock was not installed from a clone. {told}"
+
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shlex
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+
+_BY_SYSTEM = "The package manager that installed it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +44,18 @@ def _checkout() -> Path | None:
 
 
 def _by_installer(verb: str) -> str:
-    """Write the command of the program that installed patchlock."""
+    """Write the command of the program that installed patchlock; "" if that is a system's package manager."""
     place = Path(sys.prefix).as_posix()
     if "/uv/tools/" in place:
         return f"uv tool {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
     if "/pipx/" in place:
         return f"pipx {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
     python = shlex.quote(sys.executable)
+    installer = (importlib.metadata.distribution("patchlock").read_text("INSTALLER") or "").strip()
+    if installer == "uv":
+        return f"uv pip {'install --upgrade' if verb == 'update' else 'uninstall'} --python {python} patchlock"
+    if installer != "pip":
+        return ""
     return f"{python} -m pip {'install --upgrade' if verb == 'update' else 'uninstall'} patchlock"
 
 
@@ -70,7 +78,8 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
         if as_json:
             _output.succeed("self update", {"changed": False, "command": command})
         else:
-            _output.echo(f"patchlock was not installed from a clone. Update it with: {command}")
+            way = f"Update it with: {command}" if command else f"{_BY_SYSTEM} updates it."
+            _output.echo(f"patchlock was not installed from a clone. {way}")
         return
     progress = _progress.progress(as_json)
     env = process.environment({"GIT_TERMINAL_PROMPT": "0"})
@@ -137,7 +146,8 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         rows_data = [{"path": str(one.path), "bytes": one.size} for one in found]
         _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
     else:
-        _output.echo(f"The rest goes with: {rest}\nuv's own cache may hold packages too: uv cache clean")
+        way = f"The rest goes with: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
+        _output.echo(f"{way}\nuv's own cache may hold packages too: uv cache clean")
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:
