@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.catalogue.proposals.findings import Issue
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.identities import CommitId
 
 
@@ -57,7 +57,7 @@ def _address(written: str, url: str) -> str:
     return "/".join(base)
 
 
-def issues(listed: Collection[Submodule], imports: Collection[Import], missing: Collection[str]) -> tuple[Issue, ...]:
+def issues(listed: Collection[Submodule], imports: Imports, missing: Collection[str]) -> tuple[Issue, ...]:
     """Tell of submodules that the code imports: their files are not in the clone.
 
     Args:
@@ -67,7 +67,7 @@ def issues(listed: Collection[Submodule], imports: Collection[Import], missing: 
     """
     found = []
     for one in listed:
-        places = tuple(each.found for each in imports if of_module([one], each.module) is not None)
+        places = tuple(each.found for each in imports.all() if of_module([one], each.module) is not None)
         if places:
             is_at_start = any(of_module([one], module) is not None for module in missing)
             found.append(
