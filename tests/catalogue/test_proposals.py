@@ -16,7 +16,6 @@ from patchlock.catalogue.proposals import (
     conda_packages,
     findings,
     importers,
-    imports,
     launch,
     launch_commands,
     module_repairs,
@@ -32,6 +31,7 @@ from patchlock.catalogue.proposals import (
 )
 from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import Finding, Issue, SetChoice
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.requirement_repairs import Repairs
 from patchlock.catalogue.reader import Catalogue
@@ -258,7 +258,7 @@ def test_needs_of_the_machine_are_named_with_their_place() -> None:
         }
     )
 
-    found = system_needs.read(files, imports.read(files), ["espeak-ng", "ffmpeg", "portaudio", "sox"])
+    found = system_needs.read(files, Imports(files), ["espeak-ng", "ffmpeg", "portaudio", "sox"])
 
     assert {one.name: str(one.found) for one in found} == {
         "espeak-ng": "README.md:3: espeak",
@@ -378,7 +378,7 @@ def test_imports_of_what_is_left_out_become_optional() -> None:
 
     (section,) = module_repairs.repair(
         {"xformers": MissingModule(name="xformers", why="it is for CUDA", profiles=("cpu",))},
-        imports.read(files),
+        Imports(files),
         lambda path, line: f"{path}#{line}",
     )
 
@@ -495,7 +495,7 @@ def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
     data = b"dependencies:\n  - python=3.8\n  - pytorch=1.11.0\n  - cudatoolkit=11.3\n  - numpy\n  - pip:\n    - numpy==1.19\n"
     source = decode(path, data)
     assert isinstance(source, SourceText)
-    found = imports.read(tree({"a.py": "import torch, numpy\n"}))
+    found = Imports(tree({"a.py": "import torch, numpy\n"}))
 
     sections, issues = conda_packages.repair(source, found, lambda path, line: f"{path}#{line}")
 
@@ -518,7 +518,7 @@ def test_submodules_are_asked_for_by_imports_and_by_other_files() -> None:
     )
     assert submodules.asked_for((vocoder, tool, docs), files) == (vocoder, tool)
 
-    (issue,) = submodules.issues([vocoder], imports.read(files), [])
+    (issue,) = submodules.issues([vocoder], Imports(files), [])
 
     assert (issue.name, str(issue.found[0].path)) == ("submodule", "a.py")
     assert issue.remedy.endswith('write `submodules = ["third/Vocoder-GAN"]` in [upstream]')
@@ -631,11 +631,31 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         "    return device\n"
     )
     files = tree({"a.py": text})
-    known = shared_sets.Tree(files=files, asked={}, imports=imports.read(files, Trees(files)), requirement_files=())
+    known = shared_sets.Tree(files=files, asked={}, imports=Imports(files, Trees(files)), requirement_files=())
 
-    ((_, issue),) = shared_sets.examine([device], known, Memoized())
+    told: list[str] = []
+    ((_, issue),) = shared_sets.examine([device], known, Memoized(), told.append)
 
     assert [(one.line, one.text) for one in issue.found] == [
         (2, "model = load().cuda()"),
         (7, 'device = "cpu" (for mps-macos)'),
     ]
+    assert told == ["looking at file 1 of 1"]
+
+
+def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_them() -> None:
+    code = {
+        "b.py": "def f():\n    import torch.cuda\n",
+        "a.py": "from torch import nn\nimport torchaudio\n",
+        "c.py": "import os\nfrom . import torch\n",
+        "d.py": "import numpy\n",
+    }
+    trees = Trees(tree(code))
+    found = Imports(tree(code), trees)
+
+    assert [(str(one.found), one.module) for one in found.of(["torch"])] == [
+        ("a.py:1: from torch import nn", "torch"),
+        ("b.py:2: import torch.cuda", "torch.cuda"),
+    ]
+    assert {str(path) for path in trees.parsed} == {"a.py", "b.py", "c.py"}
+    assert [one.module for one in found.all()] == ["torch", "torchaudio", "torch.cuda", "os", "numpy"]

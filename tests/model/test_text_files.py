@@ -135,6 +135,7 @@ def test_newline_is_the_one_that_the_file_uses_most(text: str, newline: str) -> 
 
 def test_line_starts_know_only_the_three_line_endings() -> None:
     assert _source("a\nb\r\nc\rd\x0ce\u2028f\x85g\n").line_starts() == (0, 2, 5, 7, 15)
+    assert _source("a\n\x0cb\u2028\n").line_starts() == (0, 2, 6)
 
 
 @given(

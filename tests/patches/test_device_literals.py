@@ -9,6 +9,7 @@ from applied_ops import patched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patchlock.model.text_files import SourceText
 from patchlock.patches.ops._device.op import DeviceLiterals
 from patchlock.patches.postconditions._device import WithoutCuda
 
@@ -327,6 +328,16 @@ CHANGES = [
 @pytest.mark.parametrize(("op", "before", "after"), CHANGES)
 def test_changes(op: DeviceLiterals, before: str, after: str) -> None:
     assert patched(op, before.encode()).decode() == after
+
+
+@pytest.mark.parametrize(("op", "before", "after"), CHANGES)
+def test_lines_and_the_look_at_its_own_result_are_those_of_locate(op: DeviceLiterals, before: str, after: str) -> None:
+    source, result = (SourceText(path=PATH, text=text, encoding="utf-8", bom=b"") for text in (before, after))
+
+    found = op.locate(source)
+
+    assert op.lines(source) == {one.line for one in (*found.sites, *found.refusals)}
+    assert found.after == op.locate(result)
 
 
 LINES = [case.values[1] for case in CHANGES if case.values[0] is CPU and "\n" not in case.values[1].strip("\r\n")]

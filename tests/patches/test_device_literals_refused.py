@@ -7,6 +7,7 @@ from applied_ops import locate
 from test_device_literals import CPU, DML, PATH, ensure_of
 
 from patchlock.model.patch import Located, OutcomeKind
+from patchlock.model.text_files import SourceText
 from patchlock.patches.ops._device.op import DeviceLiterals
 
 LEFT = [
@@ -123,6 +124,14 @@ REFUSED = [
         id="type",
     ),
 ]
+
+
+@pytest.mark.parametrize(("op", "text", "why"), REFUSED)
+def test_lines_are_those_of_what_is_refused(op: DeviceLiterals, text: str, why: str) -> None:
+    source = SourceText(path=PATH, text=text, encoding="utf-8", bom=b"")
+    found = op.locate(source)
+
+    assert op.lines(source) >= {one.line for one in (*found.sites, *found.refusals)}, why
 
 
 @pytest.mark.parametrize(("op", "text", "why"), REFUSED)

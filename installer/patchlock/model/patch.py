@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Protocol
 
@@ -75,6 +75,8 @@ class Located:
     settled: tuple[Site, ...] = ()
     """Places that are already as the patch wants them."""
     refusals: tuple[Refusal, ...] = ()
+    after: Located | None = field(default=None, compare=False, repr=False)
+    """What the op finds in the result of its edits, where it has looked at that to prove them; else None."""
 
 
 class Op(Protocol):

@@ -7,6 +7,7 @@ import bisect
 import codecs
 import dataclasses
 import io
+import itertools
 import re
 import tokenize
 from collections.abc import Sequence
@@ -48,7 +49,7 @@ class SourceText:
 
     def line_starts(self) -> tuple[int, ...]:
         """Character offset of the start of each line; line 1 is index 0. Lines end at LF, CRLF or CR only."""
-        return (0, *(match.end() for match in _NEWLINE.finditer(self.text)))
+        return line_starts(self.text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,13 @@ class Edit:
     start: int
     end: int
     text: str
+
+
+def line_starts(text: str) -> tuple[int, ...]:
+    """Give the offset of the start of each line of a text; lines end at LF, CRLF or CR only."""
+    if "\r" in text:
+        return (0, *(match.end() for match in _NEWLINE.finditer(text)))
+    return tuple(itertools.accumulate([len(line) + 1 for line in text.split("\n")[:-1]], initial=0))
 
 
 def decode(path: PurePosixPath, data: bytes) -> SourceText | Undecodable:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.proposals import imports, launch, module_names, removed_interfaces, submodules
+from patchlock.catalogue.proposals import launch, module_names, removed_interfaces, submodules
 from patchlock.catalogue.proposals.findings import Finding, Issue, Proposal
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.core import uv
 from patchlock.distributions import index_client
@@ -66,7 +67,7 @@ def prove(
     trees = Trees(code)
     found_issues = (
         *((_issue(missing),) if missing else ()),
-        *submodules.issues(proposed.clone.submodules, imports.read(code, trees), [one.module for one in missing]),
+        *submodules.issues(proposed.clone.submodules, Imports(code, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(locked=dataclasses.replace(best, proposal=proposal), missing=missing, issues=found_issues)

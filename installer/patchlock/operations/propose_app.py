@@ -18,7 +18,6 @@ from patchlock.catalogue.proposals import (
     documents,
     downloads,
     importers,
-    imports,
     launch_commands,
     module_repairs,
     narrowing,
@@ -41,7 +40,7 @@ from patchlock.catalogue.proposals.findings import (
     RequirementFile,
 )
 from patchlock.catalogue.proposals.importers import Importers
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.catalogue.proposals.launch_commands import LaunchCommand
 from patchlock.catalogue.proposals.shared_sets import LocatedRequirement, Tree
 from patchlock.catalogue.reader import Catalogue
@@ -175,7 +174,7 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     alternatives = tuple(one for one in ranked if one.path not in beside)
     tell(f"looking at {len(clone.files)} files")
     evaluator = Memoized()
-    draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator)
+    draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator, tell)
     tell("trying the patches")
     sets = {name: wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()}
     fitted = narrowing.fit(
@@ -207,16 +206,18 @@ def _draft(
     beside: tuple[PurePosixPath, ...],
     alternatives: tuple[RequirementFile, ...],
     evaluator: Evaluator,
+    tell: Callable[[str], None],
 ) -> tuple[Proposal, tuple[LaunchCommand, ...]]:
     files = clone.files
     paths = tuple(dict.fromkeys(path for one in beside for path in requirement_repairs.all_files(files, one)))
     asked = _asked(files, paths)
     trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
-    found = imports.read(files, trees)
+    found = Imports(files, trees)
     profiles = [wanted.catalogue.profile(name) for name in wanted.catalogue.profile_names()]
     tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)))
     shared = [wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()]
-    examined = shared_sets.examine(shared, tree, evaluator)
+    examined = shared_sets.examine(shared, tree, evaluator, tell)
+    tell("following the imports of its programs")
     commands = launch_commands.candidates({**files, **clone.documents}, trees)
     launch = proposals_launch.launching(commands)
     licence, licence_from = project_facts.licence(files)
@@ -246,6 +247,7 @@ def _draft(
     )
     taken = {choice.name for choice in draft.sets}
     excluded = {rule.name for one in shared if one.name in taken for rule in one.rules.exclusions}
+    tell(f"reading {len(asked)} requirements")
     lines = requirement_repairs.repair(
         files, paths, _on_index(files, paths), draft.link, excluded, profiles, _addresses
     )
@@ -269,7 +271,7 @@ def _draft(
 
 
 def _conda(
-    files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...], found: tuple[Import, ...], draft: Proposal
+    files: Mapping[PurePosixPath, bytes], paths: tuple[PurePosixPath, ...], found: Imports, draft: Proposal
 ) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
     sections: tuple[ProposedPatch, ...] = ()
     issues: tuple[Issue, ...] = ()

@@ -68,8 +68,7 @@ def apply(
             after=state.current[path],
             is_executable=path in scripts and path not in contents,
         )
-        for path in sorted(state.current)
-        if contents.get(path) != state.current[path]
+        for path in sorted(path for path, data in state.current.items() if contents.get(path) != data)
     )
     return Patched(
         changes=changes,

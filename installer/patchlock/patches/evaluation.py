@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from pathlib import PurePosixPath
 from typing import Protocol
 
 from patchlock.model.patch import Ensure, Located, Op, Refusal
-from patchlock.model.text_files import SourceText, encode
+from patchlock.model.text_files import SourceText, encode, splice
 from patchlock.patches import _notebooks
 
 
@@ -64,7 +65,11 @@ class Memoized:
         """Let an op look at a file."""
         key = (op, source.path, hashlib.sha256(encode(source)).digest())
         if key not in self._located:
-            self._located[key] = DIRECT.locate(op, source)
+            self._located[key] = where = DIRECT.locate(op, source)
+            if where.after is not None:
+                with contextlib.suppress(UnicodeEncodeError):  # a replacement that the file's encoding lacks
+                    result = encode(splice(source, where.edits))
+                    self._located[op, source.path, hashlib.sha256(result).digest()] = where.after
         return self._located[key]
 
     def problems(self, ensure: Ensure, path: PurePosixPath, data: bytes) -> tuple[str, ...]:

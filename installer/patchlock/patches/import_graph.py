@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import warnings
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from patchlock.model.text_files import Undecodable, decode
+from patchlock.patches.ops.syntax import tree_of
 
 Files = Mapping[PurePosixPath, bytes]
 _GOES_ON = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
@@ -54,9 +54,7 @@ def tree(path: PurePosixPath, data: bytes) -> ast.Module | None:
     if isinstance(source, Undecodable):
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)
-            return ast.parse(source.text)
+        return tree_of(source.text)
     except (SyntaxError, ValueError, RecursionError):
         return None
 
@@ -71,6 +69,8 @@ class Trees:
     def __init__(self, files: Files) -> None:
         self.files = files
         self._parsed: MutableMapping[PurePosixPath, ast.Module | None] = {}
+        self.reached: dict[tuple[tuple[str, ...], str], Reached] = {}
+        """What commands with a PYTHONPATH need, as far as it is known."""
 
     def beside(self, path: PurePosixPath, data: bytes) -> Trees:
         """Give these files and one more; what is parsed stays so."""
@@ -81,7 +81,18 @@ class Trees:
     @functools.cached_property
     def folders(self) -> frozenset[PurePosixPath]:
         """The folders with a Python file in them, however deep."""
-        return frozenset(folder for path in self.files if path.suffix == ".py" for folder in path.parents)
+        found: set[PurePosixPath] = set()
+        for path in self.files:
+            folder = path.parent
+            while path.suffix == ".py" and folder not in found:
+                found.add(folder)
+                folder = folder.parent
+        return frozenset(found)
+
+    @property
+    def parsed(self) -> frozenset[PurePosixPath]:
+        """The files that were parsed so far."""
+        return frozenset(self._parsed)
 
     def of(self, path: PurePosixPath) -> ast.Module | None:
         """Give one of the files; None where it cannot be parsed."""
@@ -101,6 +112,13 @@ def reached(files: Files, command: Sequence[str], python_path: str = "", trees: 
     """
     folders = [PurePosixPath(one) for one in python_path.replace(";", ":").split(":") if one]
     known = trees if trees is not None else Trees(files)
+    asked = (tuple(command), python_path)
+    if asked not in known.reached:
+        known.reached[asked] = _reached(files, command, folders, known)
+    return known.reached[asked]
+
+
+def _reached(files: Files, command: Sequence[str], folders: Sequence[PurePosixPath], known: Trees) -> Reached:
     if "-c" in command[1:-1]:
         known = known.beside(_TYPED, command[list(command).index("-c") + 1].encode())
         first: PurePosixPath | None = _TYPED
@@ -168,13 +186,15 @@ class _Walk:
         self._trees, self._files, self._roots = trees, trees.files, list(dict.fromkeys(roots))
         self._called: set[tuple[PurePosixPath, str]] = set()
         self._found: dict[str, PurePosixPath | None] = {}
-        self.seen: list[PurePosixPath] = []
+        self._folders: dict[str, bool] = {}
+        self.seen: dict[PurePosixPath, None] = {}
+        """In the order in which they were reached."""
         self.modules: dict[str, ReachedImport] = {}
 
     def visit(self, path: PurePosixPath, *, is_program: bool = False) -> None:
         if path in self.seen:
             return
-        self.seen.append(path)
+        self.seen[path] = None
         self._run(path, self._body(path), is_program=is_program)
 
     def _body(self, path: PurePosixPath) -> Sequence[ast.stmt]:
@@ -256,7 +276,10 @@ class _Walk:
 
     def _is_folder(self, dotted: str) -> bool:
         """Tell whether it is a package without `__init__.py`."""
-        return any(root.joinpath(*dotted.split(".")) in self._trees.folders for root in self._roots)
+        if dotted not in self._folders:
+            parts = dotted.split(".")
+            self._folders[dotted] = any(root.joinpath(*parts) in self._trees.folders for root in self._roots)
+        return self._folders[dotted]
 
 
 def _run_at_once(body: Sequence[ast.stmt], *, is_program: bool) -> Iterator[ast.Import | ast.ImportFrom | ast.Call]:

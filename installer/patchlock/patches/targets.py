@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from patchlock.model.patch import Located, Op, Patch
 from patchlock.model.text_files import SourceText, Undecodable, decode
 from patchlock.patches.evaluation import DIRECT, Evaluator
+from patchlock.patches.ops._device.op import DeviceLiterals
 from patchlock.patches.ops._diffs import AddFile, UnifiedDiff
 
 Found = dict[PurePosixPath, tuple[SourceText, Located]]
@@ -18,6 +19,7 @@ Found = dict[PurePosixPath, tuple[SourceText, Located]]
 
 MAKES_FILES = "add-file"
 """The one op whose file need not be there."""
+_WILD = re.compile(r"[*?]")
 _ALIKE = 0.5
 """Share of lines that a renamed file keeps: git's own threshold."""
 
@@ -39,11 +41,16 @@ def candidates(patches: Iterable[Patch], paths: Iterable[PurePosixPath]) -> tupl
 
 def matching_files(patch: Patch, contents: Mapping[PurePosixPath, bytes]) -> list[PurePosixPath]:
     """Give the files that the patch's globs match; for a patch that makes a file also that one."""
-    globs = [_glob(glob) for glob in patch.paths]
-    found = [path for path in contents if any(glob.fullmatch(str(path)) for glob in globs)]
+    exact = {glob for glob in patch.paths if not _WILD.search(glob)}
+    others = tuple(glob for glob in patch.paths if glob not in exact)
+    if others:
+        matches = _any_of(others).fullmatch
+        found = [path for path in contents if str(path) in exact or matches(str(path))]
+    else:
+        found = [path for path in map(PurePosixPath, exact) if path in contents and str(path) in exact]
     if patch.op_name == MAKES_FILES:
         found += (path for path in map(PurePosixPath, patch.paths) if path not in contents)
-    return sorted(found)
+    return sorted(found, key=lambda path: path.parts)
 
 
 def locate(
@@ -57,7 +64,7 @@ def locate(
     unreadable: list[Undecodable] = []
     for path in paths:
         data = contents.get(path, b"")
-        if not _mentions(data, patch.literal):
+        if not mentions(data, patch.literal):
             continue
         source = decode(path, data)
         if isinstance(source, Undecodable):
@@ -67,9 +74,27 @@ def locate(
     return found, tuple(unreadable)
 
 
+def mentions(data: bytes, literal: tuple[str, ...]) -> bool:
+    """Tell whether a file has one of a patch's literals, in UTF-8 or UTF-16; without literals, every file has."""
+    if not literal or any(text.encode() in data for text in literal):
+        return True
+    # Few files are UTF-16, and in those of them that name an ASCII word there are NUL bytes.
+    has_nul = b"\0" in data
+    wide = [text for text in literal if has_nul or not text.isascii()]
+    return any(text.encode(encoding) in data for text in wide for encoding in ("utf-16-le", "utf-16-be"))
+
+
+def possible_lines(op: Op, source: SourceText) -> frozenset[int] | None:
+    """Give all lines of which an op may tell, where it knows them in much less time than it takes to locate; or None.
+
+    What is settled does not count.
+    """
+    return op.lines(source) if isinstance(op, DeviceLiterals) else None
+
+
 def missing(patch: Patch, contents: Collection[PurePosixPath]) -> tuple[PurePosixPath, ...]:
     """Give the files that a patch with literals names without a wildcard, and that are not there."""
-    exact = [PurePosixPath(glob) for glob in patch.paths if patch.literal and not re.search(r"[*?]", glob)]
+    exact = [PurePosixPath(glob) for glob in patch.paths if patch.literal and not _WILD.search(glob)]
     return tuple(path for path in exact if path not in contents)
 
 
@@ -91,6 +116,8 @@ def find_moved_files(
         The files, and why they cannot be taken for the missing ones, or "".
     """
     gone = missing(patch, contents) if patch.op_name != MAKES_FILES else ()
+    if not gone:
+        return {}, ""
     kinds = {path.suffix for path in gone}
     elsewhere = [path for path in sorted(contents) if path.suffix in kinds]
     known = set(matching_files(patch, contents)) if elsewhere else set()
@@ -110,7 +137,7 @@ def find_moved_files(
 def unfit_paths(op: Op | None, paths: tuple[str, ...]) -> str:
     """Say why an op cannot work on a patch's paths, a clause, or ""."""
     match op:
-        case AddFile() if len(paths) != 1 or re.search(r"[*?]", paths[0]):
+        case AddFile() if len(paths) != 1 or _WILD.search(paths[0]):
             return "it must be the one file that add-file makes, without a wildcard"
         case UnifiedDiff():
             left_out = [file for file in op.files() if file and not any(_glob(g).fullmatch(file) for g in paths)]
@@ -125,9 +152,9 @@ def _is_alike(gone: PurePosixPath, seen: Mapping[PurePosixPath, bytes], data: by
     return gone in seen and matcher.quick_ratio() >= _ALIKE <= matcher.ratio()
 
 
-def _mentions(data: bytes, literal: tuple[str, ...]) -> bool:
-    encodings = ("utf-8", "utf-16-le", "utf-16-be")
-    return not literal or any(text.encode(encoding) in data for text in literal for encoding in encodings)
+@lru_cache(maxsize=256)
+def _any_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{_glob(glob).pattern})" for glob in globs))
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -13,7 +13,7 @@ from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals import module_names
 from patchlock.catalogue.proposals.findings import Finding, Issue, ProposedPatch
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText
 from patchlock.patches.ops.requirements import formats
@@ -29,7 +29,7 @@ _ON_INDEX: Mapping[str, str] = {
 
 
 def repair(
-    source: SourceText, imports: Collection[Import], link: Callable[..., str]
+    source: SourceText, imports: Imports, link: Callable[..., str]
 ) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
     """Ask the index for what the app imports and the environment has from conda.
 
@@ -42,7 +42,7 @@ def repair(
     if isinstance(declared, Refusal) or declared.default != "dependencies.pip":
         return (), ()
     by_pip = {entry.name for one in declared.lists if one.name == declared.default for _, entry in one.entries}
-    imported = {module_names.distribution_of(one.module) for one in imports} - by_pip
+    imported = {module_names.distribution_of(one.module) for one in imports.all()} - by_pip
     listed = [entry for one in declared.lists if one.name != declared.default for _, entry in one.entries]
     found = [(name, entry) for entry in listed if (name := _name(entry)) in imported]
     places = tuple(Finding(path=source.path, line=entry.line, text=entry.text) for _, entry in found)

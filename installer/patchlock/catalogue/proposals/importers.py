@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from packaging.utils import NormalizedName
 
-from patchlock.catalogue.proposals import imports, module_names
+from patchlock.catalogue.proposals import module_names
 from patchlock.catalogue.proposals.findings import Files
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Import, Imports
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
 
@@ -48,4 +48,4 @@ def read(files: Files, command: Sequence[str], python_path: str) -> Importers:
     """
     trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
     reached = import_graph.reached(trees.files, command, python_path, trees).modules if command else ()
-    return Importers(at_start=reached, anywhere=imports.read(trees.files, trees))
+    return Importers(at_start=reached, anywhere=Imports(trees.files, trees).all())

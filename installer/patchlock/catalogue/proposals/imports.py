@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -25,16 +25,37 @@ class Import:
         return self.module.partition(".")[0]
 
 
-def read(files: Files, trees: Trees | None = None) -> tuple[Import, ...]:
-    """List all absolute imports of the Python files, wherever in a file they stand; a file of Python 2 has none.
+class Imports:
+    """The absolute imports of Python files, wherever in a file they stand; a file of Python 2 has none.
+
+    A file is parsed when what is asked for may stand in it.
 
     Args:
         files: of the tree.
         trees: of its Python files, where they are wanted for more.
     """
-    parsed = trees if trees is not None else Trees(files)
-    paths = (path for path in sorted(files) if path.suffix == ".py" and b"import" in files[path])
-    return tuple(one for path in paths for one in _of(path, parsed.of(path)))
+
+    def __init__(self, files: Files, trees: Trees | None = None) -> None:
+        self._trees = trees if trees is not None else Trees(files)
+        paths = (path for path in files if path.suffix == ".py" and b"import" in files[path])
+        self._paths = sorted(paths, key=lambda path: path.parts)
+        self._files = files
+        self._known: dict[PurePosixPath, tuple[Import, ...]] = {}
+
+    def of(self, tops: Collection[str]) -> tuple[Import, ...]:
+        """List the imports of some top-level packages, by path and line."""
+        words = [top.encode() for top in tops]
+        paths = (path for path in self._paths if any(word in self._files[path] for word in words))
+        return tuple(one for path in paths for one in self._in(path) if one.top in tops)
+
+    def all(self) -> tuple[Import, ...]:
+        """List all imports, by path and line; this parses every file."""
+        return tuple(one for path in self._paths for one in self._in(path))
+
+    def _in(self, path: PurePosixPath) -> tuple[Import, ...]:
+        if path not in self._known:
+            self._known[path] = tuple(_of(path, self._trees.of(path)))
+        return self._known[path]
 
 
 def _of(path: PurePosixPath, module: ast.Module | None) -> Iterator[Import]:

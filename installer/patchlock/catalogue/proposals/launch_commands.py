@@ -262,11 +262,13 @@ def _guessed(code: Files) -> list[PurePosixPath]:
     """List files that look like programs: the root before folders, servers before others, known names before others."""
     ranked = []
     for path, data in code.items():
-        starts, serves = bool(_STARTS.search(data)), bool(_SERVES.search(data)) and b"import" in data
         is_known = path.name in _NAMES
-        if _SKIPPED.intersection(path.parts) or path.name == "setup.py" or not (starts or serves):
+        if _SKIPPED.intersection(path.parts) or path.name == "setup.py":
             continue
-        if is_known or _PARTS.search(path.name):
+        if not (is_known or _PARTS.search(path.name)):
+            continue
+        serves = b"import" in data and bool(_SERVES.search(data))
+        if serves or _STARTS.search(data):
             name = _NAMES.index(path.name) if is_known else len(_NAMES)
             ranked.append((len(path.parts), not serves, name, path))
     return [path for *_, path in sorted(ranked)]

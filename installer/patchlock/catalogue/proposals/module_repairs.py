@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.authoring.drafts import Draft, ensures, op, slug
 from patchlock.catalogue.proposals._line_patches import MissingModule
 from patchlock.catalogue.proposals.findings import ProposedPatch
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 
 
 def repair(
-    modules: Mapping[str, MissingModule], imports: Collection[Import], link: Callable[..., str]
+    modules: Mapping[str, MissingModule], imports: Imports, link: Callable[..., str]
 ) -> tuple[ProposedPatch, ...]:
     """Let the app start without modules that are not there on some profiles.
 
@@ -24,7 +24,7 @@ def repair(
     """
     sections = []
     for module, missing in modules.items():
-        found = [one.found for one in imports if one.top == module]
+        found = [one.found for one in imports.of([module])]
         made = op("optional-import", package=module, message=missing.why)
         if not found or made is None:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,9 +12,10 @@ from packaging.version import Version
 
 from patchlock.catalogue import shared_sets
 from patchlock.catalogue.proposals.findings import Files, Finding, Issue, SetChoice
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import SharedSet
 from patchlock.model.patch import Patch
+from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import targets
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.ops.requirements.ops import AddRequirement, DropRequirement, RenameRequirement, SetRequirement
@@ -43,7 +44,7 @@ class Tree:
 
     files: Files
     asked: Mapping[NormalizedName, tuple[LocatedRequirement, ...]]
-    imports: Collection[Import]
+    imports: Imports
     requirement_files: tuple[str, ...]
 
     def requires(self, *names: str) -> tuple[Finding, ...]:
@@ -52,7 +53,7 @@ class Tree:
 
     def imported(self, *tops: str) -> tuple[Finding, ...]:
         """Give the places that import some top-level package."""
-        return tuple(one.found for one in self.imports if one.top in tops)
+        return tuple(one.found for one in self.imports.of(tops))
 
 
 def _old_gradio(tree: Tree) -> tuple[Finding, ...]:
@@ -90,24 +91,28 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
 """Sets of whose need a site of their patches says nothing, as they add or bound requirements → what calls for them."""
 
 
+_TOLD = 20
+"""Files between two words on how far it is."""
 _FIRST = "cpu"
 """The profile that is tried first; places that matter on others alone say so."""
 
 
-def examine(sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator) -> tuple[tuple[SetChoice, Issue], ...]:
+def examine(
+    sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator, tell: Callable[[str], None] = lambda _: None
+) -> tuple[tuple[SetChoice, Issue], ...]:
     """Give the sets that found something, each with what it found.
 
     Args:
         sets: all shared sets.
         tree: what is known of the clone.
         evaluator: whom to ask what ops find.
+        tell: called with what goes on.
     """
-    return tuple(found for one in sets if (found := _examined(one, tree, evaluator)) is not None)
+    sites = _sites(sets, tree, evaluator, tell)
+    return tuple(found for one in sets if (found := _examined(one, tree, sites[one.name])) is not None)
 
 
-def _examined(one: SharedSet, tree: Tree, evaluator: Evaluator) -> tuple[SetChoice, Issue] | None:
-    patches = tuple(shared_sets.with_requirement_files(patch, tree.requirement_files) for patch in one.patches)
-    sites = _first_of_each_line(site for patch in patches for site in _sites(patch, tree, evaluator))
+def _examined(one: SharedSet, tree: Tree, sites: Collection[Finding]) -> tuple[SetChoice, Issue] | None:
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
@@ -136,22 +141,45 @@ def _order(finding: Finding) -> tuple[str, int]:
     return str(finding.path), finding.line
 
 
-def _sites(patch: Patch, tree: Tree, evaluator: Evaluator) -> Iterator[Finding]:
-    if isinstance(patch.op, AddRequirement):
-        return
-    located, _ = targets.locate(patch, targets.matching_files(patch, tree.files), tree.files, evaluator)
-    scope = "" if not patch.profiles or _FIRST in patch.profiles else f" (for {', '.join(patch.profiles)})"
-    for path, (_, where) in located.items():
-        yield from (_finding(path, site.line, site.text, scope) for site in where.sites)
-        yield from (_finding(path, one.line, f"({one.kind.value}: {one.why})", scope) for one in where.refusals)
+def _sites(
+    sets: Sequence[SharedSet], tree: Tree, evaluator: Evaluator, tell: Callable[[str], None]
+) -> dict[str, list[Finding]]:
+    """Give what the patches of each set find, file by file, as ops share what they read of a file."""
+    found: dict[str, list[Finding]] = {one.name: [] for one in sets}
+    wanted: dict[PurePosixPath, dict[str, list[Patch]]] = {}
+    for one in sets:
+        for patch in one.patches:
+            if not isinstance(patch.op, AddRequirement):
+                asked = shared_sets.with_requirement_files(patch, tree.requirement_files)
+                for path in targets.matching_files(asked, tree.files):
+                    wanted.setdefault(path, {}).setdefault(one.name, []).append(asked)
+    for count, path in enumerate(sorted(wanted, key=lambda path: path.parts)):
+        if count % _TOLD == 0:
+            tell(f"looking at file {count + 1} of {len(wanted)}")
+        data = tree.files.get(path, b"")
+        for name, patches in wanted[path].items():
+            mentioned = [patch for patch in patches if targets.mentions(data, patch.literal)]
+            source = decode(path, data) if mentioned else None
+            if isinstance(source, SourceText):
+                found[name] += _in_file(mentioned, source, evaluator)
+    return found
 
 
-def _first_of_each_line(sites: Iterable[Finding]) -> list[Finding]:
-    """Leave out what a later patch of the set finds in a line that an earlier one has found."""
-    found: dict[tuple[PurePosixPath, int], Finding] = {}
-    for site in sites:
-        found.setdefault((site.path, site.line), site)
-    return list(found.values())
+def _in_file(patches: Iterable[Patch], source: SourceText, evaluator: Evaluator) -> Iterable[Finding]:
+    """Give what the patches of one set find in a file; in each line what the first of them finds there."""
+    found: dict[int, Finding] = {}
+    for patch in patches:
+        possible = targets.possible_lines(patch.op, source) if found else None
+        if possible is not None and possible <= found.keys():
+            continue
+        scope = "" if not patch.profiles or _FIRST in patch.profiles else f" (for {', '.join(patch.profiles)})"
+        where = evaluator.locate(patch.op, source)
+        for line, text in (
+            *((site.line, site.text) for site in where.sites),
+            *((one.line, f"({one.kind.value}: {one.why})") for one in where.refusals),
+        ):
+            found.setdefault(line, _finding(source.path, line, text, scope))
+    return found.values()
 
 
 def _finding(path: PurePosixPath, line: int, text: str, scope: str = "") -> Finding:

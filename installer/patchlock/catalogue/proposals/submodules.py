@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from patchlock.catalogue.proposals.findings import Files, Issue
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 from patchlock.model.app import Submodule
 
 
@@ -29,7 +29,7 @@ def asked_for(listed: Iterable[Submodule], files: Files) -> tuple[Submodule, ...
     return tuple(filter(is_asked_for, listed))
 
 
-def issues(listed: Collection[Submodule], imports: Collection[Import], missing: Collection[str]) -> tuple[Issue, ...]:
+def issues(listed: Collection[Submodule], imports: Imports, missing: Collection[str]) -> tuple[Issue, ...]:
     """Tell of submodules that the code imports: their files are not in the clone.
 
     Args:
@@ -39,7 +39,7 @@ def issues(listed: Collection[Submodule], imports: Collection[Import], missing: 
     """
     found = []
     for one in listed:
-        places = tuple(each.found for each in imports if of_module([one], each.module) is not None)
+        places = tuple(each.found for each in imports.all() if of_module([one], each.module) is not None)
         if places:
             is_at_start = any(of_module([one], module) is not None for module in missing)
             found.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from patchlock.catalogue.proposals import documents
 from patchlock.catalogue.proposals.findings import Files, Finding, SystemNeed
-from patchlock.catalogue.proposals.imports import Import
+from patchlock.catalogue.proposals.imports import Imports
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ _SIGNS = (
 )
 
 
-def read(files: Files, imports: Collection[Import], known: Collection[str]) -> tuple[SystemNeed, ...]:
+def read(files: Files, imports: Imports, known: Collection[str]) -> tuple[SystemNeed, ...]:
     """Name what is needed of the machine, with the place that says so.
 
     Args:
@@ -72,8 +72,8 @@ def read(files: Files, imports: Collection[Import], known: Collection[str]) -> t
     )
 
 
-def _places(sign: _Sign, files: Files, imports: Collection[Import]) -> Iterator[Finding]:
-    yield from (one.found for one in imports if one.top in sign.modules)
+def _places(sign: _Sign, files: Files, imports: Imports) -> Iterator[Finding]:
+    yield from (one.found for one in imports.of(sign.modules))
     pattern = re.compile(sign.words, re.IGNORECASE)
     for path in sorted(filter(documents.is_document, files), key=documents.order):
         is_readme = len(path.parts) == 1 and path.name.lower().startswith("readme")

@@ -6,9 +6,10 @@ import ast
 import bisect
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from patchlock.model.patch import OutcomeKind, Refusal, Site
 from patchlock.model.text_files import SourceText
@@ -18,6 +19,8 @@ Positioned = ast.expr | ast.stmt | ast.keyword | ast.alias
 """Nodes that know their place."""
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+_LEAVES = frozenset({"ctx", "id", "attr"})
+"""Fields of the commonest nodes in which there is no other node, but for how a name is used."""
 _PUNCTUATION = re.compile(r"#[^\r\n]*|[(),]")
 
 
@@ -27,8 +30,11 @@ class Module:
 
     source: SourceText
     tree: ast.Module
-    starts: tuple[int, ...]
-    """Of each line; line 1 is index 0."""
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Of each line; line 1 is index 0."""
+        return self.source.line_starts()
 
     def start(self, node: Positioned) -> int:
         """Give the offset of a node's first character; the decorators of a definition are not part of it."""
@@ -77,17 +83,19 @@ class Module:
 @lru_cache(maxsize=256)
 def parse(source: SourceText) -> Module | Refusal:
     """Parse a file as `parse_anew` does; several patches look at one file, so the answer is kept and never changed."""
-    return parse_anew(source)
+    return _parsed(source, tree_of)
 
 
 def parse_anew(source: SourceText) -> Module | Refusal:
     """Parse a file with the grammar of the running Python, or of a newer one; a refusal says why it cannot be."""
+    return _parsed(source, _new_tree)
+
+
+def _parsed(source: SourceText, read: Callable[[str], ast.Module]) -> Module | Refusal:
     if source.encoding.startswith("utf-16"):
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=f"Python reads no {source.encoding}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of upstream's invalid escapes
-            tree = ast.parse(source.text)
+        tree = read(source.text)
     except SyntaxError as error:
         newer = _newer_syntax.parse(source)
         if isinstance(newer, str):
@@ -96,17 +104,33 @@ def parse_anew(source: SourceText) -> Module | Refusal:
         tree = newer
     except (ValueError, RecursionError, MemoryError) as error:
         return Refusal(line=1, kind=OutcomeKind.UNPARSABLE, why=f"it does not parse: {error}")
-    return Module(source=source, tree=tree, starts=source.line_starts())
+    return Module(source=source, tree=tree)
+
+
+@lru_cache(maxsize=256)
+def tree_of(text: str) -> ast.Module:
+    """Parse a text as `ast.parse` does; the answer is kept and never changed."""
+    return _new_tree(text)
+
+
+def _new_tree(text: str) -> ast.Module:
+    """Parse a text without warnings of upstream's invalid escapes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
 
 
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
     """List all nodes of a tree, parents first, as `ast.walk` does in much more time; but for how names are used."""
     found = [tree]
     for node in found:
-        for value in node.__dict__.values():
+        for field in node._fields:
+            if field in _LEAVES:
+                continue
+            value = getattr(node, field, None)
             if isinstance(value, list):
                 found += [item for item in value if isinstance(item, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+            elif isinstance(value, ast.AST):
                 found.append(value)
     return found
 
@@ -141,20 +165,24 @@ def same(left: ast.AST, right: ast.AST, instead: Mapping[int, object] | None = N
             a = instead.get(id(a), a)
         if type(a) is not type(b):
             return False
-        if isinstance(a, ast.AST):
-            pairs.extend((getattr(a, field, None), getattr(b, field, None)) for field in a._fields)
-        elif isinstance(a, list) and isinstance(b, list):
+        if isinstance(a, list) and isinstance(b, list):
             if len(a) != len(b):
                 return False
-            pairs.extend(zip(a, b, strict=True))
+            pairs += zip(a, b, strict=True)
+        elif isinstance(a, ast.AST):
+            for field in a._fields:
+                one, other = getattr(a, field, None), getattr(b, field, None)
+                if isinstance(one, ast.AST | list) and not isinstance(one, ast.expr_context):
+                    pairs.append((one, other))
+                elif type(one) is not type(other) or (field != "ctx" and one != other):
+                    return False
         elif a != b:
             return False
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """A node and what stands around it."""
+class Place(NamedTuple):
+    """A node and what stands around it; a named tuple, as one is made for each node of each file."""
 
     node: ast.AST
     parent: ast.AST | None = None
@@ -172,7 +200,10 @@ class Place:
 
     def inner(self) -> Iterator[Place]:
         """Give the places directly inside, in source order; docstrings and the text of f-strings are left out."""
-        for field, value in ast.iter_fields(self.node):
+        for field in self.node._fields:
+            value = getattr(self.node, field, None)
+            if isinstance(value, str | int | ast.expr_context | None):
+                continue
             for child in value if isinstance(value, list) else (value,):
                 if isinstance(child, ast.AST) and not self._is_text(field, child):
                     yield Place(

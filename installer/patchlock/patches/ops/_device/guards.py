@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 _KINDS = "cpu|cuda|hip|hpu|ipu|maia|mlu|mps|mtia|musa|npu|ocl|opencl|privateuseone|sdaa|xla|xpu"
@@ -165,11 +165,22 @@ def _is_nccl(node: ast.expr) -> bool:
     return last_name(node) == "NCCL" or (isinstance(node, ast.Constant) and node.value == "nccl")
 
 
-def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
-    """Read from all assignments among the nodes of a file which of its names say whether CUDA is there.
+@dataclass(frozen=True, kw_only=True)
+class Bindings:
+    """What the names of a file may hold, whatever the machine's device is."""
 
-    CUDA is taken to be absent.
-    """
+    values: Mapping[str, Sequence[ast.expr]]
+    """Name → all that is assigned to it, or is its default."""
+    names: frozenset[str]
+    """All names and attributes that the file reads or binds, and ""."""
+    flags: frozenset[str]
+    """Those of them that say by how they are written that CUDA is there."""
+    imported: frozenset[str]
+    """Names that `import` binds."""
+
+
+def bindings_of(nodes: Iterable[ast.AST]) -> Bindings:
+    """Read all assignments among the nodes of a file."""
     values: dict[str, list[ast.expr]] = {}
     names: set[str] = {""}
     imported: set[str] = set()
@@ -189,6 +200,12 @@ def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
             for argument, default in [*defaults, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:
                 values.setdefault(argument.arg, []).extend([] if default is None else [default])
     flags = {name for name in names if _FLAG.fullmatch(name.lower())}
+    return Bindings(values=values, names=frozenset(names), flags=frozenset(flags), imported=frozenset(imported))
+
+
+def guards_of(bindings: Bindings, kind: str) -> Guards:
+    """Say which names of a file tell whether CUDA is there, which is taken to be absent."""
+    values, names, flags = bindings.values, bindings.names, set(bindings.flags)
     kept = frozenset(name for name in values if not is_device_name(name) and "cuda" in map(kind_of, values[name]))
     first = Guards(kind=kind, is_absent=True, flags=frozenset(flags), kept=kept)
     counts = {name for name in names & values.keys() if _are_counts(first, values[name])}
@@ -199,7 +216,7 @@ def guards_of(nodes: Iterable[ast.AST], kind: str) -> Guards:
         is_absent=True,
         flags=frozenset(flags - {""}),
         counts=frozenset(counts - {""}),
-        names=frozenset(imported),
+        names=bindings.imported,
         kept=kept,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 from dataclasses import dataclass
@@ -11,10 +10,10 @@ from functools import lru_cache
 from patchlock.model.patch import Located, OutcomeKind, Refusal
 from patchlock.model.text_files import SourceText, splice
 from patchlock.patches.ops._device import calls
-from patchlock.patches.ops._device.guards import KINDS, guards_of
+from patchlock.patches.ops._device.guards import KINDS, Bindings, bindings_of, guards_of
 from patchlock.patches.ops._device.search import Found, Search
 from patchlock.patches.ops._device.walk import Lines, Walk
-from patchlock.patches.ops.syntax import Module, nodes_of, parse, same
+from patchlock.patches.ops.syntax import Module, nodes_of, parse, parse_anew, same
 
 _DEVICE = re.compile(r"([a-z]+)(:\d+)?")
 
@@ -54,23 +53,41 @@ class DeviceLiterals:
         if "CUDAExecutionProvider" in self.providers:
             raise ValueError("`CUDAExecutionProvider` is what the files assume already")
 
+    def lines(self, source: SourceText) -> frozenset[int]:
+        """Give all lines of which `locate` may tell; what it does tell takes a proof, and so more than twice the time.
+
+        What is settled does not count.
+        """
+        module = parse(source)
+        if isinstance(module, Refusal):
+            return frozenset({module.line})
+        try:
+            found = _searched(self, module)
+        except RecursionError:
+            return frozenset({1})
+        return frozenset([*(change.node.lineno for change in found.changes), *(one.line for one in found.refusals)])
+
     def locate(self, source: SourceText) -> Located:
         """Find what asks for CUDA; what runs only where CUDA is there, or is no device, is settled."""
         module = parse(source)
         if isinstance(module, Refusal):
             return Located(refusals=(module,))
         try:
-            return self._checked(module, self._search(module))
+            return self._checked(module, _searched(self, module))
         except RecursionError:
             why = "it is nested too deeply to be read"
             return Located(refusals=(Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why=why),))
 
-    def _search(self, module: Module) -> Found:
+    def search(self, module: Module) -> Found:
+        """Find it in a parsed file, without a proof.
+
+        Raises:
+            RecursionError: the file is nested too deeply.
+        """
         kind = self.device.partition(":")[0]
-        nodes = _nodes(module)
-        absent = guards_of(nodes, kind)
+        bindings, names = _known(module)
+        absent = guards_of(bindings, kind)
         unchosen = dataclasses.replace(absent, is_absent=False)
-        names = calls.names_of(nodes)
         search = Search(
             module=module,
             device=self.device,
@@ -93,22 +110,30 @@ class DeviceLiterals:
         refusals = tuple(found.refusals)
         if edits:
             try:
-                after = parse(splice(module.source, edits))
+                after = parse_anew(splice(module.source, edits))
             except ValueError:
                 after = Refusal(line=1, kind=OutcomeKind.AMBIGUOUS, why="")
             meant = {id(change.node): change.meant for change in found.changes}
             if isinstance(after, Refusal) or not same(module.tree, after.tree, meant):
                 why = f"`{self.device}` cannot be used there as it is"
-            elif self._search(after).changes:
+            elif (again := self.search(after)).changes:
                 why = "there is more to do after it was done"
             else:
-                return Located(edits=edits, sites=sites, settled=settled, refusals=refusals)
+                rest = Located(settled=tuple(map(after.site, again.settled)), refusals=tuple(again.refusals))
+                return Located(edits=edits, sites=sites, settled=settled, refusals=refusals, after=rest)
             refusals += (Refusal(line=sites[0].line, kind=OutcomeKind.AMBIGUOUS, why=why),)
             return Located(settled=settled, refusals=refusals)
         return Located(settled=settled, refusals=refusals)
 
 
-@lru_cache(maxsize=256)
-def _nodes(module: Module) -> list[ast.AST]:
-    """List a file's nodes once for all devices that it is looked at for; kept as long as its tree is, never changed."""
-    return nodes_of(module.tree)
+@lru_cache(maxsize=16)
+def _searched(op: DeviceLiterals, module: Module) -> Found:
+    """Search a file once for `lines` and `locate`; the answer is never changed."""
+    return op.search(module)
+
+
+@lru_cache(maxsize=16)
+def _known(module: Module) -> tuple[Bindings, calls.Names]:
+    """Read what a file binds once for all devices that it is looked at for."""
+    nodes = nodes_of(module.tree)
+    return bindings_of(nodes), calls.names_of(nodes)

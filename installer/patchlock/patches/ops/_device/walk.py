@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
+import bisect
 import itertools
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
+from patchlock.model.text_files import line_starts
 from patchlock.patches.ops._device.guards import Guards, ends, last_name
 
 _Test = ast.If | ast.IfExp | ast.While
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_WORDS = frozenset({"cuda", "cpu", "gpu", "nccl", "half", "float16", "fp16", "provider"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spot:
-    """A node and what stands around it."""
+class Spot(NamedTuple):
+    """A node and what stands around it; a named tuple, as one is made for each node of each file."""
 
     node: ast.AST
     field: str = ""
@@ -41,11 +42,7 @@ class Lines:
 
     def __init__(self, text: str, words: Iterable[str]) -> None:
         """Look for what names a device, and for these words, without their case."""
-        wanted = re.compile(
-            "|".join(["cuda|cpu|gpu|nccl|half|float16|fp16|provider", *map(re.escape, words)]), re.IGNORECASE
-        )
-        found = [bool(wanted.search(line)) for line in _NEWLINE.split(text)]
-        self._before = [0, *itertools.accumulate(found)]
+        self._before = _counted(text, frozenset(words))
 
     def touch(self, node: ast.AST) -> bool:
         """Tell whether a node stands on one of the lines; a node that has no place of its own may."""
@@ -58,6 +55,21 @@ class Lines:
                 return True
         last = node.end_lineno or node.lineno
         return self._before[min(last, len(self._before) - 1)] > self._before[first - 1]
+
+
+@lru_cache(maxsize=16)
+def _counted(text: str, words: frozenset[str]) -> tuple[int, ...]:
+    """Count the lines with one of the words before each line; a file is looked at for several devices."""
+    lower = text.lower()
+    starts = line_starts(lower)
+    found = [False] * len(starts)
+    for word in _WORDS | {word.lower() for word in words}:
+        at = lower.find(word)
+        while at >= 0:
+            line = bisect.bisect_right(starts, at) - 1
+            found[line] = True
+            at = lower.find(word, starts[line + 1]) if line + 1 < len(starts) else -1
+    return (0, *itertools.accumulate(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +92,10 @@ class Walk:
         yield spot
         node = spot.node
         known = spot
-        for field, value in ast.iter_fields(node):
+        for field in node._fields:
+            value = getattr(node, field, None)
             if isinstance(value, ast.AST):
-                if self.lines.touch(value):
+                if not isinstance(value, ast.expr_context) and self.lines.touch(value):
                     yield from self._visit(_inside(spot, self._narrowed(node, field, spot), value, field))
                 continue
             if not isinstance(value, list):
@@ -105,9 +118,9 @@ class Walk:
         if isinstance(node, ast.For) and field == "body":
             return self._for_each(spot, [node.iter])
         if isinstance(node, ast.Try) and field == "body" and any(map(_catches_all, node.handlers)):
-            return dataclasses.replace(spot, is_caught=True)
+            return spot._replace(is_caught=True)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and field == "body":
-            return dataclasses.replace(spot, is_caught=False)
+            return spot._replace(is_caught=False)
         return spot
 
     def _after(self, node: ast.AST, item: ast.AST, known: Spot) -> Spot:
@@ -128,14 +141,13 @@ class Walk:
         for iterable in iterables:
             match iterable:
                 case ast.Call(func=ast.Name(id="range"), args=[count]) if self.absent.counted(count):
-                    return dataclasses.replace(spot, is_dead=True)
+                    return spot._replace(is_dead=True)
                 case _:
                     pass
         return spot
 
     def _given(self, spot: Spot, test: ast.expr, truth: bool) -> Spot:
-        return dataclasses.replace(
-            spot,
+        return spot._replace(
             is_dead=spot.is_dead or self.absent.rules_out(test, truth),
             is_unchosen=spot.is_unchosen or self.unchosen.rules_out(test, truth),
         )

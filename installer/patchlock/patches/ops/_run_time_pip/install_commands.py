@@ -72,10 +72,15 @@ _READING = frozenset(
         "--help",
     }
 )
-_PIP_ANYWHERE = re.compile(r"(?<![A-Za-z])pip(?![a-z])|pipmain")
+_PIP_ANYWHERE = re.compile(r"pip(?:main|(?<![A-Za-z]pip)(?![a-z]))")
 _OTHER_ANYWHERE = re.compile(
     r"conda|\bmamba\b|\buv\b|poetry|pipenv|\bpdm\b|\bpixi\b|\brye\b|pipx|easy_install|ensurepip|\bsetup\.py\b"
 )
+_OTHER_WORDS = (
+    *("conda", "mamba", "uv", "poetry", "pipenv", "pdm", "pixi", "rye", "pipx"),
+    *("easy_install", "ensurepip", "setup.py"),
+)
+"""Without one of these words, `_OTHER_ANYWHERE` finds nothing."""
 _VERB_ANYWHERE = re.compile(r"install|develop|\badd\b|sync|remove|create|update|upgrade|ensurepip")
 
 
@@ -83,6 +88,8 @@ def may_install(text: str) -> bool:
     """Tell, without parsing it, whether a file names an installer at all."""
     if _PIP_ANYWHERE.search(text):
         return True
+    if not any(word in text for word in _OTHER_WORDS):
+        return False
     return _OTHER_ANYWHERE.search(text) is not None and _VERB_ANYWHERE.search(text) is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, assert_never
 
 from patchlock.model.patch import OutcomeKind, Refusal
@@ -41,8 +42,9 @@ class Place:
     """The rest of the key."""
 
 
+@lru_cache(maxsize=16)
 def read(source: SourceText) -> Document | Refusal:
-    """Read a structured file by the ending of its name."""
+    """Read a structured file by the ending of its name; the answer is kept and never changed."""
     language = _LANGUAGES.get(source.path.suffix.lower())
     if language is None:
         why = f"{source.path.name} is not a .toml, .json, .yaml or .yml file, the only ones whose keys can be edited"

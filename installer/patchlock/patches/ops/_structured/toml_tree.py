@@ -92,7 +92,8 @@ class _Reader:
             start = self.at
             self._match(_KEY)
             written = self.text[start : self.at]
-            name = next(iter(tomllib.loads(f"{written} = 0")))
+            is_bare = written[:1] not in "\"'"
+            name = written if is_bare else next(iter(tomllib.loads(f"{written} = 0")))
             keys.append((name, Span(start=start, end=self.at)))
             if not self._match(_DOT):
                 return keys
