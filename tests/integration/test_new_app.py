@@ -406,6 +406,21 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
 
 
+def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "gradio", "4.44.1", requires=("starlette",))]
+    pages += [miniature.wheel(tmp_path / "w", "starlette", version) for version in ("0.46.2", "1.6.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["edits"] == ["[[constraint]] starlette<1, beside gradio"]
+    assert "starlette==0.46.2" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    (bound,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["constraint"]
+    assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
+
+
 def test_newer_sdist_is_built_where_pip_would_take_it(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -354,9 +354,25 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
             why=why,
             source="profiles/policy/torch-family.toml",
         )
-        if not any(f'"{bound}"' in known for known in proposal.tables):
+        if table not in proposal.tables:
             return table, f"[[constraint]] {bound}, {reason}"
-    return _without_doubles(proposal, trying, error)
+    return _kept_apart(proposal, trying, error) or _without_doubles(proposal, trying, error)
+
+
+def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Bound what does not work beside another distribution of the lock; gives the table, and what it is."""
+    for pair in trying.catalogue.rules().pairs:
+        clauses = list(pair.first.specifier)
+        if f": {pair.why} ({pair.source})" not in error.what or [one.operator for one in clauses] != [">="]:
+            continue
+        if _label(canonicalize_name(pair.second.name)).search(error.what) is None:
+            continue
+        bound = f"{canonicalize_name(pair.first.name)}<{clauses[0].version}"
+        names = (trying.profile.name,)
+        table = document.rule_table("constraint", requirement=bound, profiles=names, why=pair.why, source=pair.source)
+        if table not in proposal.tables:
+            return table, f"[[constraint]] {bound}, beside {canonicalize_name(pair.second.name)}"
+    return None
 
 
 def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
