@@ -335,6 +335,30 @@ def test_repository_is_not_taken_from_the_index_unseen(addresses: tuple[str, ...
 
 
 @pytest.mark.parametrize(
+    ("line", "on_index", "wanted"),
+    [
+        ("clip @ git+https://github.com/openai/CLIP.git", ("clip", "clip-anytorch"), "clip-anytorch-for-clip"),
+        ("git+https://github.com/openai/CLIP.git@main", ("clip", "clip-anytorch"), "no-vcs-requirement-1"),
+        ("clip @ git+https://github.com/openai/CLIP.git", ("clip",), "clip-of-the-index"),
+        ("clip @ git+https://github.com/other/clip.git", ("clip", "clip-anytorch"), "clip-of-the-index"),
+        ("git+https://github.com/openai/whisper.git", ("whisper", "openai-whisper"), "no-vcs-requirement-1"),
+    ],
+)
+def test_repository_is_known_on_the_index_by_another_name(line: str, on_index: tuple[str, ...], wanted: str) -> None:
+    found = repaired(f"{line}\n", on_index=on_index)
+
+    assert [one.written.patch.id for one in found.sections] == [wanted]
+    (remark,) = found.remarks
+    assert ("has this repository as" in remark) is (wanted != "clip-of-the-index")
+
+
+def test_index_is_asked_for_the_other_name_too() -> None:
+    source = decode(PurePosixPath("requirements.txt"), b"git+https://github.com/openai/CLIP.git\n")
+    assert isinstance(source, SourceText)
+    assert requirement_repairs.names_of_places(source) == ("clip", "clip-anytorch")
+
+
+@pytest.mark.parametrize(
     ("item", "wanted"),
     [
         pytest.param("-e git+https://e.org/x/a.git@main#egg=a", "    - a\n", id="taken-from-the-index"),

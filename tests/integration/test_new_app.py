@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+import shutil
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -386,6 +387,38 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
 
 
+def test_what_a_profile_needs_may_be_younger_than_the_app(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    shutil.copytree(ROOT / "profiles", own / "profiles")
+    shutil.copytree(ROOT / "patches/shared", own / "patches/shared")
+    profile = own / "profiles/cuda-linux.toml"
+    bound = '\n[[constraint]]\nrequirement = "clock>=2"\nwhy = "older ones do not know the card"\nsource = "s"\n'
+    profile.write_text(profile.read_text() + bound)
+    needs = {"2.0": ("spring>=2",)}
+    files = [miniature.wheel(tmp_path / "w", "clock", one, requires=needs.get(one, ())) for one in ("1.0", "2.0")]
+    files += [miniature.wheel(tmp_path / "w", "spring", one) for one in ("1.0", "2.0")]
+    address = miniature.index(tmp_path / "index", files)
+    for page in (tmp_path / "index").glob("*/index.html"):
+        rows = page.read_text().splitlines()
+        page.write_text("\n".join(row.replace("2025-06-01", "2026-06-01") if "-2.0-" in row else row for row in rows))
+    monkeypatch.setenv("UV_DEFAULT_INDEX", address)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-08-01T00:00:00Z")
+    clone = upstream(tmp_path / "c", {"requirements.txt": "clock\n", "app.py": "import clock\n" + STARTS})
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--profile", "all", "--solve"),
+        *("--catalogue", str(own), "--json"),
+    )
+
+    others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
+    assert others["cuda-linux", "linux-x86_64"]["packages"] == 2
+    newer = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["newer"]
+    assert [(one["name"], one["profiles"]) for one in newer] == [("clock", ["cuda-linux"]), ("spring", ["cuda-linux"])]
+    assert "clock==1.0" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files = {
@@ -415,6 +448,21 @@ def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_pa
     assert data["lock"]["edits"] == ["[[exclude]] of opencv-python-headless, beside opencv-python"]
     values = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())
     assert [one["name"] for one in values["exclude"]] == ["opencv-python-headless"]
+
+
+def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [miniature.wheel(tmp_path / "w", "gradio", "4.44.1", requires=("starlette",))]
+    pages += [miniature.wheel(tmp_path / "w", "starlette", version) for version in ("0.46.2", "1.6.0")]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", pages))
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "gradio\n", "app.py": "import gradio\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    data = json.loads(answer.stdout)["data"]
+    assert data["lock"]["edits"] == ["[[constraint]] starlette<1, beside gradio"]
+    assert "starlette==0.46.2" in (tmp_path / "mine/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    (bound,) = tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["constraint"]
+    assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
 
 
 def test_newer_sdist_is_built_where_pip_would_take_it(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from patchlock.cli._progress import Live, Plain, Silent
     from patchlock.locks.conflicts.edits import Change
-    from patchlock.locks.conflicts.explanation import Conflict, Culprit, Explanation, Tried
+    from patchlock.locks.conflicts.explanation import Conflict, Explanation, Tried
     from patchlock.locks.conflicts.model import Member
     from patchlock.locks.lock_request import Request
     from patchlock.locks.relock import CutOff
@@ -124,12 +124,9 @@ def _builds(explanation: Explanation, order: ResolutionInputs) -> list[str]:
 
 
 def _sentence(explanation: Explanation) -> str:
-    first = [_what(culprit) for culprit in explanation.conflicts[0].culprits]
-    together = (
-        f"{', '.join(first[:-1])} and {first[-1]} cannot be installed together"
-        if len(first) > 1
-        else f"{first[0]} cannot be installed"
-    )
+    from patchlock.locks.conflicts.explanation import clause
+
+    together = clause(explanation.conflicts[0])
     effort = f"{explanation.asked} questions to uv, {explanation.seconds:.0f} s"
     if not explanation.tried:
         why = (
@@ -146,12 +143,6 @@ def _sentence(explanation: Explanation) -> str:
     if count == 1:
         sets = f"1 set of edits resolves {'all' if more else 'it'}"
     return f"{together}; {sets}, tried with uv ({effort})"
-
-
-def _what(culprit: Culprit) -> str:
-    if culprit.member is None:
-        return "the cut-off"
-    return culprit.member.requirement.name if culprit.is_any_version else str(culprit.member.requirement)
 
 
 def _rows(conflict: Conflict) -> list[tuple[str, str, str, str]]:

@@ -31,6 +31,7 @@ from patchlock.locks.conflicts import explanation
 from patchlock.locks.conflicts.explanation import Explanation, Tried
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
+from patchlock.model import build_constraints
 from patchlock.model.app import SharedSet
 from patchlock.model.errors import MetadataMissingError, PatchlockError, PolicyError, UnsatisfiableError
 from patchlock.model.fits import Platform
@@ -42,6 +43,8 @@ from patchlock.operations import _pin_repairs
 _ROUNDS = 24
 _CONFLICTS = 6
 """Sets of edits, one after the other, each for the conflict that the last one has left."""
+_REASON_SECONDS = 20
+"""For the reason of one further pair; `lock --explain` takes longer."""
 _MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
 _TRITON = re.compile(r"triton \S+ \([^)]*\) does not fit torch \S+\+cpu ")
 _NO_TRITON = """\
@@ -203,7 +206,8 @@ def lock_others(
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
     A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is. But a
-    lock names the app's file that it was made from, so those that were made before its last line are made again.
+    lock names the app's file that it was made from, so those that were made before its last line are made again. With
+    `solve`, what only a profile needs may be younger than the app.
     """
     found: list[OtherLock] = []
     locked = [(trying, proposal)]
@@ -214,12 +218,14 @@ def lock_others(
             pair = f"{proposal.name} × {profile.name} × {platform.name}"
             there = dataclasses.replace(trying, profile=profile, platform=platform)
             made = _resolved(proposal, there, pair, [], tell)
+            if isinstance(made.error, UnsatisfiableError) and trying.solve:
+                made = _with_newer(made, there, pair, tell)
             if made.error is None:
                 proposal = made.proposal
                 locked.append((there, proposal))
                 found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
                 continue
-            why = " ".join(made.error.what.split())[:300]
+            why = _reason(made, made.error, there, tell)
             found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
             if isinstance(made.error, UnsatisfiableError | PolicyError):
                 proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
@@ -228,6 +234,65 @@ def lock_others(
         if at_that_time != proposal:
             _resolved(proposal, there, f"{proposal.name} × {there.profile.name} × {there.platform.name}", [], tell)
     return proposal, tuple(found)
+
+
+def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
+    """Let what a profile needs be younger than the app: the oldest torch for a card may be, and what it requires.
+
+    Only what stands in the way becomes younger, for this profile alone, so that the locks of others stay as they are.
+    Gives what has failed where no later day helps.
+    """
+    proposal = failed.proposal
+    for later in (day for day in _later(trying.date) if day > proposal.as_of):
+        tried = _resolved(dataclasses.replace(proposal, as_of=later), trying, pair, [], tell)
+        if tried.lock is None:
+            continue
+        _remove_lock(trying.catalogue.root / tried.file)
+        names = [package.name for package in tried.lock.packages]
+        younger: list[NormalizedName] = []
+        made = failed
+        while made.error is not None and len(younger) < len(names):
+            words = "\n".join(map(str, (made.error.what, *made.error.evidence)))
+            left = [name for name in names if name not in younger]
+            younger += [name for name in left if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)] or left
+            tables = tuple(_newer(name, later, trying.profile) for name in sorted(younger))
+            made = _resolved(
+                dataclasses.replace(proposal, tables=(*proposal.tables, *tables)),
+                trying,
+                pair,
+                list(failed.edits),
+                tell,
+            )
+        if made.error is None:
+            return made
+    return failed
+
+
+def _remove_lock(file: Path) -> None:
+    """Remove the lock of a trial, and what its builds require: the next lock of that pair would take its cut-off."""
+    for path in (file, file.with_name(build_constraints.filename_for(file.name))):
+        path.unlink(missing_ok=True)
+
+
+def _newer(name: NormalizedName, until: str, profile: Profile) -> str:
+    return document.rule_table(
+        "newer",
+        name=name,
+        until=until,
+        profiles=(profile.name,),
+        why=f"no lock can be made for {profile.name} with files of the commit's day alone",
+        source="tried with uv",
+    )
+
+
+def _reason(made: LockResult, error: PatchlockError, trying: LockSettings, tell: Callable[[str], None]) -> str:
+    """Say why a pair has no lock, a clause: what cannot be together where that is found in time."""
+    if isinstance(error, UnsatisfiableError) and trying.seconds:
+        order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
+        found = explanation.explain(order, raw, seconds=min(trying.seconds, _REASON_SECONDS), most=1, tell=tell)
+        if found is not None and found.conflicts:
+            return explanation.clause(found.conflicts[0])
+    return " ".join(error.what.split())[:300]
 
 
 def _refused(proposal: Proposal, one: OtherLock) -> str:
@@ -360,9 +425,25 @@ def _companions(proposal: Proposal, trying: LockSettings, error: PolicyError) ->
             why=why,
             source="profiles/policy/torch-family.toml",
         )
-        if not any(f'"{bound}"' in known for known in proposal.tables):
+        if table not in proposal.tables:
             return table, f"[[constraint]] {bound}, {reason}"
-    return _without_doubles(proposal, trying, error)
+    return _kept_apart(proposal, trying, error) or _without_doubles(proposal, trying, error)
+
+
+def _kept_apart(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:
+    """Bound what does not work beside another distribution of the lock; gives the table, and what it is."""
+    for pair in trying.catalogue.rules().pairs:
+        clauses = list(pair.first.specifier)
+        if f": {pair.why} ({pair.source})" not in error.what or [one.operator for one in clauses] != [">="]:
+            continue
+        if _label(canonicalize_name(pair.second.name)).search(error.what) is None:
+            continue
+        bound = f"{canonicalize_name(pair.first.name)}<{clauses[0].version}"
+        names = (trying.profile.name,)
+        table = document.rule_table("constraint", requirement=bound, profiles=names, why=pair.why, source=pair.source)
+        if table not in proposal.tables:
+            return table, f"[[constraint]] {bound}, beside {canonicalize_name(pair.second.name)}"
+    return None
 
 
 def _without_doubles(proposal: Proposal, trying: LockSettings, error: PolicyError) -> tuple[str, str] | None:

@@ -121,12 +121,22 @@ class LinePatcher:
         word = f"no-{key.removeprefix('tool.')}"
         return self._repair(kind, "delete-key", word, fields, comment, ("no-key", fields))
 
-    def renamed(self, kind: str, name: NormalizedName, to: Requirement, profiles: tuple[str, ...]) -> Repair:
-        """Take another distribution on some profiles."""
+    def renamed(
+        self,
+        kind: str,
+        name: NormalizedName,
+        to: Requirement,
+        profiles: tuple[str, ...],
+        *,
+        comment: str,
+        remark: str = "",
+    ) -> Repair:
+        """Take another distribution, on some profiles or all."""
         fields: dict[str, object] = {"name": name, "to": to}
-        comment = f"{to.name} is the same library without CUDA."
         check: tuple[str, dict[str, object]] = ("no-requirement", {"name": name})
-        return self._repair(kind, "rename-requirement", f"{to.name}-for-{name}", fields, comment, check, profiles)
+        return self._repair(
+            kind, "rename-requirement", f"{to.name}-for-{name}", fields, comment, check, profiles, remark=remark
+        )
 
     def _repair(
         self,

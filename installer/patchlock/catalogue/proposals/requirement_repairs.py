@@ -24,6 +24,14 @@ from patchlock.patches.pip_requirements import Line, LocationLine, OptionLine, R
 
 _SAME = {r"faiss-gpu(?:-cu\d+)?": "faiss-cpu", r"tensorflow-gpu": "tensorflow", r"jax-cuda.*": "jax"}
 """Pattern of the name of a build for CUDA → the same library without it."""
+_REPUBLISHED: Mapping[tuple[str, ...], tuple[NormalizedName, str]] = {
+    ("github.com", "openai", "clip"): (canonicalize_name("clip-anytorch"), "a fork that publishes it for any torch"),
+    ("github.com", "openai", "whisper"): (canonicalize_name("openai-whisper"), "which names it as its own"),
+}
+"""Repository → the index's distribution of it under another name, and what that is.
+
+Source: README and METADATA of clip-anytorch 2.6.0, METADATA of openai-whisper 20250625 on PyPI, read 2026-11-23.
+"""
 _TORCH = ("torch", "torchaudio", "torchvision", "torchcodec", "torchtext")
 OnIndex = Callable[[NormalizedName], bool]
 Addresses = Callable[[NormalizedName], tuple[str, ...]]
@@ -78,7 +86,9 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
 
 def names_of_places(source: SourceText) -> tuple[NormalizedName, ...]:
     """Name what repositories and archives seem to install, so that the index can be asked for these."""
-    return tuple(name for line in requirement_sources.lines(source) if (name := _name_of_place(source, line)))
+    names = {name: None for line in requirement_sources.lines(source) if (name := _name_of_place(source, line))}
+    others = [other for (*_, repository), (other, _) in _REPUBLISHED.items() if repository in names]
+    return (*names, *others)
 
 
 def _name_of_place(source: SourceText, line: Line) -> NormalizedName | None:
@@ -222,7 +232,9 @@ def _is_remote(url: str) -> bool:
 
 def _place(made: LinePatcher, name: NormalizedName, target: str, looking: _Looking) -> Iterator[Repair]:
     """Take the index's distribution in the place of a repository, where it is the same project."""
-    if not (why := _not_taken(name, target, looking)):
+    if (other := _republished(target, looking)) is not None:
+        yield made.replaced("vcs-requirement", other[0], other[1], remark=f"{made.finding}: {other[1]}")
+    elif not (why := _not_taken(name, target, looking)):
         told, remark = _taken(made, name, target, looking)
         yield made.replaced("vcs-requirement", name, told, remark=remark)
     else:
@@ -250,6 +262,14 @@ def _taken(made: LinePatcher, name: NormalizedName, url: str, looking: _Looking)
     )
 
 
+def _republished(url: str, looking: _Looking) -> tuple[NormalizedName, str] | None:
+    """Find the index's distribution of a repository under another name, and say what it is."""
+    name, what = _REPUBLISHED.get(_repository(url), (None, ""))
+    if name is None or not looking.on_index(name):
+        return None
+    return name, f"the index has this repository as {name}, {what}"
+
+
 def _repository(url: str) -> tuple[str, ...]:
     """Name host, owner and name of a repository, lower case; empty for another address."""
     parts = urlsplit(url.removeprefix("git+"))
@@ -263,7 +283,10 @@ def _requirement(made: LinePatcher, requirement: Requirement, looking: _Looking)
     same = next((other for pattern, other in _SAME.items() if re.fullmatch(pattern, name)), None)
     local = [one for one in requirement.specifier if "+" in one.version]
     if requirement.url and requirements_for_locks.pin(made.source, made.line) is None:  # type: ignore[arg-type]
-        if not (why := _not_taken(name, requirement.url, looking)):
+        if (other := _republished(str(requirement.url), looking)) is not None:
+            to, comment = Requirement(other[0]), other[1]
+            yield made.renamed("vcs-requirement", name, to, (), comment=comment, remark=f"{made.finding}: {comment}")
+        elif not (why := _not_taken(name, requirement.url, looking)):
             told, remark = _taken(made, name, requirement.url, looking)
             yield made.set("vcs-requirement", name, SpecifierSet(), told, remark=remark)
         else:
@@ -271,7 +294,8 @@ def _requirement(made: LinePatcher, requirement: Requirement, looking: _Looking)
             yield made.without("vcs-requirement", name, f"{why[0].upper()}{why[1:]}.", remark=remark)
     elif same is not None:
         without = _gpu_packages.profiles_without("nvidia", looking.profiles)
-        yield made.renamed("only-cuda", name, Requirement(same), without)
+        comment = f"{same} is the same library without CUDA."
+        yield made.renamed("only-cuda", name, Requirement(same), without, comment=comment)
     elif (needs := _gpu_packages.find(name)) is not None:
         without = _gpu_packages.profiles_without(needs.needs, looking.profiles)
         module = MissingModule(name=needs.module, why=needs.why, profiles=without)

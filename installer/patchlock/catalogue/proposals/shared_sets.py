@@ -74,6 +74,7 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
     "setuptools-pkg-resources": lambda tree: (
         *tree.imported("pkg_resources"),
         *tree.requires("resampy", "phonemizer", "webrtcvad", "pyworld", "jieba", "g2p-en", "pyannote-audio"),
+        *tree.requires("clip", "clip-anytorch", "openai-clip"),
         *(
             one.found
             for name, all_of in tree.asked.items()

@@ -53,6 +53,20 @@ class Conflict:
     is_minimal: bool
 
 
+def clause(conflict: Conflict) -> str:
+    """Say what cannot be together, a clause."""
+    names = [_named(one) for one in conflict.culprits]
+    if len(names) == 1:
+        return f"{names[0]} cannot be installed"
+    return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together"
+
+
+def _named(culprit: Culprit) -> str:
+    if culprit.member is None:
+        return "the cut-off"
+    return culprit.member.requirement.name if culprit.is_any_version else str(culprit.member.requirement)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tried:
     """A set of edits with which uv has resolved the whole order."""
