@@ -19,7 +19,7 @@ from patchlock.operations import _start_cures, missing_imports, proposal_locks
 from patchlock.operations.missing_imports import KnownModules
 from patchlock.operations.proposal_locks import LockResult, LockSettings
 from patchlock.operations.propose_app import ProposalResult
-from patchlock.patches.import_graph import ReachedImport, Trees
+from patchlock.patches.import_graph import ReachedImport
 
 _ROUNDS = 4
 _TRIED = 4
@@ -63,11 +63,10 @@ def prove(
     proposal = _with_command(best.proposal, best.lock, command, proposed)
     proposal_locks.write(proposal, trying.catalogue.root)
     versions = {package.name: package.version for package in best.lock.packages} if best.lock is not None else {}
-    code = {path: data for path, data in proposed.clone.files.items() if path.suffix == ".py"}
-    trees = Trees(code)
+    trees = proposed.clone.trees
     found_issues = (
         *((_issue(missing),) if missing else ()),
-        *submodules.issues(proposed.clone.submodules, Imports(code, trees), [one.module for one in missing]),
+        *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
     return StartResult(locked=dataclasses.replace(best, proposal=proposal), missing=missing, issues=found_issues)

@@ -56,7 +56,6 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.operations import _pin_repairs
 from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.evaluation import Evaluator, Memoized
-from patchlock.patches.import_graph import Trees
 from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
@@ -99,16 +98,15 @@ class ProposalResult:
 
     def downloads(self, launch: Launching) -> tuple[Download, ...]:
         """List the models that its code names, first those that are wanted as soon as it is started so."""
-        code = {path: data for path, data in self.clone.files.items() if path.suffix == ".py"}
-        trees = Trees(code)
-        started = import_graph.reached(code, launch.command, launch.environment.get("PYTHONPATH", ""), trees).files
-        return downloads.read(code, trees, frozenset(started))
+        trees, path = self.clone.trees, launch.environment.get("PYTHONPATH", "")
+        started = import_graph.reached(trees.files, launch.command, path, trees).files
+        return downloads.read(self.clone.files, trees, frozenset(started))
 
     def importers(self) -> Importers:
         """Read who imports what, and whether as the likeliest command starts."""
         first = next(iter(self.commands), None)
         command, environment = (first.command, first.environment) if first is not None else ((), {})
-        return importers.read(self.clone.files, command, environment.get("PYTHONPATH", ""))
+        return importers.read(self.clone.trees, command, environment.get("PYTHONPATH", ""))
 
 
 def name_of(url: str) -> str:
@@ -211,7 +209,7 @@ def _draft(
     files = clone.files
     paths = tuple(dict.fromkeys(path for one in beside for path in requirement_repairs.all_files(files, one)))
     asked = _asked(files, paths)
-    trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
+    trees = clone.trees
     found = Imports(files, trees)
     profiles = [wanted.catalogue.profile(name) for name in wanted.catalogue.profile_names()]
     tree = Tree(files=files, asked=asked, imports=found, requirement_files=tuple(map(str, paths)))

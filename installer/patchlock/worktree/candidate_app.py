@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from patchlock.model.errors import UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.origins import Origin
+from patchlock.patches.import_graph import Trees
 from patchlock.worktree import upstream_cache
 
 _LARGEST = 2_000_000
@@ -39,6 +41,11 @@ class CandidateApp:
     """Whose files are not among these: nothing here asks for them, or they cannot be had."""
     joined: tuple[PurePosixPath, ...]
     """Folders of the other submodules."""
+
+    @functools.cached_property
+    def trees(self) -> Trees:
+        """Its Python files, each parsed once for all who ask."""
+        return Trees({path: data for path, data in self.files.items() if path.suffix == ".py"})
 
 
 def read(

@@ -31,7 +31,12 @@ _HUB = re.compile(
     r"(?:hf://|https?://(?:www\.)?huggingface\.co/)(?P<repository>[\w.-]+/[\w.-]+)"
     r"(?:/(?:resolve|blob)/[^/]+)?(?:/(?P<file>[^?#]+))?(?:\?[^#]*)?"
 )
-_WORDS = (*(name.encode() for name in _CALLS), b"hf://", b"http")
+_SIGNS = re.compile(
+    rb"\b(?:%s)[ ]*\(|hf://|https?://[^\s\"']+\.(?:bin|ckpt|gguf|h5|npz|onnx|pkl|pt|pth|safetensors|tflite|tar\.gz|zip)\b"
+    % "|".join(_CALLS).encode(),
+    re.IGNORECASE,
+)
+"""What a file has that is worth reading."""
 _NOT_OWNERS = frozenset({"datasets", "spaces", "docs", "papers", "blog"})
 """First words of an address of Hugging Face that are no owners."""
 
@@ -64,7 +69,7 @@ def read(files: Files, trees: Trees, started: Collection[PurePosixPath]) -> tupl
     """
     found: dict[str, Download] = {}
     for path in sorted(files, key=lambda path: (path not in started, path)):
-        if path.suffix == ".py" and not _is_test(path) and any(word in files[path] for word in _WORDS):
+        if path.suffix == ".py" and not _is_test(path) and _SIGNS.search(files[path]):
             module = trees.of(path)
             for one in _of(path, module, path in started, files) if module is not None else ():
                 if one.name not in found or (one.is_at_start and not found[one.name].is_at_start):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.proposals import module_names
-from patchlock.catalogue.proposals.findings import Files
 from patchlock.catalogue.proposals.imports import Import, Imports
 from patchlock.patches import import_graph
 from patchlock.patches.import_graph import ReachedImport, Trees
@@ -38,14 +37,13 @@ class Importers:
         return f"{found[0].found.path}:{found[0].found.line}{more} imports it, not as the program starts"
 
 
-def read(files: Files, command: Sequence[str], python_path: str) -> Importers:
+def read(trees: Trees, command: Sequence[str], python_path: str) -> Importers:
     """Read them.
 
     Args:
-        files: of the tree.
+        trees: of the Python files.
         command: with which the app is started; empty where none is known.
         python_path: its PYTHONPATH.
     """
-    trees = Trees({path: data for path, data in files.items() if path.suffix == ".py"})
     reached = import_graph.reached(trees.files, command, python_path, trees).modules if command else ()
     return Importers(at_start=reached, anywhere=Imports(trees.files, trees).all())
