@@ -209,6 +209,8 @@ def lock_others(
     `solve`, what only a profile needs may be younger than the app.
     """
     found: list[OtherLock] = []
+    locked = [trying]
+    before = proposal
     for profile in profiles:
         for platform in profile.platforms:
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
@@ -220,6 +222,7 @@ def lock_others(
                 made = _with_newer(made, there, pair, tell)
             if made.error is None:
                 proposal = made.proposal
+                locked.append(there)
                 found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
                 continue
             why = _reason(made, made.error, there, tell)
@@ -227,6 +230,10 @@ def lock_others(
             if isinstance(made.error, UnsatisfiableError | PolicyError):
                 proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
     write(proposal, trying.catalogue.root)
+    for there in locked if proposal != before else ():
+        request = request_for(proposal, there)
+        tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
+        relock.write(request, relock.resolve(request, relock.Kept()))
     return proposal, tuple(found)
 
 
