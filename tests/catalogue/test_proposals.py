@@ -502,7 +502,7 @@ def test_removed_interface_tells_where_both_releases_show_it() -> None:
 
 def test_drop_says_who_imports_it_and_whether_as_the_program_starts() -> None:
     files = tree({"app.py": "import yaml\n\ndef later():\n    import cv2\n", "train.py": "import cv2\n"})
-    found = importers.read(files, ("python", "app.py"), "")
+    found = importers.read(Trees(files), ("python", "app.py"), "")
 
     assert found.told(canonicalize_name("pyyaml")) == "app.py:1 imports yaml as the program starts"
     assert found.told(canonicalize_name("opencv-python")) == "app.py:4 and 1 more imports it, not as the program starts"

@@ -131,6 +131,11 @@ def test_file_that_says_what_is_required(files: dict[str, str], told_by: str, re
             "",
         ),
         (
+            {"setup": "import pkg_resources, setuptools_scm\nsetup(setup_requires=['setuptools-scm>=6'])"},
+            ["setuptools>=40.8.0", "wheel", "setuptools-scm>=6", "setuptools<82"],
+            "",
+        ),
+        (
             {"pyproject": '[build-system]\nrequires = ["flit_core"]\nbuild-backend = "flit_core.buildapi"'},
             ["flit_core"],
             "",

@@ -417,6 +417,11 @@ def test_what_a_profile_needs_may_be_younger_than_the_app(
     newer = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["newer"]
     assert [(one["name"], one["profiles"]) for one in newer] == [("clock", ["cuda-linux"]), ("spring", ["cuda-linux"])]
     assert "clock==1.0" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+    checked = face(
+        "lock", "mini-voice", "--check", "--source", str(clone), "--catalogue", str(tmp_path / "x"), "--json"
+    )
+    states = {one["state"] for one in json.loads(checked.stdout)["data"]["pairs"]}
+    assert states <= {"fresh", "refused"}  # no table that came later has made an earlier lock stale
 
 
 def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: str, tmp_path: Path) -> None:

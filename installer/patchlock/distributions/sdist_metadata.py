@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from patchlock.distributions import setup_script
+from patchlock.distributions import _setup_script
 from patchlock.model import toml_text
 from patchlock.model.lock_rules import WITHOUT_PYPROJECT
 from patchlock.model.patch import Refusal
@@ -164,13 +164,13 @@ def _build(files: Mapping[PurePosixPath, bytes], project: Mapping[str, Any]) -> 
     requires = list(system.get("requires", WITHOUT_PYPROJECT))
     if str(system.get("build-backend", "setuptools")).partition(".")[0] == "setuptools":
         requires += _declared(files, "setup.cfg", "options.setup_requires") or []
-        script = setup_script.parse(files.get(PurePosixPath("setup.py"), b""))
-        requires += (setup_script.asks_for(script) or ()) if script is not None else ()
+        script = _setup_script.parse(files.get(PurePosixPath("setup.py"), b""))
+        requires += (_setup_script.asks_for(script) or ()) if script is not None else ()
         if "wheel" not in map(_name, requires):
             requires.append("wheel")
         if script is not None:
-            known = {_name(one) for one in requires} - {"setuptools"}
-            requires += [one for one in setup_script.imports(script) if not any(_name(one) in name for name in known)]
+            known = {_name(one).removeprefix("oldest-supported-") for one in requires} - {"setuptools"}
+            requires += [one for one in _setup_script.imports(script) if _name(one) not in known]
     return list(dict.fromkeys(requires))
 
 
@@ -192,8 +192,8 @@ def _doubt(files: Mapping[PurePosixPath, bytes], project: Mapping[str, Any]) -> 
         return "its hooks of hatchling may ask for more"
     setup = files.get(PurePosixPath("setup.py"), b"")
     if backend.startswith("setuptools") and b"setup_requires" in setup:
-        script = setup_script.parse(setup)
-        is_read = script is not None and setup_script.asks_for(script) is not None
+        script = _setup_script.parse(setup)
+        is_read = script is not None and _setup_script.asks_for(script) is not None
         return "" if is_read else "its setup.py computes setup_requires"
     return ""
 

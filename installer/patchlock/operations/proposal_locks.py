@@ -232,7 +232,9 @@ def lock_others(
     write(proposal, trying.catalogue.root)
     for there, at_that_time in locked:
         if at_that_time != proposal:
-            _resolved(proposal, there, f"{proposal.name} × {there.profile.name} × {there.platform.name}", [], tell)
+            request = request_for(proposal, there)
+            tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
+            relock.write(request, relock.resolve(request, relock.Kept()))
     return proposal, tuple(found)
 
 

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+_SETUP = ("setup", "setuptools.setup")
 _SETUP_REQUIRES = "setup_requires"
 _HELPERS = {
     "Cython": "cython",
@@ -37,7 +38,7 @@ def parse(source: bytes) -> ast.Module | None:
 
 def asks_for(script: ast.Module) -> tuple[str, ...] | None:
     """Read what `setup_requires` comes to, in its order; None where only running the script would tell."""
-    calls = [node for node in ast.walk(script) if isinstance(node, ast.Call) and _is_setup(node.func)]
+    calls = [node for node in ast.walk(script) if isinstance(node, ast.Call) and ast.unparse(node.func) in _SETUP]
     values = [one.value for call in calls for one in call.keywords if one.arg == _SETUP_REQUIRES]
     if not values:
         mentions = any(isinstance(node, ast.Constant) and node.value == _SETUP_REQUIRES for node in ast.walk(script))
@@ -61,14 +62,6 @@ def _imported(script: ast.Module) -> Iterator[str]:
                 yield module.partition(".")[0]
             case _:
                 pass
-
-
-def _is_setup(callee: ast.expr) -> bool:
-    match callee:
-        case ast.Name(id="setup") | ast.Attribute(value=ast.Name(id="setuptools"), attr="setup"):
-            return True
-        case _:
-            return False
 
 
 def _strings(node: ast.expr, script: ast.Module, seen: tuple[str, ...]) -> list[str] | None:
