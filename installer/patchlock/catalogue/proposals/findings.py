@@ -55,7 +55,7 @@ _FIRST_USE = frozenset(
     ]
 )
 _SLOWER = frozenset({"sdist-only"})
-_COSMETIC = frozenset({"torch-pin"})
+_COSMETIC = frozenset({"pip-option", "torch-pin"})
 
 
 def stops(issue: Issue) -> str:

@@ -48,10 +48,17 @@ class Repairs:
     remarks: tuple[str, ...]
 
 
+_INCLUDES = frozenset({"--requirement", "--constraint"})
+_INDEXES = frozenset({"--extra-index-url", "--find-links", "--index-url", "--no-index", "--trusted-host"})
 _KINDS: Mapping[str, tuple[str, str, str]] = {
     "other-index": (
         "another index is named",
         "a lock asks one index and the recorded ones; most often the CUDA build of torch is meant",
+        "the line is dropped",
+    ),
+    "pip-option": (
+        "an option for pip stands among the requirements",
+        "a lock says itself which files are installed, and what is built",
         "the line is dropped",
     ),
     "editable": ("a folder is installed", "the app runs from its clone", "the line is dropped"),
@@ -173,8 +180,11 @@ def _of_file(files: Files, path: PurePosixPath, looking: _Looking) -> Iterator[R
         finding = Finding(path=path, line=line.line, text=" ".join(shown.split())[:100])
         made = LinePatcher(source=source, line=line, finding=finding, link=looking.link(path, line.line))
         match line:
-            case OptionLine(options=options) if not {name for name, _ in options} & {"--requirement", "--constraint"}:
-                yield made.dropped("other-index", "A lock asks the machine's index and the recorded ones alone.")
+            case OptionLine(options=options) if names := {name for name, _ in options} - _INCLUDES:
+                if names & _INDEXES:
+                    yield made.dropped("other-index", "A lock asks the machine's index and the recorded ones alone.")
+                else:
+                    yield made.dropped("pip-option", "A lock says itself which files are installed.")
             case LocationLine(target=target):
                 yield from _location(made, target, looking)
             case Unreadable(remedy=remedy) if key := _key_to_drop(remedy):

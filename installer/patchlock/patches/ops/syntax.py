@@ -107,7 +107,7 @@ def _parsed(source: SourceText, read: Callable[[str], ast.Module]) -> Module | R
     return Module(source=source, tree=tree)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def tree_of(text: str) -> ast.Module:
     """Parse a text as `ast.parse` does; the answer is kept and never changed."""
     return _new_tree(text)
