@@ -290,7 +290,7 @@ def repaired(
     ("line", "wanted"),
     [
         pytest.param("--index-url https://e.org", "no-other-index-1 replace-text", id="index"),
-        pytest.param("--only-binary=:all:", "no-other-index-1 replace-text", id="builds"),
+        pytest.param("--only-binary=:all:", "no-pip-option-1 replace-text", id="builds"),
         pytest.param("-e .", "no-editable-1 replace-text", id="editable"),
         pytest.param("-e git+https://e.org/x/a#egg=a", "no-vcs-requirement-1 replace-text", id="editable-repository"),
         pytest.param("./wheels/a.whl", "no-editable-1 replace-text", id="folder"),
