@@ -56,6 +56,7 @@ _NVIDIA = ("nvidia*", "nvhost*", "nvgpu", "nvmap", "nvsciipc")
 """What programs find in /dev: sources and drains, cards that compute, sound."""
 _FILTER_CALLS, _HOST = 22, 40
 """PR_SET_SECCOMP of linux/prctl.h and AF_VSOCK of linux/socket.h. Source for the filter: seccomp(2)"""
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - some people keep caches or homes there
 _COPIED = 1_000_000
 """Bytes up to which a file is copied that cannot have a layer; a larger one is read-only."""
 _CONNECTS, _WRITES = ["reach the network"], ["write outside its scratch folder"]
@@ -305,7 +306,11 @@ def _contain(home: Path, written: Path) -> "list[Path]":
     """
     here = Path.cwd()
     top = next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
-    asked = [*map(Path, ("/tmp", "/var/tmp", "/run")), top, Path(sys.prefix)]  # noqa: S108 - where it may write
+    needed = [top, Path(sys.prefix), Path(sys.base_prefix), home, written]
+    is_in_memory = any(_SHARED_MEMORY in path.resolve().parents for path in needed)
+    asked = [*map(Path, ("/tmp", "/var/tmp", "/run")), *needed[:2]]  # noqa: S108 - where it may write
+    if is_in_memory:
+        asked.insert(0, _SHARED_MEMORY)
     folders = [one for one in dict.fromkeys(path.resolve() for path in asked) if one.is_dir() and one != one.parent]
     sockets = [row[7] for row in _rows("unix") if len(row) > 7 and row[7].startswith("/")]
     is_user = _leave_network()
@@ -330,7 +335,7 @@ def _contain(home: Path, written: Path) -> "list[Path]":
         _mount(f"/proc/self/fd/{file}", path, _BIND | _REC)
         os.close(file)
     os.chdir(here)
-    _lay_devices()
+    _lay_devices(with_shared_memory=is_in_memory)
     for name in sockets:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             if Path(name).is_socket():
@@ -403,9 +408,10 @@ def _mode(path: str) -> int:
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
-def _lay_devices() -> None:
-    """Leave no device but those that compute and those that keep nothing."""
-    kept = {path: os.open(path, os.O_PATH) for name in (*_DEVICES, *_NVIDIA) for path in Path("/dev").glob(name)}
+def _lay_devices(*, with_shared_memory: bool) -> None:
+    """Leave no device but those that compute and those that keep nothing; shared memory is empty, or as it is."""
+    names = (*_DEVICES, *_NVIDIA, *[_SHARED_MEMORY.name] * with_shared_memory)
+    kept = {path: os.open(path, os.O_PATH) for name in names for path in Path("/dev").glob(name)}
     _mount("tmpfs", "/dev", kind="tmpfs", options="mode=755")
     for path, file in kept.items():
         path.mkdir() if stat.S_ISDIR(os.fstat(file).st_mode) else path.touch()
@@ -413,9 +419,10 @@ def _lay_devices() -> None:
         os.close(file)
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         Path("/dev", name).symlink_to(f"/proc/self/{target}")
-    shared, terminals = Path("/dev", "shm"), Path("/dev", "pts")
-    shared.mkdir()
-    shared.chmod(0o1777)
+    if not with_shared_memory:
+        _SHARED_MEMORY.mkdir()
+        _SHARED_MEMORY.chmod(0o1777)
+    terminals = Path("/dev", "pts")
     terminals.mkdir()
     _mount("devpts", terminals, kind="devpts", options="newinstance,ptmxmode=0666")
     Path("/dev/ptmx").symlink_to("pts/ptmx")
