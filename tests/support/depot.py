@@ -25,7 +25,8 @@ class Depot:
         self.cuts: dict[str, list[int]] = {}
         """File → after how many bytes each answer ends; then no more."""
         self.stalls: dict[str, int] = {}
-        """File → bytes after which the answer waits for `go`."""
+        """File → bytes after which the answer waits for `go`, where the file or its rest was asked for: uv's looks
+        at the wheel's metadata, which name an end, wait for nothing."""
         self.has_ranges = self.has_lengths = self.has_heads = True
         self.redirects = False
         self.wants_login = frozenset[str]()
@@ -119,9 +120,11 @@ class Depot:
         if handler.command == "HEAD":
             return
         end = self.cuts[name].pop(0) if self.cuts.get(name) else len(body)
+        wanted = handler.headers.get("Range", "-")
+        stall = self.stalls.get(name, end) if wanted.endswith("-") else end
         for start in range(0, min(end, len(body)), _BLOCK):
             block = body[start : min(start + _BLOCK, end)]
-            if self.stalls.get(name, len(body)) <= start:
+            if stall <= start:
                 handler.wfile.flush()
                 self.go.wait()
             if self.speed:
