@@ -294,12 +294,13 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-def test_alone_on_a_terminal_it_guides(patchlock: Patchlock, tmp_path: Path) -> None:
+@pytest.mark.parametrize("typed", ["demo\nn\nq\n", "demo\nq\n"], ids=["no", "leave-at-a-question"])
+def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock, tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
     child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
-    os.write(ours, b"demo\nn\nq\n")
+    os.write(ours, typed.encode())
     said = b""
     while True:
         try:
@@ -315,6 +316,7 @@ def test_alone_on_a_terminal_it_guides(patchlock: Patchlock, tmp_path: Path) -> 
     assert re.search(r"^\d  demo ", text, re.MULTILINE)
     assert "$ patchlock install demo" in text
     assert "Install it now? [Y/n]" in text
+    assert "Error" not in text
 
 
 def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:

@@ -51,7 +51,7 @@ def guide() -> int:
                 _output.echo(f'there is no app "{word}" in the list')
                 continue
             code = _steps(app_overview.with_packages(chosen, root, _options.cache()))
-    except click.Abort:  # Ctrl-C or Ctrl-D at a question, where nothing was begun
+    except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
 
@@ -89,9 +89,17 @@ def _steps(seen: AppOverview) -> int:
 
 
 def _agreed(question: str, *words: str) -> bool:
-    """Ask, with the command that does the same without a question."""
+    """Ask, with the command that does the same without a question.
+
+    Raises:
+        click.Abort: the answer is to leave.
+    """
     _output.echo(f"\n  $ patchlock {' '.join(words)}")
-    return click.confirm(question, default=True)
+    answers = click.Choice(["y", "yes", "n", "no", "q"], case_sensitive=False)
+    answer = click.prompt(f"{question} [Y/n]", default="y", show_default=False, type=answers, show_choices=False)
+    if answer == "q":
+        raise click.Abort
+    return answer in {"y", "yes"}
 
 
 def _run(*words: str) -> int:
