@@ -159,6 +159,15 @@ def test_a_failed_install_leaves_nothing_to_finish(locked: World, face: Face, tm
     assert face("status").stdout.startswith("mini on tiny  up to date with the catalogue\n")
 
 
+def test_a_failed_first_install_is_no_installation(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny", "--commit", "zzz").returncode != 0
+    assert (tmp_path / "installed" / "mini@tiny").is_dir()
+    assert "mini" not in face("status").stdout
+    assert "error[not-installed]" in face("run", "mini").stderr
+    (tmp_path / "installed" / "mini@tiny" / "song.wav").write_bytes(b"mine")
+    assert face("status").stdout.startswith("mini on tiny  ")
+
+
 def test_uninstall_takes_the_app_out_of_the_menu(
     locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

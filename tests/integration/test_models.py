@@ -45,7 +45,7 @@ files = [{{ path = "deep/down/weights.bin" }}]
 [[model]]
 repository = "{vendor}/vendor"
 into = "voices"
-when = "use"
+when = "request"
 why = "a voice"
 license = "MIT"
 source = "https://example.com/why"
@@ -123,8 +123,8 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
         assert done.returncode == 0, done.stderr
         [line] = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("models ")]
         assert line.startswith(
-            "models    500.0 KiB and 1 file of unknown size at its first start, 97.7 KiB and 1 file of unknown size "
-            "when they are first used, or "
+            "models    500.0 KiB and 1 file of unknown size at the first start, 1 file of unknown size when first used, "
+            "97.7 KiB that the app does not download itself; to download now: `"
         )
         assert line.endswith("models mini --profile tiny --fetch`" if command == "plan" else "models mini --fetch`")
     assert hub.asked == []
@@ -133,17 +133,25 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
 def test_models_are_listed_with_size_licence_and_what_for(installed: World, patchlock: Patchlock) -> None:
     done = patchlock("models", "mini")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:7] == [
+    assert done.stdout.splitlines()[:8] == [
         "mini on tiny: 4 files, 597.7 KiB and 2 files of unknown size; 4 are not there",
         "",
         "  maker/speaks",
-        "    what it speaks with; at the first start",
+        "    what it speaks with",
+        "    downloaded: at the first start",
         "    licence: CC-BY-4.0",
         "    not there  model.bin    500.0 KiB",
         "    not there  config.json  size not known",
     ]
     assert done.stdout.splitlines()[-1].startswith("fetch them: ")
     assert done.stdout.endswith("models mini --fetch\n")
+
+
+def test_run_names_the_models_that_the_app_never_downloads(installed: World, patchlock: Patchlock) -> None:
+    done = patchlock("run", "mini")
+    assert "mini needs 97.7 KiB of models that it does not download itself; fetch them with `" in done.stderr
+    assert patchlock("models", "mini", "--fetch").returncode == 0
+    assert "does not download" not in patchlock("run", "mini").stderr
 
 
 def test_fetched_models_are_where_the_app_looks(

@@ -150,11 +150,14 @@ def _row(number: int, seen: AppOverview) -> tuple[str, ...]:
 
 
 def _models(seen: AppOverview) -> str:
-    known = seen.first_start.bytes + seen.first_use.bytes
+    from patchlock.model.models import size_of
+
+    size = size_of(file for one in seen.models for file in one.files)
     if not seen.models:
         return "none"
-    is_sure = not (seen.first_start.unknown or seen.first_use.unknown)
-    return _output.size(known) if is_sure else f"over {_output.size(known)}" if known else "unknown"
+    if not size.unknown:
+        return _output.size(size.bytes)
+    return f"over {_output.size(size.bytes)}" if size.bytes else "unknown"
 
 
 def _is_narrow() -> bool:

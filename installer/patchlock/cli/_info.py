@@ -118,15 +118,11 @@ def proof(seen: AppOverview) -> str:
 
 def download(seen: AppOverview) -> str:
     """Say what comes over the network."""
+    from patchlock.cli._models import sizes_text
     from patchlock.model.models import total_text
 
     packages = f"{total_text(seen.packages)} of packages" if seen.packages else "packages of unknown size"
-    parts = [packages]
-    if seen.first_start.bytes or seen.first_start.unknown:
-        parts.append(f"{total_text(seen.first_start)} of models at the first start")
-    if seen.first_use.bytes or seen.first_use.unknown:
-        parts.append(f"{total_text(seen.first_use)} when they are first used")
-    return ", ".join(parts)
+    return ", ".join(filter(None, (packages, sizes_text(seen.model_sizes, " of models"))))
 
 
 def _models(seen: AppOverview) -> list[tuple[str, str]]:
@@ -141,6 +137,7 @@ def _data(
     seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...], root: Path
 ) -> dict[str, object]:
     from patchlock.catalogue import proofs
+    from patchlock.cli._models import sizes_data
     from patchlock.cli._plan import memory_data
     from patchlock.environments import installed_profiles
     from patchlock.model.models import size_of
@@ -161,8 +158,7 @@ def _data(
         "installed": installed_profiles.by_app(_options.home()).get(app.name, []),
         "download": {
             "packages": _size(seen.packages) if seen.packages else None,
-            "first_start": _size(seen.first_start),
-            "first_use": _size(seen.first_use),
+            **sizes_data(seen.model_sizes),
         },
         "models": [
             {

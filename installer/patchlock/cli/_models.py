@@ -10,8 +10,11 @@ import click
 from patchlock.cli import _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from patchlock.environments.models import LocatedFile
     from patchlock.locks.lock_request import Request
+    from patchlock.model.models import ModelSize, When
 
 
 @click.command("models")
@@ -58,7 +61,6 @@ def models_command(
 
 def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, str]]:
     """Write for `plan` and `install` how much the app will download by itself; nothing where it has no models."""
-    from patchlock.model.models import total_text
     from patchlock.operations import models
 
     found = models.summary(request, on_paper=on_paper)
@@ -66,14 +68,36 @@ def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, 
         return []
     if not found.missing_files:
         return [("models", "all there")]
-    parts = []
-    if found.missing.bytes or found.missing.unknown:
-        parts.append(f"{total_text(found.missing)} at its first start")
-    if found.later.bytes or found.later.unknown:
-        parts.append(f"{total_text(found.later)} when they are first used")
     itself = "patchlock" if on_paper else _launcher.own_command(_options.home())
     command = f"{itself} models {_options.pair_arguments(request)} --fetch"
-    return [("models", f"{', '.join(parts)}, or `{command}`")]
+    return [("models", f"{sizes_text(found.missing)}; to download now: `{command}`")]
+
+
+def sizes_text(sizes: Mapping[When, ModelSize], of: str = "") -> str:
+    """Write how much an app downloads, and when; "" where that is nothing.
+
+    Args:
+        sizes: by the time at which it comes.
+        of: follows each size, such as " of models".
+    """
+    from patchlock.model.models import total_text
+
+    return ", ".join(
+        f"{total_text(size)}{of} {_WHEN[when]}" for when, size in sizes.items() if size.bytes or size.unknown
+    )
+
+
+def sizes_data(sizes: Mapping[When, ModelSize]) -> dict[str, object]:
+    """Write the same for JSON."""
+    return {_KEYS[when]: {"bytes": size.bytes, "of_unknown_size": size.unknown} for when, size in sizes.items()}
+
+
+_WHEN: Mapping[When, str] = {
+    "start": "at the first start",
+    "use": "when first used",
+    "request": "that the app does not download itself",
+}
+_KEYS: Mapping[When, str] = {"start": "first_start", "use": "first_use", "request": "on_request"}
 
 
 def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, object]:
@@ -81,10 +105,7 @@ def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, objec
     from patchlock.operations import models
 
     found = models.summary(request, on_paper=on_paper)
-    sizes = (("first_start", found.missing), ("first_use", found.later))
-    return {"files": found.files, "missing": found.missing_files} | {
-        name: {"bytes": size.bytes, "of_unknown_size": size.unknown} for name, size in sizes
-    }
+    return {"files": found.files, "missing": found.missing_files} | sizes_data(found.missing)
 
 
 def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
@@ -101,8 +122,9 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
     for model in dict.fromkeys(one.model for one in located):
         files = [one for one in located if one.model is model]
         at = f" at {model.revision}" if model.revision else ""
-        when = "at the first start" if model.when == "start" else "when it is first used"
-        lines += ["", f"  {model.repository}{at}", f"    {model.why}; {when}", f"    licence: {model.license}"]
+        when = "only with --fetch" if model.when == "request" else _WHEN[model.when]
+        lines += ["", f"  {model.repository}{at}", f"    {model.why}"]
+        lines += [f"    downloaded: {when}", f"    licence: {model.license}"]
         width = max(len(_name(one)) for one in files)
         for one in files:
             size = size_text(one.file.bytes) if one.file.bytes else "size not known"

@@ -53,6 +53,7 @@ def run_command(
         _output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
         return 0
     _tell_device(request, generation, place.variables, progress)
+    _tell_models(request, progress)
     held = venv.mark_in_use(generation)
     listens = request.app.launch.listens
     if listens is None:
@@ -66,6 +67,20 @@ def run_command(
         answers=lambda address: progress.note(f"{app} answers: {address}"),
         keep_open=held,
     )
+
+
+def _tell_models(request: Request, progress: Progress) -> None:
+    """Say which models are missing that the app itself never downloads."""
+    from patchlock.model.models import total_text
+    from patchlock.operations import models
+
+    missing = models.summary(request).missing["request"]
+    if missing.bytes or missing.unknown:
+        command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
+        progress.note(
+            f"{request.app.name} needs {total_text(missing)} of models that it does not download itself; "
+            f"fetch them with `{command}`"
+        )
 
 
 def _tell_device(request: Request, generation: Path, env: Mapping[str, str], progress: Progress) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from patchlock.core import atomic_files
 from patchlock.core.atomic_files import remove_tree
+from patchlock.hardware import stored_choice
 from patchlock.model import launchers
 from patchlock.model.errors import NotInstalledError
 from patchlock.model.identities import CommitId, Sha256
@@ -116,9 +117,18 @@ def receipts(installation: Installation) -> tuple[Receipt, ...]:
 
 
 def installations(home: Path) -> tuple[Installation, ...]:
-    """List the folders of a home that hold an installation, or what was left of one; sorted."""
+    """List the folders of a home that hold an installation, or what was left of one; sorted.
+
+    A folder in which an install was only begun, which failed before it laid anything down, is none.
+    """
     folders = sorted(home.iterdir()) if home.is_dir() else []
-    return tuple(Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
+    found = (Installation(folder=folder) for folder in folders if "@" in folder.name and folder.is_dir())
+    return tuple(one for one in found if _holds_anything(one))
+
+
+def _holds_anything(installation: Installation) -> bool:
+    before = {installation.lock, installation.folder / stored_choice.FILE}
+    return any(path not in before for path in installation.folder.iterdir())
 
 
 def names(installation: Installation) -> tuple[str, ...]:

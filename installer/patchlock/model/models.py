@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
@@ -17,8 +17,12 @@ _HUB = "huggingface.co"
 USER_CACHE, PACKAGES = "{cache}", "{packages}"
 """What `into` may begin with: the folder for caches of this user, `~/.cache` unless XDG_CACHE_HOME names another; and
 site-packages of the generation in use, where some packages keep what they download."""
-When = Literal["start", "use"]
-WHEN = {"start": "the app needs it to start", "use": "what it is for needs it, the first time"}
+When = Literal["start", "use", "request"]
+WHEN: Mapping[When, str] = {
+    "start": "the app needs it to start",
+    "use": "what it is for needs it, the first time",
+    "request": "the app does not download it; `patchlock models APP --fetch` does",
+}
 _REPOSITORY = re.compile(r"[\w.-]+(?:/[\w.-]+)?|https?://[\w.-]+(?::\d+)?(?:/[\w.~%+-]+)+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REVISION = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -115,6 +119,12 @@ def models_for(models: Iterable[Model], profile: str) -> tuple[Model, ...]:
     """Keep what is for a profile; those that the app needs to start come first."""
     fitting = [model for model in models if not model.profiles or profile in model.profiles]
     return tuple(sorted(fitting, key=lambda model: model.when != "start"))
+
+
+def sizes_by_time(files: Iterable[tuple[Model, ModelFile]]) -> dict[When, ModelSize]:
+    """Add up the sizes of files for each time at which they are downloaded, in the order of `WHEN`."""
+    listed = tuple(files)
+    return {when: size_of(file for model, file in listed if model.when == when) for when in WHEN}
 
 
 def total_text(size: ModelSize) -> str:

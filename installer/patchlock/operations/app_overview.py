@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from patchlock.model import platforms
 from patchlock.model.choice import AppLimits
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, NoProfileFitsError
-from patchlock.model.models import Model, ModelSize, models_for, size_of
+from patchlock.model.models import Model, ModelSize, When, models_for, sizes_by_time
 from patchlock.model.needs import memory_for
 
 
@@ -36,10 +36,6 @@ class AppOverview:
     """Of the lock; None where nobody has asked the index yet."""
     models: tuple[Model, ...]
     """Those that it downloads there."""
-    first_start: ModelSize
-    """Of the models that it needs to start."""
-    first_use: ModelSize
-    """Of those that it fetches when they are first used."""
     memory: tuple[MemoryVerdict, ...]
     proofs: tuple[Proof, ...]
     """Of this profile and platform, the newest first."""
@@ -51,6 +47,11 @@ class AppOverview:
             return ""
         device = self.choice.chosen.device
         return memory_needs.name_of(device) if device is not None else "the CPU"
+
+    @property
+    def model_sizes(self) -> Mapping[When, ModelSize]:
+        """Size of the models, by the time at which they are downloaded."""
+        return sizes_by_time((one, file) for one in self.models for file in one.files)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -122,8 +123,6 @@ def overviews(
                 why_not=why_not,
                 packages=package_sizes.kept(sha256(lock.read_bytes()), cache) if lock else None,
                 models=models,
-                first_start=size_of(file for one in models if one.when == "start" for file in one.files),
-                first_use=size_of(file for one in models if one.when != "start" for file in one.files),
                 memory=memory_needs.judge(
                     memory_for(takes.memory, chosen.profile.name, chosen.platform.name),
                     host,

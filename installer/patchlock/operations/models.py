@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from patchlock.environments import generations, models
 from patchlock.environments.models import LocatedFile
 from patchlock.locks.lock_request import Request
-from patchlock.model.models import ModelSize, size_of
+from patchlock.model.models import ModelSize, When, sizes_by_time
 from patchlock.model.progress import Progress
 from patchlock.operations import _session
 
@@ -55,10 +56,8 @@ def fetch(request: Request, progress: Progress) -> FetchResult:
 class ModelSummary:
     """How much an app downloads beside its packages."""
 
-    missing: ModelSize
-    """What it needs to start and is not where it looks."""
-    later: ModelSize
-    """The same of what it needs at a first use."""
+    missing: Mapping[When, ModelSize]
+    """What is not where it looks, by the time at which it is downloaded."""
     files: int
     """All that are declared."""
     missing_files: int
@@ -74,8 +73,7 @@ def summary(request: Request, *, on_paper: bool = False) -> ModelSummary:
     located = models.locate(request) if request.app.models else ()
     missing = [one for one in located if on_paper or one.state == "missing"]
     return ModelSummary(
-        missing=size_of(one.file for one in missing if one.model.when == "start"),
-        later=size_of(one.file for one in missing if one.model.when == "use"),
+        missing=sizes_by_time((one.model, one.file) for one in missing),
         files=len(located),
         missing_files=len(missing),
     )
