@@ -273,7 +273,8 @@ def test_uninstall_removes_everything_that_is_ours(installed: Path, patchlock: P
     assert room.startswith("nothing is installed now; ")
     assert room.endswith("patchlock self remove")
     assert not installed.exists()
-    assert patchlock("uninstall", "mini").returncode == 1
+    done = patchlock("uninstall", "mini")
+    assert (done.returncode, done.stderr) == (1, "error[not-installed]: mini is not installed; nothing to remove\n")
 
 
 def test_install_from_another_clone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
