@@ -304,7 +304,35 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.parametrize("typed", ["demo\nn\nq\n", "demo\nq\n"], ids=["no", "leave-at-a-question"])
-def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock, tmp_path: Path) -> None:
+def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None:
+    code, text = _guided(typed, patchlock)
+    assert code == 0
+    assert "This machine: " in text
+    assert re.search(r"^\d  demo ", text, re.MULTILINE)
+    assert "$ patchlock install demo" in text
+    assert "Install it now? [Y/n]" in text
+    assert "Error" not in text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize(("typed", "screens"), [("h\n\nq\n", 2), ("h\nq\n", 1)], ids=["go-on", "leave"])
+def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlock) -> None:
+    code, text = _guided(typed, patchlock)
+    assert (code, text.count("This machine: ")) == (0, screens)
+    assert text.index("Usage: patchlock") < text.index("Press Enter to go on")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_comes_back_when_an_app_has_ended(locked: World, patchlock: Patchlock) -> None:
+    assert locked.app.is_file()
+    assert patchlock("install", "mini").returncode == 0
+    code, text = _guided("mini\ny\n\nq\n", patchlock)
+    assert (code, text.count("This machine: ")) == (0, 2), text
+    assert text.index("$ patchlock run mini") < text.index("Press Enter to go on")
+
+
+def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
+    """Type into the guide on a terminal; gives its exit code and what was on the screen."""
     ours, theirs = pty.openpty()
     env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
     child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
@@ -319,13 +347,8 @@ def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock, tmp_pat
         if not part:
             break
         said += part
-    text = said.decode()
-    assert child.wait() == 0
-    assert "This machine: " in text
-    assert re.search(r"^\d  demo ", text, re.MULTILINE)
-    assert "$ patchlock install demo" in text
-    assert "Install it now? [Y/n]" in text
-    assert "Error" not in text
+    os.close(ours)
+    return child.wait(), said.decode()
 
 
 def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:

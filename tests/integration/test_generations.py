@@ -126,6 +126,12 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     said = face("uninstall", "mini").stdout
     assert f"kept, because it is yours (1, 244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
     assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
+    again = face("uninstall", "mini")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == (
+        f"error[not-installed]: mini is not installed, and what is left of it is yours ({outputs.parent}); "
+        "remove that too with `patchlock uninstall mini --profile tiny --purge`\n"
+    )
     assert face("uninstall", "mini", "--purge", "--yes").returncode == 0
     assert list((tmp_path / "installed").iterdir()) == []
 

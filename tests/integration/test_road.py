@@ -273,7 +273,8 @@ def test_uninstall_removes_everything_that_is_ours(installed: Path, patchlock: P
     assert room.startswith("nothing is installed now; ")
     assert room.endswith("patchlock self remove")
     assert not installed.exists()
-    assert patchlock("uninstall", "mini").returncode == 1
+    done = patchlock("uninstall", "mini")
+    assert (done.returncode, done.stderr) == (1, "error[not-installed]: mini is not installed; nothing to remove\n")
 
 
 def test_install_from_another_clone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
@@ -283,6 +284,11 @@ def test_install_from_another_clone(locked: World, patchlock: Patchlock, tmp_pat
     subprocess.run(["git", "init", "-q", "-b", "main", str(clone)], check=True)
     subprocess.run(["git", "-C", str(clone), "pull", "-q", str(cached), "refs/remotes/origin/main"], check=True)
     fresh = {"PATCHLOCK_CACHE_DIR": str(tmp_path / "fresh")}
+    catalogue = str(locked.catalogue)
+    done = patchlock("plan", "mini", "--source", str(clone), "--commit", "main", "--catalogue", catalogue, env=fresh)
+    assert done.stdout.splitlines()[-1] == (
+        f"  install   patchlock install mini --profile tiny --source '{clone}' --commit main --catalogue {catalogue}"
+    )
     done = patchlock("install", "mini", "--source", str(clone), env=fresh)
     assert done.returncode == 0, done.stderr
     assert patchlock("run", "mini").stdout == "computed on cpu\n"

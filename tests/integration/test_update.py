@@ -66,6 +66,15 @@ def test_update_brings_upstream_and_keeps_edits(installed: Path, upstream: Path,
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
 
+def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
+    change(upstream, '"""An app."""', '"""A newer app."""')
+    words = ("update", "mini", "--source", str(upstream))
+    assert "mini is installed" in patchlock(*words).stdout
+    done = patchlock(*words)
+    assert (done.returncode, done.stdout) == (0, "mini is up to date on tiny: nothing newer was found\n"), done.stderr
+    assert json.loads(patchlock(*words, "--json").stdout)["data"]["receipt"]["app"] == "mini"
+
+
 def test_update_that_meets_edits_can_be_finished_or_aborted(
     installed: Path, upstream: Path, patchlock: Patchlock
 ) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -31,7 +34,8 @@ def guide() -> int:
     from patchlock.hardware import host_overrides, probes
     from patchlock.operations import app_overview
 
-    root = _options.checked_root(None)
+    named = os.environ.get("PATCHLOCK_CATALOGUE")
+    root = _options.checked_root(Path(named) if named else None)
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
     seen = app_overview.overviews(root, observed, _options.cache())
@@ -45,6 +49,7 @@ def guide() -> int:
                 return code
             if word.lower() in {"h", "help", "?"}:
                 code = _run("help")
+                _pause()
                 continue
             chosen = _chosen(word, here)
             if chosen is None:
@@ -83,7 +88,7 @@ def _steps(seen: AppOverview) -> int:
             return code
     if not _agreed("Start it now?", "run", app.name):
         return 0
-    code = _run("run", app.name)
+    code = _start(app.name)
     _pause()
     return code
 
@@ -108,8 +113,23 @@ def _run(*words: str) -> int:
     return main(words)
 
 
+def _start(app: str) -> int:
+    """Start an app in a process of its own: `run` becomes the app, and the guide would be gone."""
+    from patchlock.core import process
+
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return process.run_in_terminal(sys.executable, "-P", "-m", "patchlock", "run", app, env=env)
+
+
 def _pause() -> None:
-    click.prompt("\nEnter goes back to the list", default="", show_default=False)
+    """Let a person read what was printed before the list comes again.
+
+    Raises:
+        click.Abort: the answer is to leave.
+    """
+    answer = click.prompt("\nPress Enter to go on", default="", show_default=False, prompt_suffix=" ")
+    if answer.strip().lower() in _LEAVE - {""}:
+        raise click.Abort
 
 
 def _screen(host: Host, here: Sequence[AppOverview], others: Sequence[AppOverview]) -> str:

@@ -258,13 +258,17 @@ def _finish(
     *,
     as_json: bool,
     instead_of: Mapping[str, str] = MappingProxyType({}),
+    is_new: bool = True,
 ) -> dict[str, object]:
     """Write the launchers, tell a person what was installed, and give what `--json` prints of it."""
     from patchlock.cli import _profile_choice
 
     _launcher.write_for(request)
     if not as_json:
-        _output.echo(_summary(request, report, tuple(instead_of)))
+        if is_new:
+            _output.echo(_summary(request, report, tuple(instead_of)))
+        else:
+            _output.echo(f"{request.app.name} is up to date on {request.profile.name}: nothing newer was found")
         _profile_choice.print_warnings(request.machine, as_json=as_json)
     return _report(request, report.receipt, report) | {"instead_of": dict(instead_of)}
 
@@ -573,7 +577,7 @@ def _update(
         if not as_json:
             _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to undo")
         return {"changed": bool(files), "restored": list(files)}, None
-    generations.require_current(request.installation, app)
+    before = generations.require_current(request.installation, app)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     has_models = False
     if opened is not None:
@@ -584,7 +588,8 @@ def _update(
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
     if has_models:
         _place_models(request, progress)
-    return _finish(request, report, as_json=as_json), report.unproved
+    is_new = has_models or bool(report.merged) or report.receipt.id != before.id
+    return _finish(request, report, as_json=as_json, is_new=is_new), report.unproved
 
 
 @click.command("rollback")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from patchlock.cli import _launcher, _models, _options, _output
+from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
@@ -125,10 +127,10 @@ def plan_command(
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("by hand", steps or "nothing"),
-        ("install", "nothing to do" if nothing else _command(made, request, itself)),
+        ("install", "nothing to do" if nothing else f"{itself} install {_words(made, request, left_out)}"),
     ]
     if made.patched.changes and not with_diff:
-        rows.insert(-1, ("diff", f"{itself} plan {made.app.name} --profile {made.profile.name} --diff"))
+        rows.insert(-1, ("diff", f"{itself} plan {_words(made, request, left_out)} --diff"))
     _output.echo(_output.rows(rows))
     for failure in engine.required_failures(made.patched):
         _output.echo(f"fails: {failure}", err=True)
@@ -173,11 +175,19 @@ def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
     ]
 
 
-def _command(made: Plan, request: Request, itself: str) -> str:
-    words = [f"--with {name}" for name in request.chosen]
+def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
+    """Write what `install`, or another `plan`, has to be told to do what was shown."""
+    words = ["--profile", made.profile.name]
+    words += ["--source", request.source] if request.source is not None else []
+    words += ["--commit", request.revision] if request.revision is not None else []
+    for option, names in (("--with", request.chosen), ("--without", left_out)):
+        words += [word for name in names for word in (option, name)]
     words += [] if made.lock.is_intact else ["--accept-edited-lock"]
     words += ["--local-addresses"] if request.local_addresses else []
-    return " ".join((itself, "install", made.app.name, "--profile", made.profile.name, *words))
+    context = click.get_current_context()
+    if context.get_parameter_source("catalogue") is click.core.ParameterSource.COMMANDLINE:
+        words += ["--catalogue", str(context.params["catalogue"])]
+    return without_secrets(shlex.join([made.app.name, *words]))
 
 
 def option_line(option: Option, chosen: bool) -> str:

@@ -41,7 +41,7 @@ def uninstall_command(
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     if dry_run or (purge and not yes):
-        planned = lifecycle.plan_uninstall(request)
+        planned = lifecycle.plan_uninstall(request, purge=purge)
         if dry_run and as_json:
             _output.succeed("uninstall", _planned_data(planned, purge) | {"dry_run": True})
             return

@@ -384,6 +384,26 @@ def exec_program(*argv: str, env: Mapping[str, str], cwd: Path) -> int:
     return subprocess.call([program, *argv[1:]], env=dict(env), cwd=cwd)
 
 
+def run_in_terminal(*argv: str, env: Mapping[str, str]) -> int:
+    """Run a program in this terminal to its end; Ctrl-C is for it, and this process goes on.
+
+    Returns:
+        Its exit code; 128 and the number of the signal that has ended it.
+
+    Raises:
+        ProgramMissingError: the program is not installed.
+    """
+    command = [_program(argv, env), *argv[1:]]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    before = signal.signal(signal.SIGINT, lambda *_: None)  # which, unlike SIG_IGN, the program does not inherit
+    try:
+        code = subprocess.Popen(command, env=dict(env)).wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else 128 - code
+
+
 def start(
     *argv: str,
     env: Mapping[str, str],

@@ -11,7 +11,7 @@ from pathlib import Path
 from patchlock.core import atomic_files, disk_space, file_lock, old_folders
 from patchlock.core.disk_space import FreedSpace
 from patchlock.distributions import wheelhouse
-from patchlock.environments import cache_pruning, generations, models, venv
+from patchlock.environments import cache_pruning, generations, installed_profiles, models, venv
 from patchlock.environments.builds import in_tree_files
 from patchlock.environments.generations import Receipt
 from patchlock.hardware import stored_choice
@@ -159,8 +159,7 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
     """
     installation = request.installation
     source = installation.source
-    if not installation.folder.exists():
-        generations.require_current(installation, request.app.name)
+    _require_removable(request, purge=purge)
     with _session.hold_installation(request, progress, needs_source=not purge):
         _require_idle(installation)
         if source.exists():
@@ -215,15 +214,18 @@ class UninstallPlan:
     """Bytes of the cache that no other generation of any home needs."""
 
 
-def plan_uninstall(request: Request) -> UninstallPlan:
+def plan_uninstall(request: Request, *, purge: bool) -> UninstallPlan:
     """Say what an uninstall would remove; changes nothing.
+
+    Args:
+        request: which one.
+        purge: the user's files would go too.
 
     Raises:
         NotInstalledError: there is nothing to remove.
     """
     installation = request.installation
-    if not installation.folder.exists():
-        generations.require_current(installation, request.app.name)
+    _require_removable(request, purge=purge)
     files, commits = _users(installation.source) if (installation.source / ".git").exists() else ((), ())
     folders = tuple(installation.environments.glob("*"))
     needed = cache_pruning.needed(request.cache, request.home, without=folders)
@@ -237,6 +239,28 @@ def plan_uninstall(request: Request) -> UninstallPlan:
         models=models.unused(request).bytes,
         downloads=downloads + sum(_bytes(one.folder) for one in others),
     )
+
+
+def _require_removable(request: Request, *, purge: bool) -> None:
+    """Stop where nothing is left to remove, or only what is the user's.
+
+    Raises:
+        NotInstalledError: it is so.
+    """
+    installation, app, profile = request.installation, request.app.name, request.profile.name
+    ours = (installation.pointer, installation.environments, installation.journal)
+    if any(path.exists() for path in ours) or (purge and installation.folder.exists()):
+        return
+    is_elsewhere = app in installed_profiles.by_app(request.home)
+    what = f"{app} is not installed" + (f" on {profile}" if is_elsewhere else "")
+    if not installation.folder.exists():
+        raise NotInstalledError(what, remedy="nothing to remove")
+    if (installation.source / ".git").exists() and any(_users(installation.source)):
+        raise NotInstalledError(
+            f"{what}, and what is left of it is yours",
+            where=str(installation.source),
+            remedy=f"remove that too with `patchlock uninstall {app} --profile {profile} --purge`",
+        )
 
 
 def _users(source: Path) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
