@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Patchlock, Said
 from depot import Depot
-from miniature import World
+from miniature import World, lock_here
 
 from patchlock.cli import COMMANDS, GROUPS, MORE
 
@@ -329,6 +329,26 @@ def test_the_guide_comes_back_when_an_app_has_ended(locked: World, patchlock: Pa
     code, text = _guided("mini\ny\n\nq\n", patchlock)
     assert (code, text.count("This machine: ")) == (0, 2), text
     assert text.index("$ patchlock run mini") < text.index("Press Enter to go on")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_offers_the_models_that_the_app_never_downloads(locked: World, patchlock: Patchlock) -> None:
+    model = """
+[[model]]
+repository = "maker/speaks"
+into = "models"
+when = "request"
+why = "what it speaks with"
+license = "MIT"
+source = "https://example.com/why"
+files = [{ path = "voice.bin", bytes = 1048576 }]
+"""
+    locked.app.write_text(locked.app.read_text() + model)
+    assert patchlock(*lock_here()).returncode == 0
+    assert patchlock("install", "mini").returncode == 0
+    _, text = _guided("mini\nn\nn\nq\n", patchlock)
+    assert "$ patchlock models mini --fetch" in text
+    assert "Download its models now (1.0 MiB)? [Y/n]" in text
 
 
 def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:

@@ -86,9 +86,15 @@ def _steps(seen: AppOverview) -> int:
         if code := _run("install", app.name):
             _pause()
             return code
-    if not _agreed("Start it now?", "run", app.name):
+    pair = _installed(seen)
+    if missing := _not_downloaded(*pair):
+        fetch = ("models", *pair, "--fetch")
+        if _agreed(f"Download its models now ({missing})?", *fetch) and (code := _run(*fetch)):
+            _pause()
+            return code
+    if not _agreed("Start it now?", "run", *pair):
         return 0
-    code = _start(app.name)
+    code = _start(*pair)
     _pause()
     return code
 
@@ -113,12 +119,31 @@ def _run(*words: str) -> int:
     return main(words)
 
 
-def _start(app: str) -> int:
+def _installed(seen: AppOverview) -> tuple[str, ...]:
+    """Name an installation: the app, and the profile where there are several."""
+    there = _options.profiles_of(seen.app.name)
+    if len(there) == 1 or seen.choice is None:
+        return (seen.app.name,)
+    best = seen.choice.chosen.profile.name
+    return (seen.app.name, "--profile", best if best in there else there[0])
+
+
+def _not_downloaded(app: str, *options: str) -> str:
+    """Say how much an installed app lacks of what it does not download itself; "" where that is nothing."""
+    from patchlock.model.models import total_text
+    from patchlock.operations import models
+
+    profile = options[-1] if options else None
+    size = models.summary(_options.installed_request(None, app, profile, as_it_is=True)).missing["request"]
+    return total_text(size) if size.bytes or size.unknown else ""
+
+
+def _start(*pair: str) -> int:
     """Start an app in a process of its own: `run` becomes the app, and the guide would be gone."""
     from patchlock.core import process
 
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return process.run_in_terminal(sys.executable, "-P", "-m", "patchlock", "run", app, env=env)
+    return process.run_in_terminal(sys.executable, "-P", "-m", "patchlock", "run", *pair, env=env)
 
 
 def _pause() -> None:
