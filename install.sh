@@ -20,11 +20,11 @@ uv_from_archive() { # sha256: known-checksums of astral-sh/setup-uv; the musl bu
     Darwin-x86_64) set x86_64-apple-darwin b3b2137477cf96c9686ebfb71524614cec780c673fd73e59bce099aef02e70e8 ;;
     Darwin-arm64) set aarch64-apple-darwin 5bb0e5fe008a773c3dbcb97ff79cd89e1241464fe9d2f986d52ad8f1b037bd62 ;;
     *) fail "found no uv for $(uname -sm) (see $log): install uv 0.9 or later, put it on PATH and run this again" ;;
-    esac
-    from=${archive:-https://github.com/astral-sh/uv/releases/download/0.12.5/uv-$1.tar.gz} uv=$work/uv-$1/uv
+    esac; from=${archive:-https://github.com/astral-sh/uv/releases/download/0.12.5/uv-$1.tar.gz} uv=$work/uv-$1/uv
+    no=$(command -v python3) || no='found no Python (python3 on PATH), and ' # else its path, which is taken out below
     [ -f uv.tgz ] || curl -fsSL -o uv.tgz "$from" || wget -qO uv.tgz "$from" ||
-        python3 -c 'import sys, urllib.request as u; u.urlretrieve(sys.argv[1], "uv.tgz")' "$from" ||
-        fail "cannot get uv, last from $from (see $log): check the network or install python3-venv, then run this again"
+        python3 -c 'import sys, urllib.request as u; u.urlretrieve(sys.argv[1], "uv.tgz")' "$from" || fail \
+        "${no##/*}cannot get uv from $from (see $log): check the network or install python3-venv, then run this again"
     echo "$2  uv.tgz" | { sha256sum -c || shasum -a 256 -c; } ||
         fail "$from is not uv-$1.tar.gz of uv 0.12.5, its sha256 is not $2: get that file again"
     tar -xzf uv.tgz || fail "cannot unpack $from (see $log): install tar and gzip and run this again"
@@ -54,7 +54,7 @@ cache=${PATCHLOCK_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/patchlock}
 case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
 digest=$({ cksum "$lock" || sha256sum "$lock"; } 2>/dev/null) || fail "$lock is missing: run this in a git clone"
 tool=$cache/tool-${digest%% *}-$(uname -m) log=$tool.log
-unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME
+unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME; trap 'fail "interrupted; nothing is lost: run this again"' INT
 [ -x "$tool/complete" ] || { echo 'patchlock: preparing (first run only)...' >&2 && build; } || exit 1
 # shellcheck disable=SC2086 # a module and its first arguments
 exec env PATCHLOCK_BOOTSTRAP="$here/install.sh" PYTHONPATH="$here/installer" "$tool/bin/python" -P -m $module "$@" 3>&-

@@ -239,7 +239,7 @@ def test_mistake_in_an_index(tmp_path: Path, before: str, after: str, sentence: 
     [
         pytest.param('distributions = ["torch >"]\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]', 'distributions: "torch >" is not a requirement', id="distribution"),
         pytest.param('distributions = ["torch"]\npythons = ["3"]\nplatforms = ["linux-x86_64"]', 'pythons: "3" must be a Python version of two numbers, such as "3.11"', id="python"),
-        pytest.param('distributions = ["torch"]\npythons = ["3.11"]\nplatforms = ["linux"]', 'platforms: there is no platform "linux"; did you mean "linux-x86_64"?', id="platform"),
+        pytest.param('distributions = ["torch"]\npythons = ["3.11"]\nplatforms = ["linux"]', 'platforms: there is no platform "linux"; did you mean "linux-aarch64" or "linux-x86_64"?', id="platform"),
         pytest.param('distributions = []\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]', "distributions: it is empty", id="empty"),
         pytest.param('distributions = ["torch"]\nplatforms = ["linux-x86_64"]', 'pythons: the key "pythons" is missing', id="missing"),
         pytest.param('distributions = ["torch"]\npythons = ["3.11"]\nplatforms = ["linux-x86_64"]\npython = "x"', 'python: the key "python" is unknown; did you mean "pythons"?', id="unknown"),

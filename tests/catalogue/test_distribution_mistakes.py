@@ -142,7 +142,7 @@ def test_unknown_distribution_is_said_with_the_nearest(tmp_path: Path) -> None:
         ),
         pytest.param(
             HEAD + MIDDLE + "[launch]\ncommand = []\n",
-            [':18: launch: the key "launch" is unknown; did you mean "patch"?'],
+            [':18: launch: the key "launch" is unknown; known: distribution, patch, wheel'],
             id="key-of-an-app",
         ),
     ],

@@ -84,7 +84,7 @@ def test_resource_says_what_is_sought_on_each_system(tmp_path: Path) -> None:
         pytest.param('"ffmpeg"', '"fmpeg"', 'app need[0].name: there is no profiles/needs/fmpeg.toml; did you mean "ffmpeg"?', id="name"),
         pytest.param('why = "it reads songs"', "", 'app need[0].why: the key "why" is missing; write why = a text', id="why"),
         pytest.param('">=5"', '"5"', 'app need[0].versions: "5" is not a version specifier such as ">=1.2,<2"', id="versions"),
-        pytest.param('"linux-x86_64"', '"linux"', 'app need[0].platforms: there is no platform "linux"; did you mean "linux-x86_64"?', id="platform"),
+        pytest.param('"linux-x86_64"', '"linux"', 'app need[0].platforms: there is no platform "linux"; did you mean "linux-aarch64" or "linux-x86_64"?', id="platform"),
         pytest.param("required", 'profiles = ["tin"]\nrequired', 'app need[0].profiles: there is no profile "tin"; did you mean "tiny"?', id="profile"),
         pytest.param("required = false", 'required = "no"', "app need[0].required: it is a text, and must be true or false", id="required"),
         pytest.param("required", "requires", 'app need[0].requires: the key "requires" is unknown; did you mean "required"?', id="key"),

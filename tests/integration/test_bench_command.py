@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,10 +57,28 @@ def test_job_is_measured_kept_compared_and_drawn(installed: Path, patchlock: Pat
     assert picture.read_text().startswith("<svg")
     kept = json.loads((installed / "bench.json").read_text())
     assert [len(one["seconds"]) for one in kept] == [2, 3]
+    lines = done.stdout.splitlines()
+    assert re.match(r"profile +device +median +real-time factor +memory +of the device +use$", lines[1])
+    assert re.match(r"mini on tiny|tiny", lines[2])
+    narrow = _on_terminal(patchlock, "bench", "mini", "--show").splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert [line.split("  ")[1] for line in narrow[2:8]] == [
+        *("device", "median", "real-time factor", "memory", "of the device", "use")
+    ]
     shown = json.loads(patchlock("bench", "mini", "--show", "--json").stdout)["data"]["results"]
     assert [(len(one["seconds"]), len(one["earlier"]["seconds"])) for one in shown] == [(3, 2)]
     assert patchlock("uninstall", "mini").returncode == 0
     assert not installed.exists()
+
+
+def _on_terminal(patchlock: Patchlock, *words: str) -> str:
+    ours, theirs = pty.openpty()
+    env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
+    subprocess.run([*patchlock.command, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env, check=True)
+    os.close(theirs)
+    said = os.read(ours, 65_536).decode()
+    os.close(ours)
+    return said.replace("\r", "")
 
 
 def test_job_that_fails_says_where_and_keeps_nothing(locked: World, installed: Path, patchlock: Patchlock) -> None:

@@ -141,7 +141,9 @@ def test_killed_half_way(checkout: Checkout, sent: signal.Signals) -> None:
     while not reached.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(process.pid, sent)
-    process.communicate(timeout=60)
+    _, said = process.communicate(timeout=60)
+    if sent is signal.SIGINT:
+        assert said.decode() == f"{PREPARING}patchlock: interrupted; nothing is lost: run this again\n"
     (checkout.programs / "uv").unlink()
     (checkout.programs / "uv").symlink_to(uv.find_uv_bin())
     left = checkout.environments()

@@ -30,7 +30,7 @@ def test_other_uv_on_path_is_not_taken(checkout: Checkout, version: str) -> None
     code, _, err = checkout.run()
 
     assert code == 1
-    assert "cannot get uv" in err
+    assert "patchlock: found no Python (python3 on PATH), and cannot get uv from " in err
     assert not (checkout.elsewhere / "used").exists()
 
 
@@ -137,5 +137,5 @@ def test_archive_that_is_not_there(checkout: Checkout) -> None:
     remedy = "check the network or install python3-venv, then run this again"
     assert (code, err) == (
         1,
-        f"{PREPARING}patchlock: cannot get uv, last from /nonexistent.tar.gz (see {log}): {remedy}\n",
+        f"{PREPARING}patchlock: cannot get uv from /nonexistent.tar.gz (see {log}): {remedy}\n",
     )

@@ -19,6 +19,7 @@ from depot import Depot
 from miniature import World, lock_here
 
 from patchlock.cli import COMMANDS, GROUPS, MORE
+from patchlock.core import uv
 
 Face = Callable[..., Said]
 
@@ -213,7 +214,12 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     assert face("install", "mini").returncode == 0
     told = json.loads(face("cache", "--json").stdout)["data"]
     assert "mini on tiny" in [one["what"] for one in told["entries"]]
-    assert "in all" in face("cache").stdout
+    said = face("cache").stdout
+    assert "in all" in said
+    assert said.endswith(
+        "Free room with: patchlock cache clean (add --dry-run to look first). Downloads are also in uv's cache, which "
+        f"other programs share; this empties it:\n  $ {uv.cache_clean_command()}\n"
+    )
 
 
 def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +240,13 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     assert 'verify [unknown-app]\nthere is no app "nothing"' in text
     assert str(tmp_path) not in text
     assert "rumpelstilz" not in text
+    again = face("report")
+    assert again.returncode == 2
+    assert again.stderr == (
+        "error[usage]: patchlock-report.md exists already, and was not overwritten; "
+        "name another file: `patchlock report -o patchlock-report-2.md`\n"
+    )
+    assert (tmp_path / "patchlock-report.md").read_text() == text
 
 
 def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:
@@ -248,7 +261,11 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert face("self", "remove").returncode == 2
     assert face("self", "remove", "--dry-run").returncode == 0
     assert list((tmp_path / "cache").iterdir())
-    assert face("self", "remove", "--yes").returncode == 0
+    said = face("self", "remove", "--yes")
+    assert said.returncode == 0
+    assert said.stdout.endswith(
+        f"\nDownloads are also in uv's cache, which other programs share: {os.environ['UV_CACHE_DIR']}\n"
+    )
     assert list((tmp_path / "cache").iterdir()) == []
 
 

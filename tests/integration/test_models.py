@@ -248,6 +248,19 @@ def test_another_file_in_the_place_of_a_model_is_not_touched(
     assert place.read_bytes() == b"my own"
 
 
+def test_server_that_does_not_answer_is_named(
+    installed: World, patchlock: Patchlock, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hub.url
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = patchlock("models", "mini", "--fetch")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "error[network]: 127.0.0.1 does not answer (maker/speaks, model.bin at main); "
+        "check the network, the proxy and HF_ENDPOINT"
+    )
+
+
 def test_cut_download_is_gone_on_with(installed: World, patchlock: Patchlock, hub: LoopbackHub, tmp_path: Path) -> None:
     hub.cuts = {"maker/speaks/model.bin": [196_608], "vendor/v1/voice.bin": [65_536]}
     done = patchlock("models", "mini", "--fetch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,26 +136,30 @@ _TOLD = "not reported"
 
 
 def _draw(rows: list[Row]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     newest = rows[-1].result
     weights = "random weights" if newest.weights == "random" else f"weights: {newest.weights}"
     _output.echo(f"{newest.job.rpartition(' (')[0]}; {weights}")
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    heads = ("profile", "device", "median", "", "real-time factor", "memory", "of the device", "use")
-    for head in heads:
-        table.add_column(head)
     slowest = max(row.result.median for row in rows)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in _cells(row.result, slowest)))
-    Console(width=None if _output.is_terminal(sys.stdout) else 200).print(table)
+    cells = [_cells(row.result, slowest) for row in rows]
+    table = _table([_HEADS, *cells])
+    if _output.fits(table):
+        _output.echo(table)
+    else:  # one below the other, without the bar
+        for profile, *values in cells:
+            pairs = [(head, value) for head, value in zip(_HEADS[1:], values, strict=True) if head]
+            _output.echo(f"{profile}\n{_output.rows(pairs)}")
     for row in rows:
         for line in (*_parts(row.result), *_compared(row, rows[0].result)):
             _output.echo(f"  {row.result.where}: {line}")
 
 
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+_HEADS = ("profile", "device", "median", "", "real-time factor", "memory", "of the device", "use")
 _BAR = 16
 """Columns of the longest bar."""
 

@@ -36,6 +36,8 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     """
     if context.invoked_subcommand is not None:
         return
+    from patchlock.core import uv
+
     home, cache = _options.home(), _options.cache()
     rows = [*_installed(home), *_cached(cache)]
     if as_json:
@@ -46,7 +48,8 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in all"))
     _output.echo(_output.rows(shown, indent=0))
     _output.echo(
-        "\nFree room with: patchlock cache clean (add --dry-run to look first). uv's own cache: uv cache clean"
+        "\nFree room with: patchlock cache clean (add --dry-run to look first). Downloads are also in uv's cache, "
+        f"which other programs share; this empties it:\n  $ {uv.cache_clean_command()}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 import click
 
-from patchlock.cli import _complete, _options, _output
+from patchlock.cli import _complete, _launcher, _options, _output
 from patchlock.environments import installed
 
 if TYPE_CHECKING:
@@ -215,10 +215,10 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
         others = len(findings) - sure
         numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
         return f"{numbers}; run `patchlock doctor{named}` again after each fix"
-    send = f"patchlock doctor{named} --says-file LOG --json > doctor.json"
+    itself = _launcher.own_command(_options.home())
     return (
         "No known problem found.\n"
-        f"If something does not work, save its output as LOG, run\n  {send}\n"
-        "and attach doctor.json to your report. It has facts about this machine and the lines of LOG, but no names of "
-        "users or computers unless LOG has them."
+        f'If something does not work, give what it printed to\n  {itself} doctor{named} --says "THE ERROR"\n'
+        f"or write one file for a bug report, with facts about this machine and the last errors, but no names:\n"
+        f"  {itself} report"
     )

@@ -40,8 +40,14 @@ def report_command(target: Path, catalogue: Path | None, as_json: bool) -> None:
       patchlock report -o report.md
     """
     from patchlock.core import atomic_files
+    from patchlock.model.errors import UsageError
     from patchlock.verify import shared_report
 
+    if target.exists():
+        raise UsageError(
+            f"{target} exists already, and was not overwritten",
+            remedy=f"name another file: `patchlock report -o {target.stem}-2{target.suffix}`",
+        )
     home, cache, root = _options.home(), _options.cache(), _options.checked_root(catalogue)
     mask = shared_report.mask([home, cache, root, Path.cwd()])
     text = mask("\n".join(_parts(home, cache, root)))

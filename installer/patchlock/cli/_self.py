@@ -110,7 +110,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     Example:
       patchlock self remove --dry-run
     """
-    from patchlock.core import atomic_files
+    from patchlock.core import atomic_files, uv
     from patchlock.environments import cache_pruning, installed_profiles
     from patchlock.model.errors import UsageError
 
@@ -125,6 +125,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
                 raise error
             _output.note(f"note: {error}")
     found = own_files(home, cache)
+    of_uv = "" if as_json else uv.cache_folder()  # asked now, as uv goes with the rest
     folder = _checkout()
     rest = f"rm -r {shlex.quote(str(folder))}" if folder else _by_installer("remove")
     if not as_json:
@@ -147,7 +148,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
     else:
         way = f"The rest goes with: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
-        _output.echo(f"{way}\nuv's own cache may hold packages too: uv cache clean")
+        _output.echo(f"{way}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:

@@ -306,6 +306,11 @@ def _closed(what: str, folder: str, reason: str | None) -> FileAccessError:
     )
 
 
+def cache_folder() -> str:
+    """Name the folder of uv's cache, which need not be there."""
+    return run("cache", "dir", "--no-config", cwd=Path(tempfile.gettempdir()), installing=True).text
+
+
 def cache_clean_command(*distributions: str) -> str:
     """Write the command that removes these, or all, from uv's cache; our uv need not be on PATH."""
     names = [re.match(r"[A-Za-z0-9._-]*", distribution) for distribution in distributions]

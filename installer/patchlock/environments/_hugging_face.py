@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
+from urllib.parse import urlsplit
 
 from patchlock.core import atomic_files
 from patchlock.model.errors import ModelError, NetworkError
@@ -224,7 +225,9 @@ def _told(repository: str, path: PurePosixPath, revision: str) -> Iterator[None]
         ) from error
     except errors.HTTPError as error:
         raise NetworkError(
-            "the server does not answer", where=where, remedy="check the network, the proxy and HF_ENDPOINT"
+            f"{urlsplit(_library().constants.ENDPOINT).hostname} does not answer",
+            where=where,
+            remedy="check the network, the proxy and HF_ENDPOINT",
         ) from error
 
 

@@ -429,6 +429,10 @@ class BugError(PatchlockError):
     exit_code = EXIT_USAGE_OR_BUG
 
 
+_PART = 3
+"""Letters that a part of a word needs to mean that word."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Name the known word nearest to a mistyped one, as a remedy.
 
@@ -436,19 +440,25 @@ def nearest(name: str, known: Iterable[str]) -> str:
         `did you mean "x"?`, or a list of all known words where none is near, or "" where none is known.
     """
     words = sorted(known)
-    return similar(name, words, cutoff=0.5) or (f"known: {', '.join(words)}" if words else "")
+    return similar(name, words) or (f"known: {', '.join(words)}" if words else "")
 
 
-def similar(name: str, known: Iterable[str], *, cutoff: float = 0.7) -> str:
+def similar(name: str, known: Iterable[str]) -> str:
     """Name the known word that a mistyped one resembles, as a remedy, out of so many that a list of them is no help.
 
     Returns:
-        `did you mean "x"?`, or "" where none is near.
+        `did you mean "x"?`, or `did you mean "x" or "y"?` where it is a part of several, or "" where none is near.
     """
     import difflib
 
-    close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=cutoff)
-    return f'did you mean "{close[0]}"?' if close else ""
+    words = sorted(known)
+    near = [word for word in words if word.startswith(name)] or [word for word in words if name in word]
+    if not near or len(name) < _PART:  # what begins otherwise is more often another word, as gpu and cpu
+        near = difflib.get_close_matches(name, words, n=1, cutoff=0.7) or difflib.get_close_matches(
+            name, [word for word in words if word[:1] == name[:1]], n=1, cutoff=0.5
+        )
+    quoted = " or ".join(f'"{word}"' for word in near[:3])
+    return f"did you mean {quoted}?" if near else ""
 
 
 def from_os(error: OSError) -> PatchlockError:

@@ -110,7 +110,7 @@ def without(wanted: PatchSet, kept: Iterable[str], choice: Choice) -> PatchSet:
     known = {patch.id for patch in wanted.patches}
     for name in sorted((added | left_out) - known - before):
         on = f" on {wanted.profile}" if wanted.profile else ""
-        remedy = similar(name, known | options, cutoff=0.4) or "`patchlock patch status` names them"
+        remedy = similar(name, known | options) or "`patchlock patch status` names them"
         raise UsageError(f'{wanted.name} has no patch "{name}"{on}', remedy=remedy)
     if both := added & left_out:
         raise UsageError(f'"{min(both)}" is asked for and left out', remedy="give one of --with and --without")
