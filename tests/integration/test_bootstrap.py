@@ -144,6 +144,7 @@ def test_killed_half_way(checkout: Checkout, sent: signal.Signals) -> None:
     _, said = process.communicate(timeout=60)
     if sent is signal.SIGINT:
         assert said.decode() == f"{PREPARING}patchlock: interrupted; nothing is lost: run this again\n"
+        assert process.returncode == 130
     (checkout.programs / "uv").unlink()
     (checkout.programs / "uv").symlink_to(uv.find_uv_bin())
     left = checkout.environments()

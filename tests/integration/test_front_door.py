@@ -215,9 +215,9 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     told = json.loads(face("cache", "--json").stdout)["data"]
     assert "mini on tiny" in [one["what"] for one in told["entries"]]
     said = face("cache").stdout
-    assert "in all" in said
+    assert "in total" in said
     assert said.endswith(
-        "Free room with: patchlock cache clean (add --dry-run to look first). Downloads are also in uv's cache, which "
+        "To free disk space: patchlock cache clean (--dry-run only shows what it would remove). Downloads are also in uv's cache, which "
         f"other programs share; this empties it:\n  $ {uv.cache_clean_command()}\n"
     )
 

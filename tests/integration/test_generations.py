@@ -124,7 +124,7 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     outputs.mkdir()
     (outputs / "song.wav").write_bytes(b"x" * 250_000)
     said = face("uninstall", "mini").stdout
-    assert f"kept, because it is yours (1, 244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
+    assert f"kept your own files (1, 244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
     assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
     again = face("uninstall", "mini")
     assert (again.returncode, again.stdout) == (1, "")

@@ -141,7 +141,7 @@ def test_extension_that_the_user_has_built_is_kept(
     (source / PRODUCT).write_bytes(b"his")
     done = face("install", "mini")
     assert done.returncode == 0
-    assert f"kept, because it is yours, instead of what was built: {PRODUCT}" in done.stderr
+    assert f"kept your own file instead of the built one: {PRODUCT}" in done.stderr
     assert face("uninstall", "mini").returncode == 0
     assert (source / PRODUCT).read_bytes() == b"his"
 

@@ -53,6 +53,9 @@ OTHERS = {
     "pipx": "changes the reader's system",
     "python": "starts a program of the page's own",
     "sed": "edits a file of the reader's, as an example",
+    "url=http://127.0.0.1:3002/api/tts/synthesize/binary": "a variable of the shell",
+    "curl": "asks an app that runs, with its voice",
+    "mkdir": "makes folders in the reader's home",
     "docker": "needs Docker; tests/integration/test_exporting.py reads the files that it is given",
     "ansible-playbook": "needs Ansible, and changes other machines",
 }

@@ -217,11 +217,11 @@ NO_HELP = {
     ),
     "an import after the arguments": (
         "import argparse\nargparse.ArgumentParser().parse_args()\nimport gradium\n",
-        "what no package of the lock brings: gradium (app.py:3); `python app.py --help` ends well",
+        "what no package of the lock brings: gradium (app.py:3); `python app.py --help` succeeds",
     ),
     "an import in the function that runs": (
         "import argparse\ndef main():\n    argparse.ArgumentParser().parse_args()\n    import gradium\nmain()\n",
-        "what no package of the lock brings: gradium (app.py:4); `python app.py --help` ends well",
+        "what no package of the lock brings: gradium (app.py:4); `python app.py --help` succeeds",
     ),
     "another exit code": ("import sys\nprint('usage: no')\nsys.exit(3)\n", "--help ends with exit code 3 after"),
 }
@@ -244,7 +244,7 @@ def test_command_line_tool_is_asked_for_its_help(environment: Path, tmp_path: Pa
     text = "import argparse, alpha\nargparse.ArgumentParser().parse_args()\nraise SystemExit('it did its work')\n"
     found = proved(environment, tmp_path, {"app.py": text}, ("python", "app.py", "--input", "a.wav"), port=0)
     assert found.passed
-    assert found.detail.startswith("`python app.py --help` ends well, after")
+    assert found.detail.startswith("`python app.py --help` succeeds, after")
 
 
 SELFTEST = CommandCheck(id="selftest", command=("python", "app.py", "--test"), prints="well", timeout=60)
@@ -261,7 +261,7 @@ def test_check_that_starts_the_program_is_its_start(environment: Path, tmp_path:
     text += "print('a warning', file=sys.stderr)\nsys.exit(print('all is well') if '--test' in sys.argv else 'no')\n"
     found = started(environment, tmp_path, {"app.py": text, "inner.py": ""}, port=0, wanted=ASKED)
     assert found.result.passed
-    assert found.result.detail.startswith("`python app.py --test` ends well, after")
+    assert found.result.detail.startswith("`python app.py --test` succeeds, after")
     assert found.check is SELFTEST
     assert found.computed == (CheckResult(id="selftest", level="computes", passed=True, detail="all is well"),)
     assert found.shown == ShownModules(
@@ -283,7 +283,7 @@ def test_check_that_does_not_pass_contained_is_left_to_run_as_ever(
 ) -> None:
     found = started(environment, tmp_path, {"app.py": text}, port=0, wanted=(SELFTEST,))
     assert (found.check, found.computed, found.shown) == (None, (), None)
-    assert found.result.detail.startswith("`python app.py --help` ends well, after")
+    assert found.result.detail.startswith("`python app.py --help` succeeds, after")
 
 
 def test_check_of_another_program_starts_nothing(environment: Path, tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def bench_command(
 ) -> None:
     """Measure one job of an app on each installed profile.
 
-    The job is done once that does not count, then several times; the median counts. What was measured is kept, and
-    compared with the last time and with other profiles. Other programs that compute meanwhile make it slower.
+    After one warm-up run, the job is repeated, and the median is taken. Results are kept and compared with the last
+    ones and with other profiles. Other busy programs make them slower.
 
     \b
     Example:

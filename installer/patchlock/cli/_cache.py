@@ -45,10 +45,10 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
         _output.succeed("cache", {"home": str(home), "cache": str(cache), "entries": data})
         return
     shown = [(f"{_output.size(count):>10}", f"{what}: {path}") for what, path, count in rows]
-    shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in all"))
+    shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in total"))
     _output.echo(_output.rows(shown, indent=0))
     _output.echo(
-        "\nFree room with: patchlock cache clean (add --dry-run to look first). Downloads are also in uv's cache, "
+        "\nTo free disk space: patchlock cache clean (--dry-run only shows what it would remove). Downloads are also in uv's cache, "
         f"which other programs share; this empties it:\n  $ {uv.cache_clean_command()}"
     )
 
@@ -162,7 +162,7 @@ def _lines(found: PruneResult, verb: str) -> list[str]:
     lines += [f"{verb} {_output.size(room.freed)}: {name}, which no generation needs" for name, room in cached]
     if len(lines) > 1:
         total = sum(room.freed for _, room in (*found.generations, *cached))
-        lines.append(f"{verb} {_output.size(total)} in all")
+        lines.append(f"{verb} {_output.size(total)} in total")
     if shared := sum(room.shared for _, room in found.generations):
         lines.append(
             f"not freed {_output.size(shared)}: uv's cache or another environment has the same files; "

@@ -104,8 +104,8 @@ def here(seen: AppOverview) -> str:
     """Say how an app runs on this machine."""
     if seen.choice is None:
         return f"not supported: {seen.why_not}"
-    words = {"not yet": "not tried on a real machine yet"}.get(told := proof(seen), f"{told} on a real machine")
-    lines = [f"{seen.choice.chosen.profile.name}, on {seen.computes_on}; {words}"]
+    words = {"not yet": "not tried on a real machine yet"}.get(told := proof(seen), f"proved on a real machine: {told}")
+    lines = [f"yes, on {seen.computes_on} (profile {seen.choice.chosen.profile.name}); {words}"]
     return "\n".join([*lines, *seen.choice.doubts, *seen.choice.warnings])
 
 

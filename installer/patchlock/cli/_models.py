@@ -114,7 +114,7 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
 
     pair = f"{request.app.name} on {request.profile.name}"
     if not located:
-        return [f"{pair}: it downloads no models that we know of"]
+        return [f"{pair}: no known models to download"]
     missing = [one for one in located if one.state != "there"]
     total = total_text(size_of(one.file for one in located))
     head = f"{pair}: {len(located)} files, {total}"

@@ -108,7 +108,7 @@ def _left(request: Request, left: UninstallResult) -> list[str]:
     purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
     if mine := _mine(left.files, left.commits):
         total = _output.size(sum(size for _, size in left.files))
-        lines += [f"kept, because it is yours ({len(mine)}, {total}): {request.installation.source}"]
+        lines += [f"kept your own files ({len(mine)}, {total}): {request.installation.source}"]
         lines += [f"  {line}" for line in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
         lines += [f"remove it too: {purge}"]

@@ -29,10 +29,10 @@ _LOGS = 6
 )
 @_options.common
 def report_command(target: Path, catalogue: Path | None, as_json: bool) -> None:
-    """Write one file for a bug report; it contains no names.
+    """Write one file for a bug report, without personal data.
 
-    It has the facts of this machine, what is installed, the last errors and the ends of logs. Nothing is sent; read it
-    before you do.
+    It lists the hardware, what is installed, the last errors and the ends of logs, with names of users and computers
+    left out. Nothing is sent anywhere; read it before you attach it.
 
     \b
     Example:

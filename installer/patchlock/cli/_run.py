@@ -26,11 +26,11 @@ def run_command(
 ) -> int:
     """Start an installed app; arguments after `--` go to it.
 
-    It says first whether the device answers, and names the address of the app's page when that
-    answers. Ctrl-C ends the app with all that it has started. PATCHLOCK_DEVICE=cpu keeps it to the
-    processor; a number there takes that one of several cards.
+    It first checks that the device answers, and prints the app's address as soon as the app answers there. Ctrl-C
+    stops the app and everything that it started. PATCHLOCK_DEVICE=cpu runs it on the CPU; PATCHLOCK_DEVICE=1, on the
+    GPU with that number.
 
-    With --json, only say what would be started.
+    With --json, only print what would be started.
 
     \b
     Example:

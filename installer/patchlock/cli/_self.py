@@ -147,7 +147,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         rows_data = [{"path": str(one.path), "bytes": one.size} for one in found]
         _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
     else:
-        way = f"The rest goes with: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
+        way = f"To remove the rest: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
         _output.echo(f"{way}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "files",
     type=click.Path(path_type=Path, dir_okay=False),
     multiple=True,
-    help="Write what was proved to a file.html or file.json that can be given away: it contains no names.",
+    help="Write what was proved to file.html or file.json, without personal data, so that you can share it.",
 )
 @_options.common
 def verify_command(

@@ -101,7 +101,7 @@ class SoundCheck:
     timeout: int
     """Seconds to load all of it, and again for each run of `bench`, beside what the back end needs to compile."""
     runs: int = 5
-    """How often `bench` does it, after once that does not count."""
+    """How often `bench` does it, after one warm-up run."""
     on_the_processor: ProfileNames = ()
     """Profiles on which the app computes this on the processor, whatever the machine has."""
     memory_gb: int = 0

@@ -254,7 +254,7 @@ def _build_in_tree(job: _Job, folder: Path, progress: Progress) -> None:
         if wanted:
             progress.say(", ".join(f"{one.id} in {one.folder}" for one in wanted))
     if kept:
-        progress.note(f"kept, because it is yours, instead of what was built: {', '.join(map(str, kept))}")
+        progress.note(f"kept your own file instead of the built one: {', '.join(map(str, kept))}")
 
 
 def _move_source(job: _Job) -> move.Moved:

@@ -277,7 +277,7 @@ def _require_idle(installation: Installation) -> None:
     if any(venv.is_in_use(folder) for folder in installation.environments.glob("*")):
         installation.journal.unlink()
         raise BusyError(
-            f"{installation.app} is running", where=str(installation.folder), remedy="end it and run this again"
+            f"{installation.app} is running", where=str(installation.folder), remedy="stop it and run this again"
         )
 
 

@@ -118,7 +118,7 @@ def _by_check(
     last = next((line for line in reversed(answer["output"].splitlines()) if line.strip()), "it printed nothing")
     return StartProof(
         result=_result(
-            f"`{' '.join(check.command)}` ends well, after {answer['seconds']:.0f} s{_uncontained(answer)}", passed=True
+            f"`{' '.join(check.command)}` succeeds, after {answer['seconds']:.0f} s{_uncontained(answer)}", passed=True
         ),
         check=check,
         computed=(CheckResult(id=check.id, level="computes", passed=True, detail=last),),
@@ -178,7 +178,7 @@ def _judge(
     hosts = {_host_of(model, place) for model in declared.models} if declared is not None else set()
     model = _download(answer, output, hosts) if not answer["elsewhere"] else ""
     if port == 0 and _is_help(answer):
-        far = f"`{words}` ends well"
+        far = f"`{words}` succeeds"
     elif model:
         far = f"it comes to its first download, {model}"
     else:

@@ -1,7 +1,7 @@
 """Let an app make a sound, judge it, and say how long that took and what the device had to do.
 
 Arguments: the file that makes the job, the name of its function, the device as torch calls it, how often the job is
-done after once that does not count, `brief` or `full`, and the file that the sound is written to.
+done after one warm-up run, `brief` or `full`, and the file that the sound is written to.
 The function gets a `Job`, makes ready what is needed once, and returns a call without arguments that does the job and
 gives the sound: samples from -1 to 1 and how many of them make a second. The last line that is printed is the answer,
 as JSON. This runs in the app's folder: what the app can import can be imported.
@@ -258,7 +258,7 @@ def write(path: str, samples: "Iterable[float]", rate: int) -> None:
 
 
 def measure(script: str, name: str, wanted: str, runs: int, size: str, path: str) -> "dict[str, object]":
-    """Do the job once that does not count, and then as often as is asked; judge the last sound."""
+    """Do the job once as a warm-up, and then as often as is asked; judge the last sound."""
     own = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as in `layers`
     sys.path[:0] = [os.getcwd(), *(os.path.abspath(path) for path in own), here]  # noqa: PTH100, PTH109
