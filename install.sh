@@ -51,10 +51,10 @@ build() ( # beside, and renamed into place when complete: others may build the s
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) lock=${PATCHLOCK_LOCK:-$here/lockfiles/patchlock.txt}
 module=${PATCHLOCK_MODULE:-patchlock install} archive=${PATCHLOCK_UV_ARCHIVE:-}
 cache=${PATCHLOCK_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/patchlock}
-case $cache in /*) ;; *) cache=$PWD/$cache ;; esac
+case $cache in /*) ;; *) cache=$PWD/$cache ;; esac; unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME
 digest=$({ cksum "$lock" || sha256sum "$lock"; } 2>/dev/null) || fail "$lock is missing: run this in a git clone"
 tool=$cache/tool-${digest%% *}-$(uname -m) log=$tool.log
-unset PATCHLOCK_LOCK PATCHLOCK_MODULE PYTHONHOME; trap '(fail "interrupted; nothing is lost: run this again") || exit 130' INT
+trap '(fail "interrupted; nothing is lost: run this again") || exit 130' INT
 [ -x "$tool/complete" ] || { echo 'patchlock: preparing (first run only)...' >&2 && build; } || exit 1
 # shellcheck disable=SC2086 # a module and its first arguments
 exec env PATCHLOCK_BOOTSTRAP="$here/install.sh" PYTHONPATH="$here/installer" "$tool/bin/python" -P -m $module "$@" 3>&-
