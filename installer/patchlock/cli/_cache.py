@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _options, _output, _progress
+from patchlock.cli import _complete, _launcher, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.operations.lifecycle import PruneResult
@@ -48,8 +48,9 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in total"))
     _output.echo(_output.rows(shown, indent=0))
     _output.echo(
-        "\nTo free disk space: patchlock cache clean (--dry-run only shows what it would remove). Downloads are also in uv's cache, "
-        f"which other programs share; this empties it:\n  $ {uv.cache_clean_command()}"
+        f"\nTo free disk space: {_launcher.own_command(home)} cache clean (--dry-run only shows what it would remove). "
+        "Downloads are also in uv's cache, which other programs share; this empties it:\n"
+        f"  $ {uv.cache_clean_command()}"
     )
 
 
