@@ -89,7 +89,14 @@ def build_index(folder: Path) -> str:
     named = {"gradio": "4.0", "faster-whisper": "1.1.0", "clock": "1.0", "speaker": "0.3", "onnxruntime": "1.20"}
     needs = {"faster-whisper": ("av>=11",), "gradio": ("pydantic>=2.0",), "camera": ("opencv-python-headless",)}
     cameras = (("camera", "1.0"), ("opencv-python", "4.10"), ("opencv-python-headless", "4.10"))
-    more = (*cameras, ("pydantic", "2.10"), ("pydantic", "2.12"), ("av", "12.0"), ("setuptools", "80.0"))
+    more = (
+        *cameras,
+        ("pydantic", "2.10"),
+        ("pydantic", "2.12"),
+        ("av", "12.0"),
+        ("setuptools", "80.0"),
+        ("onnxruntime-gpu", "1.30"),
+    )
     wheels = [
         miniature.wheel(folder / "wheels", name, version, requires=needs.get(name, ()))
         for name, version in (*named.items(), *more)
@@ -283,6 +290,37 @@ def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: 
     assert (issue["name"], issue["found"][0]["text"]) == ("pin-without-wheel", "clock==0.9")
     (patch,) = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["patch"]
     assert (patch["op"], patch["specifier"], patch["profiles"]) == ("set-requirement", "<2,>=0.9", ["cpu"])
+
+
+def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {"requirements.txt": "onnxruntime-gpu==1.19\n", "app.py": "import onnxruntime\n"}
+    data = proposed(face, upstream(tmp_path / "clone", files), tmp_path / "x")
+
+    assert [one["name"] for one in data["findings"]] == ["onnxruntime-one-provider"]
+    assert "onnxruntime==1.20" in (tmp_path / "x/lockfiles/mini-voice/cpu.linux-x86_64.txt").read_text()
+
+
+def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
+    face: Face, index: str, tmp_path: Path
+) -> None:
+    """What else the program imports is written into the proposal once its lock shows who brings it."""
+    assert index
+    files = {"requirements.txt": "gradio\n", "README.md": "    python app.py\n", "app.py": "import gradio, pydantic\n"}
+    clone, catalogue = upstream(tmp_path / "clone", files), tmp_path / "x"
+    done = face("new-app", URL, "--source", str(clone), "--into", str(catalogue))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    (check,) = tomllib.loads((catalogue / "patches/mini-voice/app.toml").read_text())["check"]
+    assert check["present"] == ["gradio", "pydantic"]
+    *_, first, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    words = first.removeprefix("patchlock ").split()
+    assert words[words.index("--source") + 1] == str(clone)
+    assert second.removeprefix("patchlock install") == first.removeprefix("patchlock patch diff")
+    assert face(*words).returncode == 0
+    at = ("--platform", "linux-x86_64", "--catalogue", str(catalogue))
+    checked = face("lock", "mini-voice", "--check", "--profile", "cpu", *at)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_module_that_only_an_extra_brings_is_required(face: Face, index: str, tmp_path: Path) -> None:

@@ -40,6 +40,16 @@ def common(function: F) -> F:
     )(function)
 
 
+def given(*names: str) -> list[str]:
+    """Repeat options as the user gave them, for a command that can be pasted; what was not given is left out."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            words += [f"--{name}", str(context.params[name])]
+    return words
+
+
 def pair(function: F) -> F:
     """Add the app and its profile."""
     function = click.option(

@@ -232,10 +232,21 @@ def lock_others(
     write(proposal, trying.catalogue.root)
     for there, at_that_time in locked:
         if at_that_time != proposal:
-            request = request_for(proposal, there)
             tell(f"renewing {proposal.name} × {there.profile.name} × {there.platform.name} for the whole proposal")
-            relock.write(request, relock.resolve(request, relock.Kept()))
+            renew(proposal, there)
     return proposal, tuple(found)
+
+
+def renew(proposal: Proposal, trying: LockSettings) -> Lock:
+    """Write a proposal, and lock a pair that could be locked before: a lock names the app's file that it is made from.
+
+    Raises:
+        PatchlockError: it cannot be locked any more.
+    """
+    request = request_for(proposal, trying)
+    lock = relock.resolve(request, relock.Kept())
+    relock.write(request, lock)
+    return lock
 
 
 def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:

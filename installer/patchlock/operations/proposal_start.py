@@ -40,7 +40,7 @@ class StartResult:
 def prove(
     proposed: ProposalResult, locked: LockResult, trying: LockSettings, tell: Callable[[str], None] = lambda _: None
 ) -> StartResult:
-    """Bring what the program imports at its start, and take the first command that has all; writes the proposal.
+    """Bring what the program imports at its start, and take the first command that has all; writes proposal and lock.
 
     Args:
         proposed: the app and the commands that may start it.
@@ -61,15 +61,20 @@ def prove(
     if missing:
         best, missing, command = found[0]
     proposal = _with_command(best.proposal, best.lock, command, proposed)
-    proposal_locks.write(proposal, trying.catalogue.root)
-    versions = {package.name: package.version for package in best.lock.packages} if best.lock is not None else {}
+    lock = best.lock
+    if proposal != locked.proposal or any(one is not locked for one, _, _ in found):
+        tell("renewing the lock for the whole proposal")
+        lock = proposal_locks.renew(proposal, trying)
+    versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     trees = proposed.clone.trees
     found_issues = (
         *((_issue(missing),) if missing else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
-    return StartResult(locked=dataclasses.replace(best, proposal=proposal), missing=missing, issues=found_issues)
+    return StartResult(
+        locked=dataclasses.replace(best, proposal=proposal, lock=lock), missing=missing, issues=found_issues
+    )
 
 
 def _issue(missing: Sequence[ReachedImport]) -> Issue:

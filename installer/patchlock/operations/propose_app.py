@@ -48,6 +48,7 @@ from patchlock.core import uv
 from patchlock.distributions import index_client, project_links
 from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.model.addresses import without_secrets
+from patchlock.model.app import SharedSet
 from patchlock.model.errors import RequirementsError, UsageError
 from patchlock.model.patch import Outcome
 from patchlock.model.policy import IndexFile
@@ -56,7 +57,7 @@ from patchlock.model.text_files import SourceText, decode
 from patchlock.operations import _pin_repairs
 from patchlock.patches import import_graph, requirement_sources
 from patchlock.patches.evaluation import Evaluator, Memoized
-from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement
+from patchlock.patches.ops.requirements.ops import DropRequirement, RenameRequirement, SetRequirement
 from patchlock.patches.pip_requirements import RequirementLine
 from patchlock.worktree import candidate_app
 from patchlock.worktree.candidate_app import CandidateApp
@@ -118,7 +119,7 @@ def name_of(url: str) -> str:
     if Path(url).expanduser().exists() or not re.match(r"(?:https?|ssh|git)://[^/]+/.|[\w.-]+@[\w.-]+:.", url):
         raise UsageError(
             f'"{url}" is not the address of a repository',
-            remedy="write it as https://github.com/OWNER/NAME; a clone that you have is named by --source",
+            remedy="write it as https://github.com/OWNER/NAME, and name a clone that you have with --source PATH",
         )
     if without_secrets(url) != url:
         raise UsageError(
@@ -253,7 +254,7 @@ def _draft(
     conda = _conda(files, paths, found, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
-    pins = _pins(asked, offered, wanted, profiles, draft)
+    pins = _pins(asked, offered, wanted, profiles, [one for one in shared if one.name in taken], draft)
     sdists, builds = _sdists(left, offered, draft)
     own = own_metadata.repair(trees, files, launch.environment.get("PYTHONPATH", ""), draft.link)
     modules = proposals_launch.modules_to_import(files, left, draft.facts.launch, trees)
@@ -297,14 +298,25 @@ def _pins(
     offered: Mapping[NormalizedName, tuple[IndexFile, ...]],
     wanted: ProposalRequest,
     profiles: Iterable[Profile],
+    taken: Iterable[SharedSet],
     draft: Proposal,
 ) -> tuple[tuple[ProposedPatch, ...], tuple[Issue, ...]]:
     offers = [
-        _pin_repairs.Offers(profile, tuple(wanted.catalogue.index(name) for name in profile.indexes), offered)
+        _pin_repairs.Offers(
+            profile,
+            tuple(wanted.catalogue.index(name) for name in profile.indexes),
+            {name: files for name, files in offered.items() if name not in _replaced(taken, profile.name)},
+        )
         for profile in profiles
         if profile.name == wanted.profile.name or wanted.for_all
     ]
     return _pin_repairs.repair(asked, offers, wanted.catalogue.rules().families, draft.link)
+
+
+def _replaced(sets: Iterable[SharedSet], profile: str) -> frozenset[NormalizedName]:
+    """Name the distributions whose version shared sets choose on a profile, or that they take out there."""
+    ops = (patch.op for one in sets for patch in one.patches if not patch.profiles or profile in patch.profiles)
+    return frozenset(op.name for op in ops if isinstance(op, DropRequirement | RenameRequirement | SetRequirement))
 
 
 def _of_python(draft: Proposal, profile: Profile) -> tuple[str, ...]:
