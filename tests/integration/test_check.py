@@ -28,7 +28,7 @@ def test_catalogue_that_holds(world: World, patchlock: Patchlock) -> None:
     assert lines[0] == ["mini"]
     assert lines[1] == ["cases", "0", "cases,", "for", "0", "of", "2", "patches"]
     assert lines[2][0] == "tiny"
-    assert lines[2][3:] == ["2", "patches,", "2", "files"]
+    assert lines[2][3:] == ["patches:", "2,", "files:", "2"]
     assert [line[1] for line in lines[3:]] == ["fresh"] * 4
 
 
@@ -114,7 +114,9 @@ def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: Wor
     assert (one["what"], one["problems"]) == ("tiny at aaaaaaaaaaaa", [])
     assert one["not_checked"].startswith("the upstream of mini could not be fetched")
     assert told["error"]["code"] == "check"  # the locks are missing, too
-    assert "not checked: 1, as upstream cannot be reached; connect" in patchlock(*wanted).stderr
+    text = patchlock(*wanted)
+    assert "not checked: 1, as upstream cannot be reached; connect" in text.stderr
+    assert "to make or renew these locks: patchlock lock mini --source http://127.0.0.1:9/none.git" in text.stderr
 
 
 def test_only_unreachable_upstream_has_an_exit_code_of_its_own(

@@ -122,7 +122,7 @@ def _failed(error: PatchlockError, arguments: Sequence[str], as_json: bool) -> i
 
     command = _command_path(arguments)
     _last_errors.remember(_folders.cache(), error, command)
-    return fail(error, command, as_json)
+    return fail(error, command, as_json, arguments)
 
 
 def _command_path(arguments: Sequence[str]) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _options, _output, _progress
+from patchlock.cli import _complete, _launcher, _options, _output, _progress
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, NotCheckedError, PatchlockError
 
 if TYPE_CHECKING:
@@ -77,8 +79,11 @@ def check_command(
             error,
         )
     for name, findings in every.items():
-        lines = [(one.what, _told(one)) for one in findings]
-        _output.echo(f"{name}\n{_output.rows(lines)}")
+        _output.echo(f"{name}\n{_output.rows(_rows(findings))}")
+    if stale := [name for name, findings in found.items() if any(map(_is_of_lock, findings))]:
+        words = without_secrets(shlex.join([*stale, *_options.given("source", "catalogue")]))
+        itself = _launcher.own_command(_options.home())
+        _output.echo(f"to make or renew these locks: {itself} lock {words}", err=True)
     if unknown:
         _output.echo(f"not checked: {len(unknown)}, as upstream cannot be reached; {_CONNECT}", err=True)
     return EXIT_FAILURE if wrong else EXIT_NOT_CHECKED if unknown else 0
@@ -87,9 +92,23 @@ def check_command(
 _CONNECT = "connect, give a clone (--source PATH), or leave upstream out (--offline)"
 
 
+def _is_of_lock(one: CatalogueFinding) -> bool:
+    return bool(one.problems) and one.what.startswith("lockfiles/")
+
+
+def _rows(findings: list[CatalogueFinding]) -> list[tuple[str, str]]:
+    """Write a row for each finding; what could not be checked for one reason is one row."""
+    reasons: dict[str, list[str]] = {}
+    for one in findings:
+        if one.not_checked:
+            reasons.setdefault(one.not_checked, []).append(one.what)
+    rows = [(one.what, _told(one)) for one in findings if not one.not_checked]
+    for why, [first, *others] in reasons.items():
+        rows.append((f"{first} and {len(others)} more" if others else first, f"not checked: {why}"))
+    return rows
+
+
 def _told(one: CatalogueFinding) -> str:
-    if one.not_checked:
-        return f"not checked: {one.not_checked}"
     return "\n".join(one.problems) if one.problems else one.says
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
+import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from patchlock.core import atomic_files
 from patchlock.model import launchers
+from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -58,6 +61,51 @@ def own_command(home: Path) -> str:
     if shutil.which("patchlock") or not os.environ.get("PATCHLOCK_BOOTSTRAP") or not target.is_file():
         return "patchlock"
     return shlex.quote(str(target))
+
+
+def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
+    """Write the commands between backquotes in a text so that they can be pasted after a command line that failed.
+
+    Args:
+        text: what is said.
+        home: holds the launcher.
+        arguments: of the line; its --catalogue and --source count for the commands that take them, too.
+    """
+    itself, given = own_command(home), _given(arguments)
+
+    def pasted(found: re.Match[str]) -> str:
+        words = found[1]
+        left = [name for name, value in given.items() if name not in words and value not in words]
+        taken = _options_of(words) if left else frozenset()
+        return f"`{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}`"
+
+    return re.sub(r"`patchlock ([^`\n]+)`", pasted, text)
+
+
+def _given(arguments: Sequence[str]) -> dict[str, str]:
+    words = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    found = {}
+    for name in ("--source", "--catalogue"):
+        values = [value for word, value in itertools.pairwise(words) if word == name]
+        values += [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+        if values:
+            found[name] = without_secrets(shlex.quote(values[-1]))
+    return found
+
+
+def _options_of(words: str) -> frozenset[str]:
+    """Name the options of the command that a line begins with."""
+    import click
+
+    from patchlock.cli._commands import patchlock
+
+    command: click.Command = patchlock
+    for word in words.split():
+        inner = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        if inner is None:
+            break
+        command = inner
+    return frozenset(name for parameter in command.params for name in parameter.opts)
 
 
 def is_there(app: str, profile: str, home: Path) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from patchlock.cli import _folders, _launcher, _output
+from patchlock.cli import _folders, _launcher, _options, _output
+from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import LocksError, RecordChangedError
 
 if TYPE_CHECKING:
@@ -91,7 +93,8 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
     for one in told.values():
         _output.echo(f"\n{one.text}")
     if check and (stale := _stale(lines)):
-        _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {stale}", err=True)
+        words = shlex.join([*stale.split(), *_options.given("profile", "platform", "source", "catalogue")])
+        _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {without_secrets(words)}", err=True)
     return 0 if all(line.good for line in lines) else 1
 
 

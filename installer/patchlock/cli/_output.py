@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
@@ -128,14 +128,21 @@ def succeed(command: str, data: object, error: PatchlockError | None = None) -> 
     return error.exit_code if error is not None else 0
 
 
-def fail(error: PatchlockError, command: str, as_json: bool) -> int:
-    """Print an expected failure, and give its exit code."""
+def fail(error: PatchlockError, command: str, as_json: bool, arguments: Sequence[str] = ()) -> int:
+    """Print an expected failure, and give its exit code.
+
+    Args:
+        error: what failed.
+        command: its name.
+        as_json: one envelope, no text.
+        arguments: those of the line that failed; the commands in the text repeat its --catalogue and --source.
+    """
     if as_json:
         _print_envelope(command, None, error)
     else:
         from patchlock.cli import _folders, _launcher, _log
 
-        sentence = str(error).replace("`patchlock ", f"`{_launcher.own_command(_folders.home())} ")
+        sentence = _launcher.to_paste(str(error), _folders.home(), arguments)
         text = f"error[{error.code}]: {sentence}"
         _log.note(text)
         first, *others = visible(broken(text, sys.stderr)).split("\n")

@@ -184,9 +184,7 @@ def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
         words += [word for name in names for word in (option, name)]
     words += [] if made.lock.is_intact else ["--accept-edited-lock"]
     words += ["--local-addresses"] if request.local_addresses else []
-    context = click.get_current_context()
-    if context.get_parameter_source("catalogue") is click.core.ParameterSource.COMMANDLINE:
-        words += ["--catalogue", str(context.params["catalogue"])]
+    words += _options.given("catalogue")
     return without_secrets(shlex.join([made.app.name, *words]))
 
 

@@ -101,7 +101,7 @@ def patches(request: Request) -> CatalogueFinding:
     idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
     own = {patch.id for patch in app.patches if patch.origin.file == app.origin.file}
     sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
-    says = f"{len({outcome.patch for outcome in outcomes})} patches, {len(upstream.patched.changes)} files"
+    says = f"patches: {len({outcome.patch for outcome in outcomes})}, files: {len(upstream.patched.changes)}"
     return CatalogueFinding(
         what=what,
         says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
