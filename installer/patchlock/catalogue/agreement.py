@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from patchlock.catalogue.location import catalogue_root
-from patchlock.core import atomic_files, file_lock
+from patchlock.core import atomic_files, command_lines, file_lock
 from patchlock.model.errors import UntrustedCatalogueError
 
 VARIABLE = "PATCHLOCK_TRUSTED_CATALOGUES"
@@ -60,15 +60,10 @@ def change(root: Path, home: Path, *, trusted: bool) -> bool:
 
 def untrusted_error(root: Path) -> UntrustedCatalogueError:
     """Say that a catalogue may not run code, and how a person agrees."""
+    folder = command_lines.quoted(str(root))
     return UntrustedCatalogueError(
         "this catalogue did not come with patchlock, and what was asked for runs code that it chooses: codemods, "
         "builds, checks",
         where=str(root),
-        remedy=f"read it; if you trust whoever writes there, run `patchlock trust {_quoted(root)}` once",
+        remedy=f"read it; if you trust whoever writes there, run `patchlock trust {folder}` once",
     )
-
-
-def _quoted(root: Path) -> str:
-    import shlex
-
-    return shlex.quote(str(root))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output, _progress
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -83,7 +83,7 @@ def bundle_command(
         f"{made.file}: {app} × {request.profile.name} × {request.platform.name}, {made.packages} packages, "
         f"{_output.size(made.bytes)}\n"
         f"sha256 {made.sha256}\n"
-        f"there: patchlock install {app} --profile {request.profile.name} --from {shlex.quote(made.file.name)}"
+        f"there: patchlock install {app} --profile {request.profile.name} --from {command_lines.quoted(made.file.name)}"
     )
 
 

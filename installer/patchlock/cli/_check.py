@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _launcher, _options, _output, _progress
+from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, NotCheckedError, PatchlockError
 
@@ -81,7 +81,7 @@ def check_command(
     for name, findings in every.items():
         _output.echo(f"{name}\n{_output.rows(_rows(findings))}")
     if stale := [name for name, findings in found.items() if any(map(_is_of_lock, findings))]:
-        words = without_secrets(shlex.join([*stale, *_options.given("source", "catalogue")]))
+        words = without_secrets(command_lines.joined([*stale, *_options.given("source", "catalogue")]))
         itself = _launcher.own_command(_options.home())
         _output.echo(f"to make or renew these locks: {itself} lock {words}", err=True)
     if unknown:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import shlex
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
@@ -12,6 +11,7 @@ from typing import IO, TYPE_CHECKING, TextIO
 import click
 
 from patchlock.cli import _complete, _launcher, _options, _output
+from patchlock.core import command_lines
 from patchlock.environments import installed
 
 if TYPE_CHECKING:
@@ -158,11 +158,8 @@ def _interpreter(environment: Path | None) -> str:
 
 def _pasted(command: str, shell: Shell, app: str, python: str) -> str:
     """Put the app and the Python into a command, as its shell writes them."""
-    if shell == "powershell":
-        quoted = python if python.isalnum() else f"& '{python.replace(chr(39), chr(39) * 2)}'"
-    else:
-        quoted = shlex.quote(python)
-    return command.replace("{python}", quoted).replace("{app}", app)
+    program = command_lines.program(python, windows=shell == "powershell")
+    return command.replace("{python}", program).replace("{app}", app)
 
 
 def _told(finding: Finding, app: str, python: str) -> dict[str, object]:

@@ -6,14 +6,13 @@ import dataclasses
 import itertools
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from patchlock.core import atomic_files
+from patchlock.core import atomic_files, command_lines
 from patchlock.model import launchers
 from patchlock.model.addresses import without_secrets
 
@@ -60,7 +59,7 @@ def own_command(home: Path) -> str:
     target = path(home)
     if shutil.which("patchlock") or not os.environ.get("PATCHLOCK_BOOTSTRAP") or not target.is_file():
         return "patchlock"
-    return shlex.quote(str(target))
+    return command_lines.program(str(target))
 
 
 def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
@@ -89,7 +88,7 @@ def _given(arguments: Sequence[str]) -> dict[str, str]:
         values = [value for word, value in itertools.pairwise(words) if word == name]
         values += [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
         if values:
-            found[name] = without_secrets(shlex.quote(values[-1]))
+            found[name] = without_secrets(command_lines.quoted(values[-1]))
     return found
 
 

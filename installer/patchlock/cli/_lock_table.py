@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from patchlock.cli import _folders, _launcher, _options, _output
+from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 from patchlock.model.errors import LocksError, RecordChangedError
 
@@ -93,7 +93,7 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
     for one in told.values():
         _output.echo(f"\n{one.text}")
     if check and (stale := _stale(lines)):
-        words = shlex.join([*stale.split(), *_options.given("profile", "platform", "source", "catalogue")])
+        words = command_lines.joined([*stale.split(), *_options.given("profile", "platform", "source", "catalogue")])
         _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {without_secrets(words)}", err=True)
     return 0 if all(line.good for line in lines) else 1
 

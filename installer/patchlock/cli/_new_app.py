@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import shlex
 import shutil
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output, _progress
+from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _report(
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
     us = _launcher.own_command(_options.home())
     repeated = [*(["--catalogue", str(named)] if named is not None else []), *_options.given("source")]
-    at = f" {without_secrets(shlex.join(repeated))}" if repeated else ""
+    at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
     pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
     verb = "lock" if locked.error is not None else "install"
     lines += [

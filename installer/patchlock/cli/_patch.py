@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ import click
 from patchlock.cli import _complete, _options, _output, _patch_authoring, _patch_clones
 from patchlock.cli._patch_wheel import wheel_command
 from patchlock.cli._plan import outcome_data, outcome_lines
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request, Upstream
@@ -103,7 +103,7 @@ def status_command(
     for failure in engine.required_failures(looked.patched):
         _output.echo(f"fails: {failure}")
     _patch_clones.warn(warnings(found))
-    at_source = f"--source {shlex.quote(looked.folder)}"
+    at_source = f"--source {command_lines.quoted(looked.folder)}"
     if looked.finishing:
         _output.echo(f"a move is half done: `patchlock patch {looked.finishing} {at_source}` finishes it")
     if looked.conflicts:
@@ -111,7 +111,7 @@ def status_command(
         _output.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
     for one in looked.backups:
         times = f" {one.count} times," if one.count > 1 else ""
-        show = f"git -C {shlex.quote(looked.folder)} log -p -m --first-parent -1 {one.ref}"
+        show = f"git -C {command_lines.quoted(looked.folder)} log -p -m --first-parent -1 {one.ref}"
         _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
     return 1 if error is not None else 0
 

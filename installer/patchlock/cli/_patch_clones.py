@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from patchlock.cli import _complete, _folders, _launcher, _options, _output
+from patchlock.core import command_lines
 from patchlock.model.errors import EditsMeetError
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _all_patches(
     if name is None:
         raise UsageError(
             "no patches are applied there yet, so it must be said which",
-            remedy=f"name the app: `patchlock patch apply APP --source {shlex.quote(str(tree.root))}`; "
+            remedy=f"name the app: `patchlock patch apply APP --source {command_lines.quoted(str(tree.root))}`; "
             "`patchlock list` shows the apps",
         )
     chosen = profile or (known.profile if known and known.name == name else None)
@@ -274,7 +274,7 @@ def _require_conflicts(tree: Tree) -> None:
     from patchlock.worktree import move
 
     if move.waits_for_undo(tree):
-        again = f"`patchlock patch undo --source {shlex.quote(str(tree.root))}`"
+        again = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
         raise UsageError("the conflicts that wait there are those of an undo", remedy=f"go on with {again}")
     if move.conflicted(tree) is None and not move.is_unfinished(tree):
         raise UsageError("no conflicts of patchlock's wait there", remedy="leave --continue out to renew the patches")
@@ -355,13 +355,13 @@ def _edits_meet(tree: Tree, paths: Iterable[PurePosixPath], command: str) -> Edi
     paths = tuple(paths)
     unmarked = move.without_markers(tree, paths)
     marked = [path for path in paths if path not in unmarked]
-    source = shlex.quote(str(tree.root))
+    source = command_lines.quoted(str(tree.root))
     stands = ["both versions are there, between conflict markers"] if marked else []
     choose = "choose"
     if unmarked:
         names = ", ".join(map(str, unmarked))
         stands.append(f"your version{f' of {names}' if marked else ''} stands there beside upstream's in git's index")
-        add = f"`git -C {source} add {shlex.join(map(str, unmarked))}`" if tree.is_clone else "`touch`"
+        add = f"`git -C {source} add {command_lines.joined(map(str, unmarked))}`" if tree.is_clone else "`touch`"
         choose = f"choose{f'; in {names}' if marked else ','} say so with {add}"
     again = "" if command == "patch apply" else f" (`patchlock {command} --source {source}`)"
     return EditsMeetError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from patchlock.cli import _launcher, _models, _options, _output
+from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:
     words += [] if made.lock.is_intact else ["--accept-edited-lock"]
     words += ["--local-addresses"] if request.local_addresses else []
     words += _options.given("catalogue")
-    return without_secrets(shlex.join([made.app.name, *words]))
+    return without_secrets(command_lines.joined([made.app.name, *words]))
 
 
 def option_line(option: Option, chosen: bool) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.core import command_lines
 
 _BY_SYSTEM = "The package manager that installed it"
 
@@ -50,12 +50,13 @@ def _by_installer(verb: str) -> str:
         return f"uv tool {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
     if "/pipx/" in place:
         return f"pipx {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
-    python = shlex.quote(sys.executable)
     installer = (importlib.metadata.distribution("patchlock").read_text("INSTALLER") or "").strip()
     if installer == "uv":
+        python = command_lines.quoted(sys.executable)
         return f"uv pip {'install --upgrade' if verb == 'update' else 'uninstall'} --python {python} patchlock"
     if installer != "pip":
         return ""
+    python = command_lines.program(sys.executable)
     return f"{python} -m pip {'install --upgrade' if verb == 'update' else 'uninstall'} patchlock"
 
 
@@ -127,7 +128,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     found = own_files(home, cache)
     of_uv = "" if as_json else uv.cache_folder()  # asked now, as uv goes with the rest
     folder = _checkout()
-    rest = f"rm -r {shlex.quote(str(folder))}" if folder else _by_installer("remove")
+    rest = f"rm -r {command_lines.quoted(str(folder))}" if folder else _by_installer("remove")
     if not as_json:
         rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found]
         head = "patchlock would remove:" if dry_run else "patchlock removes:"

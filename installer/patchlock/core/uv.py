@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.core import disk_space, process
+from patchlock.core import command_lines, disk_space, process
 from patchlock.model.errors import (
     CommandFailedError,
     FileAccessError,
@@ -314,7 +314,8 @@ def cache_folder() -> str:
 def cache_clean_command(*distributions: str) -> str:
     """Write the command that removes these, or all, from uv's cache; our uv need not be on PATH."""
     names = [re.match(r"[A-Za-z0-9._-]*", distribution) for distribution in distributions]
-    return shlex.join([str(find()), "cache", "clean", *(name[0] for name in names if name and name[0])])
+    found = [name[0] for name in names if name and name[0]]
+    return " ".join([command_lines.program(str(find())), "cache", "clean", *found])
 
 
 def no_page(where: str) -> NetworkError:

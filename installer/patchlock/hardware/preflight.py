@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from packaging.version import Version
 
+from patchlock.core import command_lines
 from patchlock.model import package_managers
 from patchlock.model.conditions import Condition
 from patchlock.model.hosts import Device, Host
@@ -181,7 +181,7 @@ def _git(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             name="git",
             what=f"the installation belongs to another user, and git {version} works there only if you say so",
-            remedy=f"run `git config --global --add safe.directory {shlex.quote(facts.source_of_another)}`, "
+            remedy=f"run `git config --global --add safe.directory {command_lines.quoted(facts.source_of_another)}`, "
             f"or take git {_GIT_OF_OTHERS} or later",
             stops=True,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import shlex
 import shutil
 import sys
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from patchlock.core import uv
+from patchlock.core import command_lines, uv
 from patchlock.core.bounded_files import FileReader
 from patchlock.hardware import interpreters
 from patchlock.hardware._linux.system import os_release
@@ -114,7 +113,7 @@ def _uv(*words: str) -> str:
 
 def _install(request: str) -> str:
     """Write the command that fetches a Python: with the user's uv, or with ours by its path."""
-    program = "uv" if shutil.which("uv") else shlex.quote(str(uv.find()))
+    program = "uv" if shutil.which("uv") else command_lines.program(str(uv.find()))
     off = [name for name in ("UV_OFFLINE", "UV_PYTHON_DOWNLOADS") if os.environ.get(name)]
     unset = f"env {' '.join(f'-u {name}' for name in off)} " if off and os.name == "posix" else ""
     return f"{unset}{program} python install {request.split('-')[1]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,6 +13,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.catalogue import codemods, optional_patches
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core import command_lines
 from patchlock.model import build_constraints, lockfile
 from patchlock.model.app import App, EmbeddedUpstream, rules_of
 from patchlock.model.digests import sha256
@@ -313,7 +313,7 @@ def read_sealed_lock(request: Request) -> tuple[Lock, bytes]:
         return lock, data
     remedy = f"make it again with `{_lock_command(request)}`"
     if (root / ".git").exists():
-        remedy += f", or undo the change with `git -C {shlex.quote(str(root))} checkout -- {name}`"
+        remedy += f", or undo the change with `git -C {command_lines.quoted(str(root))} checkout -- {name}`"
     pair = f"{request.app.name} --profile {request.profile.name}"
     remedy += f"; if the edit is yours, `patchlock install {pair} --accept-edited-lock` installs it as edited"
     lockfile.require_sealed(lock, name, remedy)

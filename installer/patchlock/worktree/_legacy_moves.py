@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from patchlock.core import command_lines
 from patchlock.model.errors import GitFirstError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import _branch_state, _journal, _snapshot, trees
@@ -101,10 +101,10 @@ def refuse_abort(tree: Tree) -> None:
     record = _read(tree)
     if record is None:
         return
-    clone = f"git -C {shlex.quote(str(tree.repository))}"
+    clone = f"git -C {command_lines.quoted(str(tree.repository))}"
     before = str(record.get("before"))[:12]
     names = [str(path) for path in _paths(record, "conflicts")]
-    first = shlex.quote(":".join([before, *names[:1]]))
+    first = command_lines.quoted(":".join([before, *names[:1]]))
     raise GitFirstError(
         f"patchlock 0.1.0 left the conflicts in {', '.join(names)}, so nothing was changed",
         where=str(tree.root),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import process
+from patchlock.core import command_lines, process
 from patchlock.model.errors import CommandFailedError
 from patchlock.model.identities import CommitId
 from patchlock.worktree import trees
@@ -84,7 +83,9 @@ def run(
 def _filter_error(tree: Tree, found: re.Match[str], error: CommandFailedError) -> CommandFailedError:
     """Say which filter of the clone fails; no file has been touched when filters run."""
     path, kind, name = found.groups()
-    shown = f"git -C {shlex.quote(str(tree.root))} config --get {shlex.quote(f'filter.{name}.{kind}')}"
+    shown = (
+        f"git -C {command_lines.quoted(str(tree.root))} config --get {command_lines.quoted(f'filter.{name}.{kind}')}"
+    )
     remedy = f"`{shown}` says what it runs; correct that, and run this again"
     if name == "lfs":
         remedy = "install git-lfs, and run this again"

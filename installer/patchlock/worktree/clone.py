@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import tempfile
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
+from patchlock.core import command_lines
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import CommandFailedError, SourceDamagedError, UpstreamError
@@ -136,11 +136,11 @@ def require_whole(folder: Path, app: str) -> None:
             if found.text:
                 git("ls-tree", found.text, repository=folder)
     except CommandFailedError as error:
-        aside = shlex.quote(str(folder.with_name("source.damaged")))
+        aside = command_lines.joined([str(folder), str(folder.with_name("source.damaged"))])
         raise SourceDamagedError(
             f"git cannot work in the source of {app}, so nothing was changed",
             where=str(folder),
-            remedy=f"`mv {shlex.quote(str(folder))} {aside}`, then `patchlock install {app}`, and copy your files back",
+            remedy=f"`mv {aside}`, then `patchlock install {app}`, and copy your files back",
             evidence=error.evidence[:3],
         ) from error
 

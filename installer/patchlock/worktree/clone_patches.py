@@ -7,11 +7,11 @@ ref → three-way merge into the working tree. The user's branch is only moved b
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from patchlock.core import command_lines
 from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
@@ -122,7 +122,7 @@ def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
     """Write the command that does something with these patches there, to which options can be appended."""
     which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
     choice = "".join([f" --with {name}" for name in wanted.chosen] + [f" --without {name}" for name in wanted.skipped])
-    return f"patchlock patch {name} {which} --source {shlex.quote(str(tree.root))}{choice}"
+    return f"patchlock patch {name} {which} --source {command_lines.quoted(str(tree.root))}{choice}"
 
 
 def by_meaning(
@@ -176,13 +176,13 @@ def update(tree: Tree, wanted: PatchSet, cache: Path, *, waiting: Callable[[], N
 
 def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
     repository = tree.repository
-    clone = f"git -C {shlex.quote(str(tree.root))}"
+    clone = f"git -C {command_lines.quoted(str(tree.root))}"
     if (named := trees.object_format(repository)) != "sha1":
         raise UpstreamError(
             f"the clone names its objects by {named}, and patchlock's cache by sha1, so nothing was fetched",
             where=str(tree.root),
             remedy=f"fetch with `{clone} pull --rebase --autostash`, then renew the patches with "
-            f"`patchlock patch apply --source {shlex.quote(str(tree.root))}`",
+            f"`patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
         )
     unfinished, _ = _branch_state.unfinished(repository)
     if unfinished:
@@ -211,7 +211,7 @@ def _update(tree: Tree, wanted: PatchSet, cache: Path) -> Applied | None:
                 f"{branch} has commits of its own, and upstream has gone on, so nothing was changed",
                 where=str(tree.root),
                 remedy=f"join them with `{clone} pull --rebase --autostash` (or `--no-rebase`), then renew the patches "
-                f"with `patchlock patch apply --source {shlex.quote(str(tree.root))}`",
+                f"with `patchlock patch apply --source {command_lines.quoted(str(tree.root))}`",
             )
         return _apply(tree, wanted, cache, newest)
 
@@ -232,7 +232,7 @@ def _upstreams_branch(tree: Tree) -> str:
     if not found:
         form = "--format=%(if)%(upstream)%(then)%(refname:lstrip=2)%(end)"
         found = git("for-each-ref", form, "refs/heads", repository=tree.repository).text.split()
-    return shlex.quote(found[0]) if found else "BRANCH"
+    return command_lines.quoted(found[0]) if found else "BRANCH"
 
 
 def _configured(tree: Tree, key: str) -> str:
@@ -306,7 +306,7 @@ def require_patched(tree: Tree) -> CommitId:
         raise NotPatchedError(
             "no patches are applied there",
             where=str(tree.root),
-            remedy=f"apply them: `patchlock patch apply APP --source {shlex.quote(str(tree.root))}`",
+            remedy=f"apply them: `patchlock patch apply APP --source {command_lines.quoted(str(tree.root))}`",
         )
     return applied
 

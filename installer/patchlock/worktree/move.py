@@ -8,11 +8,11 @@ was taken back. The tree is snapshotted, joined and laid ready before the first 
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from patchlock.core import command_lines
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
@@ -160,11 +160,11 @@ def move(
         if plan.left_by_git and not beside_git:
             raise git_first(tree, sorted(plan.left_by_git))
         if plan.conflicts and not leave_conflicts:
+            clone = command_lines.joined(["git", "-C", str(tree.repository)])
             raise SourceConflictError(
                 f"your edits conflict with ours in {', '.join(map(str, sorted(plan.conflicts)))}; nothing was written",
                 where=str(tree.root),
-                remedy=f"see yours with `git -C {shlex.quote(str(tree.repository))} diff {tree.ref(APPLIED)}`, undo or "
-                "move them, and run this again",
+                remedy=f"see yours with `{clone} diff {tree.ref(APPLIED)}`, undo or move them, and run this again",
             )
         left = tuple(sorted(snapshot.unmerged.keys() - plan.resolved.keys())) if beside_git else ()
         if left and where and where.unfinished:
@@ -363,7 +363,7 @@ def _end_conflicts(tree: Tree) -> None:
     if left:
         marked = [path for path in left if path not in without_markers(tree, left)]
         if not marked:
-            add = f"`git -C {shlex.quote(str(tree.root))} add {shlex.join(map(str, left))}`"
+            add = f"`git -C {command_lines.quoted(str(tree.root))} add {command_lines.joined(map(str, left))}`"
             raise SourceConflictError(
                 f"your version of {', '.join(map(str, left))} still stands beside upstream's",
                 where=str(tree.root),
@@ -430,13 +430,13 @@ def branch_has_moved(tree: Tree, head: str) -> GitFirstError:
         "your branch has moved since your edits and the patches met, so nothing was changed",
         where=str(tree.root),
         remedy="choose between the two sides in each file and leave --abort out, or "
-        f"`git -C {shlex.quote(str(tree.root))} checkout {head[:12]}`, then run this again",
+        f"`git -C {command_lines.quoted(str(tree.root))} checkout {head[:12]}`, then run this again",
     )
 
 
 def not_done(tree: Tree, name: str) -> GitFirstError:
     """Say that git's own merge, rebase or the like has to be ended first, as it must be able to go on and back."""
-    clone = shlex.join(["git", "-C", str(tree.root)])
+    clone = command_lines.joined(["git", "-C", str(tree.root)])
     return GitFirstError(
         f"a `git {name}` of yours is not done, so nothing was changed",
         where=str(tree.root),
@@ -449,8 +449,8 @@ def git_first(tree: Tree, paths: Sequence[PurePosixPath], *, is_part: bool = Fal
     """Say that git's own conflict in some files has to be ended first, and how; the others may have been written."""
     name, _ = _branch_state.unfinished(tree.repository)
     is_all = {*map(PurePosixPath, _journal.others(tree, None))} <= {*paths}
-    clone = shlex.join(["git", "-C", str(tree.root)])
-    files = shlex.join(map(str, paths))
+    clone = command_lines.joined(["git", "-C", str(tree.root)])
+    files = command_lines.joined(map(str, paths))
     # In a merge the choice is a part of the next commit. Of a stash nothing is staged, least of all a patch.
     finish = f"choose between the two sides in each, `{clone} {'add' if name else 'reset -q --'} {files}`"
     if name:

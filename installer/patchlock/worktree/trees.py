@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from patchlock.core import file_lock, process
+from patchlock.core import command_lines, file_lock, process
 from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted
@@ -289,7 +288,7 @@ def open_tree(folder: Path) -> Tree:
         raise UpstreamError(
             "it is a repository without a working tree",
             where=str(root),
-            remedy=f"make one: `git clone {shlex.quote(str(root))} CLONE`, and patch that",
+            remedy=f"make one: `git clone {command_lines.quoted(str(root))} CLONE`, and patch that",
         )
     if not top and (root / ".git").exists():
         raise UpstreamError("git cannot read this clone", where=str(root), remedy="`git status` there says why")
@@ -297,7 +296,7 @@ def open_tree(folder: Path) -> Tree:
         raise UpstreamError(
             "it is a folder inside a clone",
             where=str(root),
-            remedy=f"name the clone itself: --source {shlex.quote(top)}",
+            remedy=f"name the clone itself: --source {command_lines.quoted(top)}",
         )
     is_clone = bool(top) and Path(top).resolve() == root
     if is_clone and commit_of(root, "HEAD") is None:
@@ -319,7 +318,7 @@ def _require_trusted(root: Path) -> None:
         raise UpstreamError(
             "the clone belongs to somebody else, whose settings could run programs, so git refuses it",
             where=str(root),
-            remedy=f"if you trust it: `git config --global --add safe.directory {shlex.quote(str(root))}`",
+            remedy=f"if you trust it: `git config --global --add safe.directory {command_lines.quoted(str(root))}`",
         )
 
 

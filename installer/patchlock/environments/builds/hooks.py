@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.core import process
+from patchlock.core import command_lines, process
 from patchlock.distributions import sdist_unpacking
 from patchlock.model.errors import CommandFailedError, ProgramMissingError, SdistError
 
@@ -59,7 +58,7 @@ def get_build_requirements(archive: Path) -> tuple[NormalizedName, ...]:
             if any("No module named piptools" in line for line in error.evidence):
                 raise ProgramMissingError(
                     "pip-tools, which asks build backends, is not installed",
-                    remedy=f"install it: `uv pip install --python {shlex.quote(sys.executable)} pip-tools`",
+                    remedy=f"install it: `uv pip install --python {command_lines.quoted(sys.executable)} pip-tools`",
                 ) from error
             raise SdistError(
                 f"the build backend of {archive.name} does not say what it requires",
