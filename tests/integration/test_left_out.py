@@ -110,7 +110,7 @@ def test_status_and_diff_show_what_would_be_and_remember_nothing(clone: Path, pa
     ("words", "message"),
     [
         (["--without", "on-cpu"], 'patches has no patch "on-cpu"; did you mean "on-the-cpu"?'),
-        (["--with", "zzz"], 'patches has no patch "zzz"; `patchlock patch status` names them'),
+        (["--with", "zzz"], 'patches has no patch "zzz"; `patchlock patch status --source CLONE` names them'),
         (
             ["--with", "on-the-cpu", "--without", "on-the-cpu"],
             '"on-the-cpu" is asked for and left out; give one of --with and --without',
@@ -122,7 +122,7 @@ def test_what_cannot_be_left_out_is_one_sentence(
     clone: Path, patchlock: Patchlock, command: str, words: list[str], message: str
 ) -> None:
     done = patchlock("patch", command, *options(clone), *words)
-    assert (done.returncode, done.stderr) == (2, f"error[usage]: {message}\n")
+    assert (done.returncode, done.stderr) == (2, f"error[usage]: {message.replace('CLONE', str(clone))}\n")
 
 
 def test_only_a_clone_remembers_what_is_left_out(patchlock: Patchlock) -> None:

@@ -73,12 +73,12 @@ def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
     itself, given = own_command(home), _given(arguments)
 
     def pasted(found: re.Match[str]) -> str:
-        words = found[1]
+        words = found[2]
         left = [name for name, value in given.items() if name not in words and value not in words]
         taken = _options_of(words) if left else frozenset()
         return f"`{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}`"
 
-    return re.sub(r"`patchlock ([^`\n]+)`", pasted, text)
+    return re.sub(r"`(patchlock) ([^`\n]+)`", pasted, text)
 
 
 def _given(arguments: Sequence[str]) -> dict[str, str]:
