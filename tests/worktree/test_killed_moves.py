@@ -190,44 +190,53 @@ def test_kill_at_each_step(clone: Path, upstream: Path, tmp_path: Path, name: st
 
 
 WRAPPER = """#!/bin/sh
-count=$(($(cat {count}) + 1))
-echo $count > {count}
-if [ "$count" = {number} ]; then
-    [ {when} = after ] && {git} "$@"
-    kill -9 $PPID
-    exit 137
-fi
-exec {git} "$@"
+count=$(($(cat {kept}/count) + 1))
+echo $count > {kept}/count
+cp -a {clone} {kept}/$count-1-before
+{git} "$@"
+ended=$?
+cp -a {clone} {kept}/$count-2-after
+exit $ended
 """
+"""Keeps what a kill beside a program of git leaves: the folder as it stands, as no process has anything else to write."""
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("name", CASES)
 def test_kill_beside_each_git_program(
-    clone: Path, upstream: Path, tmp_path: Path, name: str, when: str, monkeypatch: pytest.MonkeyPatch
+    clone: Path, upstream: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = CASES[name]
     case.prepare(clone, upstream)
-    shutil.copytree(clone, tmp_path / "before", symlinks=True)
-    case.act(clone)
-    wanted = _state(clone)
-    real, bin_ = shutil.which("git"), tmp_path / "bin"
+    bin_, kept = tmp_path / "bin", tmp_path / "kept"
     bin_.mkdir()
-    count, number = tmp_path / "count", 0
-    while True:
-        number += 1
+    kept.mkdir()
+    (kept / "count").write_text("0")
+    (bin_ / "git").write_text(WRAPPER.format(clone=clone, kept=kept, git=shutil.which("git")))
+    (bin_ / "git").chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{bin_}{os.pathsep}{os.environ['PATH']}")
+        assert _in_child(lambda: case.act(clone)) == 0
+    wanted = _state(clone)
+    assert int((kept / "count").read_text()) > 10
+    different = {_bytes(one): one.name for one in sorted(kept.glob("*-*"), key=_number)}
+    assert len(different) > 3
+    for left in different.values():
         shutil.rmtree(clone)
-        shutil.copytree(tmp_path / "before", clone, symlinks=True)
-        count.write_text("0")
-        (bin_ / "git").write_text(WRAPPER.format(count=count, number=number, git=real, when=when))
-        (bin_ / "git").chmod(0o755)
-        with monkeypatch.context() as patch:
-            patch.setenv("PATH", f"{bin_}{os.pathsep}{os.environ['PATH']}")
-            ended = _in_child(lambda: case.act(clone))
-        if ended == 0:
-            break
-        assert ended == -signal.SIGKILL
+        shutil.copytree(kept / left, clone, symlinks=True)
         with contextlib.suppress(*([SourceConflictError] if name == "conflict" else [])):
             case.act(clone)
-        assert _state(clone) == wanted, f"program {number}"
-    assert number > 10
+        assert _state(clone) == wanted, left
+
+
+def _number(folder: Path) -> tuple[int, str]:
+    count, _, when = folder.name.partition("-")
+    return int(count), when
+
+
+def _bytes(folder: Path) -> frozenset[tuple[str, bytes]]:
+    """Read every file, and where links point."""
+    return frozenset(
+        (str(one.relative_to(folder)), os.readlink(one).encode() if one.is_symlink() else one.read_bytes())
+        for one in folder.rglob("*")
+        if one.is_symlink() or one.is_file()
+    )
