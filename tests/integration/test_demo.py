@@ -18,14 +18,6 @@ pytestmark = pytest.mark.online
 UPSTREAM = ROOT / "patches" / "demo" / "upstream"
 
 
-@pytest.fixture
-def installed(patchlock: Patchlock) -> Path:
-    """Install the demo, and give its working tree."""
-    done = patchlock("install", "demo", "--profile", "cpu", "--json")
-    assert done.returncode == 0, done.stdout
-    return Path(json.loads(done.stdout)["data"]["folder"]) / "source"
-
-
 def _without(patch: str, folder: Path) -> Path:
     """Copy the catalogue, with one patch of the demo taken out."""
     for name in ("profiles", "patches", "lockfiles"):
@@ -96,7 +88,18 @@ def test_it_cannot_be_started_with_a_newer_pydantic(patchlock: Patchlock, tmp_pa
     assert "TypeError: argument of type 'bool' is not " in done.stderr
 
 
-def test_it_runs_and_says_where_it_computed(installed: Path, patchlock: Patchlock) -> None:
+def test_installed_demo(patchlock: Patchlock) -> None:
+    """One installation for all that is looked at in it."""
+    done = patchlock("install", "demo", "--profile", "cpu", "--json")
+    assert done.returncode == 0, done.stdout
+    installed = Path(json.loads(done.stdout)["data"]["folder"]) / "source"
+    _requirements_keep_bom_line_endings_and_comments(installed)
+    _works_with_the_python_of_the_lock_only(installed)
+    _runs_and_says_where_it_computed(installed, patchlock)
+    _training_says_what_is_missing(patchlock)
+
+
+def _runs_and_says_where_it_computed(installed: Path, patchlock: Patchlock) -> None:
     done = patchlock("run", "demo", "--", "--text", "hello")
     assert done.returncode == 0, done.stderr
     assert "computed on: CPUExecutionProvider (" in done.stdout
@@ -111,7 +114,7 @@ def test_it_runs_and_says_where_it_computed(installed: Path, patchlock: Patchloc
     assert height >= 300
 
 
-def test_requirements_keep_bom_line_endings_and_comments(installed: Path) -> None:
+def _requirements_keep_bom_line_endings_and_comments(installed: Path) -> None:
     before = (UPSTREAM / "requirements.txt").read_bytes()
     after = (installed / "requirements.txt").read_bytes()
     assert after.startswith(b"\xef\xbb\xbf")
@@ -126,10 +129,16 @@ def test_requirements_keep_bom_line_endings_and_comments(installed: Path) -> Non
     ]
 
 
-def test_training_says_what_is_missing(installed: Path, patchlock: Patchlock) -> None:
+def _training_says_what_is_missing(patchlock: Patchlock) -> None:
     done = patchlock("run", "demo", "--", "--train", "config.json")
     assert done.returncode != 0
     assert "ImportError: deepspeed is not installed here" in done.stderr or "No module named 'torch'" in done.stderr
+
+
+def _works_with_the_python_of_the_lock_only(installed: Path) -> None:
+    config = next((installed.parent / "environments").glob("*/pyvenv.cfg")).read_text()
+    assert "version_info = 3.11." in config
+    assert sys.platform == "win32" or "include-system-site-packages = false" in config
 
 
 def test_committed_locks_are_what_lock_gives(patchlock: Patchlock, tmp_path: Path) -> None:
@@ -139,9 +148,3 @@ def test_committed_locks_are_what_lock_gives(patchlock: Patchlock, tmp_path: Pat
     assert done.returncode == 0, done.stdout
     for path in (ROOT / "lockfiles" / "demo").iterdir():
         assert (tmp_path / "catalogue" / "lockfiles" / "demo" / path.name).read_bytes() == path.read_bytes()
-
-
-def test_it_works_with_the_python_of_the_lock_only(installed: Path, patchlock: Patchlock) -> None:
-    config = next((installed.parent / "environments").glob("*/pyvenv.cfg")).read_text()
-    assert "version_info = 3.11." in config
-    assert sys.platform == "win32" or "include-system-site-packages = false" in config

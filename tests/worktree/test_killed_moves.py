@@ -236,7 +236,7 @@ def _number(folder: Path) -> tuple[int, str]:
 def _bytes(folder: Path) -> frozenset[tuple[str, bytes]]:
     """Read every file, and where links point."""
     return frozenset(
-        (str(one.relative_to(folder)), os.readlink(one).encode() if one.is_symlink() else one.read_bytes())
+        (str(one.relative_to(folder)), bytes(one.readlink()) if one.is_symlink() else one.read_bytes())
         for one in folder.rglob("*")
         if one.is_symlink() or one.is_file()
     )
