@@ -30,34 +30,22 @@ id = "device"
 kind = "python"
 code = "import os; exec(os.environ.get('FAULT', '')); print('computed')"
 prints = "computed"
-timeout = 10
+timeout = 4
 memory-gb = 1
 """
 FAULTS = {
     "it crashes": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
-    "it is aborted": ("os.abort()", "SIGABRT"),
-    "its instruction is unknown": ("import signal; os.kill(os.getpid(), signal.SIGILL)", "SIGILL"),
-    "its memory is gone": ("import signal; os.kill(os.getpid(), signal.SIGBUS)", "SIGBUS"),
     "the system kills it": ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    "it hangs": ("import time; time.sleep(60)", "10 seconds"),
-    "it hangs with children": ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", "10 seconds"),
+    "it hangs with children": ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", "4 seconds"),
     "its runtime is missing": ("import ctypes; ctypes.CDLL('libamdhip64.so.6')", "libamdhip64.so.6"),
-    "its library is another": ("raise ImportError('libcudnn.so.9: undefined symbol: cudnnGetVersion')", "undefined symbol"),
-    "its driver is too old": ("raise RuntimeError('CUDA driver version is insufficient for CUDA runtime version')", "driver version is insufficient"),
-    "its driver does not start": ("raise RuntimeError('CUDA failure 500: named symbol not found')", "CUDA failure 500"),
-    "it is not seen": ("raise AssertionError('Torch not compiled with CUDA enabled')", "not compiled with CUDA"),
     "it has no code": ("raise RuntimeError('HIP error: no kernel image is available for execution on the device')", "no kernel image"),
-    "it is lost": ("raise RuntimeError('device removed: 0x887A0005')", "0x887A0005"),
-    "it may not be opened": ("raise PermissionError(13, 'Permission denied', '/dev/kfd')", "/dev/kfd"),
-    "its own memory is full": ("raise MemoryError('CUDA out of memory. Tried to allocate 2.00 GiB')", "CUDA out of memory"),
     "it takes all memory": ("x = bytearray(8 << 30)", "more than 953.7 MiB of memory"),
     "its numbers are wrong": ("assert abs(1.5 - 1.0) < 1e-3, 'matmul: error 0.5'", "matmul: error 0.5"),
-    "its numbers are none": ("import math; assert not math.isnan(float('nan')), 'stft: not a number'", "stft: not a number"),
     "it says nothing": ("os._exit(0)", "computed"),
     "it computes elsewhere": ("print('on cpu'); os._exit(0)", "computed"),
     "it only ends": ("os._exit(3)", "3"),
 }  # fmt: skip
-"""What a failing device does → what is told of it."""
+"""What a failing device does → what is told of it: a row for each way to end; the texts of drivers are doctor's."""
 
 
 @pytest.fixture
