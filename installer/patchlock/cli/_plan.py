@@ -11,6 +11,7 @@ import click
 from patchlock.cli import _launcher, _models, _options, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Option
@@ -228,7 +229,8 @@ def outcome_lines(outcomes: tuple[Outcome, ...]) -> str:
 
 def _place(outcome: Outcome) -> str:
     lines = ",".join(str(site.line) for site in outcome.sites)
-    return f"{outcome.path}:{lines}" if lines and outcome.path else str(outcome.path or "")
+    path = visible_name(str(outcome.path or ""))
+    return f"{path}:{lines}" if lines and path else path
 
 
 def outcome_data(outcome: Outcome) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -99,7 +100,10 @@ def _planned_data(planned: UninstallPlan, purge: bool) -> dict[str, object]:
 
 
 def _mine(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> list[str]:
-    return [*(f"{path}  {_output.size(size)}" for path, size in files), *(f"commit {commit}" for commit in commits)]
+    return [
+        *(f"{visible_name(path)}  {_output.size(size)}" for path, size in files),
+        *(f"commit {commit}" for commit in commits),
+    ]
 
 
 def _left(request: Request, left: UninstallResult) -> list[str]:

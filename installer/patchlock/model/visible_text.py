@@ -14,6 +14,11 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_escaped, text)
 
 
+def visible_name(name: str) -> str:
+    r"""Write the name of a file on one line, as `visible` does; line ends and tabs are `\n` and `\t`."""
+    return visible(name).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     return "\\r" if code == 0x0D else f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
