@@ -109,10 +109,7 @@ def status_command(
     if looked.conflicts:
         names = ", ".join(map(str, looked.conflicts))
         _output.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
-    for one in looked.backups:
-        times = f" {one.count} times," if one.count > 1 else ""
-        show = f"git -C {command_lines.quoted(looked.folder)} log -p -m --first-parent -1 {one.ref}"
-        _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
+    _patch_clones.tell_backups(looked.folder, looked.backups)
     return 1 if error is not None else 0
 
 

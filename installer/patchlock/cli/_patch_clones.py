@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree.clone_patches import Applied
     from patchlock.worktree.manifest import Manifest
-    from patchlock.worktree.move import Moved
+    from patchlock.worktree.move import Backup, Moved
     from patchlock.worktree.trees import Tree
     from patchlock.worktree.upstream_files import PatchSet
 
@@ -151,7 +151,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     Example:
       patchlock patch undo --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches, trees
+    from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
     moved = clone_patches.undo(tree, waiting=_waiting)
@@ -159,6 +159,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
     return 0
@@ -301,6 +302,14 @@ def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
     whose = name or (known.name if known else "")
     _output.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
     return 0
+
+
+def tell_backups(folder: str, backups: Iterable[Backup]) -> None:
+    """Say what is kept of the user's files in a clone, and the command that shows it."""
+    for one in backups:
+        times = f" {one.count} times," if one.count > 1 else ""
+        show = f"git -C {command_lines.quoted(folder)} log -p -m --first-parent -1 {one.ref}"
+        _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
 
 
 def warn(sentences: tuple[str, ...]) -> None:

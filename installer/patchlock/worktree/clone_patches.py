@@ -16,6 +16,7 @@ from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
 from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
+from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
 from patchlock.patches.outcomes import LEFT_AS_IT_IS, patched_message, warnings
 from patchlock.worktree import (
@@ -114,8 +115,14 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         applied=applied,
         outcomes=_drifts_only(patched, outcomes),
         moved=moved,
-        warnings=warnings(patched),
+        warnings=(*warnings(patched), *(_replaced(tree, edit) for edit in moved.replaced)),
     )
+
+
+def _replaced(tree: Tree, edit: ReplacedEdit) -> str:
+    undo = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
+    place = f"{edit.path}:{edit.line} ({edit.text})"
+    return f"a patch replaced your edit at {place}: {' or '.join(edit.patches)}; {undo} brings yours back"
 
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
@@ -137,7 +144,7 @@ def by_meaning(
         evaluator: whom to ask.
     """
 
-    def applied(path: PurePosixPath, data: bytes) -> bytes | None:
+    def applied(path: PurePosixPath, data: bytes) -> EditedFile | None:
         if not path.is_relative_to(directory):
             return None
         return edited_file.apply(patches, patched, path.relative_to(directory), data, evaluator)
