@@ -99,7 +99,7 @@ def status_command(
         return _output.succeed("patch status", data, error)
     at = f" at commit {looked.commit[:12]}" if looked.commit else ""
     _output.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
-    _output.echo(outcome_lines(looked.outcomes))
+    _output.echo(outcome_lines(looked.outcomes, is_own=not looked.profile))
     for failure in engine.required_failures(looked.patched):
         _output.echo(f"fails: {failure}")
     _patch_clones.warn(warnings(found))

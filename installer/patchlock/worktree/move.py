@@ -49,6 +49,8 @@ class Moved:
     """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
     replaced: tuple[ReplacedEdit, ...] = ()
     """Edits of the user's that patches have replaced, in lines that both change."""
+    left_stash: bool = False
+    """Conflicts of git's autostash were ended, and git has kept that stash."""
     left_by_git: tuple[PurePosixPath, ...] = ()
     """Those of `conflicts` that are git's own: neither the files nor their rows in the index were touched."""
 
@@ -197,7 +199,14 @@ def move(
         unstaged=tuple(sorted(plan.unstaged.keys() - plan.conflicts.keys())),
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
+        left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
     )
+
+
+def _is_autostash(tree: Tree) -> bool:
+    """Tell whether the newest stash is one that `git pull --autostash` could not put back without conflicts."""
+    asked = ("log", "--walk-reflogs", "-1", "--format=%gs", "refs/stash")
+    return git(*asked, repository=tree.repository, allowed=(0, 128)).text == "autostash"
 
 
 def _journal_of(
@@ -383,6 +392,13 @@ def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     if journal is None:
         return _legacy_moves.conflicted(tree)
     return _journal.open_conflicts(tree, journal)
+
+
+def open_conflicts(tree: Tree) -> Collection[PurePosixPath]:
+    """Name the files in which both sides of a conflict stand, of a move or of git's own."""
+    if not tree.has_repository:
+        return ()
+    return {*(conflicted(tree) or ()), *map(PurePosixPath, _journal.others(tree, None))}
 
 
 def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
