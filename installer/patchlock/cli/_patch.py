@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -126,6 +127,8 @@ class _Looked:
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    directory: PurePosixPath
+    """The app's folder, from the root of the clone."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files in which both sides of a move still stand between markers."""
     backups: tuple[Backup, ...] = ()
@@ -157,6 +160,7 @@ def _remembered(app: str | None, profile: str | None, source: str | None, catalo
         commit=known.upstream,
         patched=Patched(changes=(), outcomes=known.outcomes, failures=left, advisory=advisory),
         outcomes=known.outcomes,
+        directory=PurePosixPath(),
         backups=move.backups(tree),
     )
 
@@ -191,6 +195,7 @@ def _look(
             commit=commit,
             patched=patched,
             outcomes=outcomes,
+            directory=wanted.directory,
             conflicts=move.conflicted(tree) or (),
             backups=move.backups(tree),
             finishing=move.finishing_words(tree),
@@ -208,6 +213,7 @@ def _look(
         commit=upstream.snapshot.commit,
         patched=upstream.patched,
         outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
+        directory=request.app.directory,
     )
 
 
@@ -257,16 +263,21 @@ def diff_command(
 ) -> None:
     """Print the difference between upstream and the patched source, as a unified diff.
 
+    Written to a file or a pipe, it is what `git apply` takes, byte for byte.
+
     \b
     Example:
       patchlock patch diff demo --profile cpu
       patchlock patch diff --source ~/xtts-webui
     """
     from patchlock.patches.outcomes import diff
+    from patchlock.worktree.git_diff import git_diff
 
     looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
-    text = diff(looked.patched.changes)
+    changes = looked.patched.changes
     if as_json:
-        _output.succeed("patch diff", {"commit": looked.commit, "diff": text})
+        _output.succeed("patch diff", {"commit": looked.commit, "diff": diff(changes)})
+    elif _output.is_terminal(sys.stdout):
+        _output.diff(diff(changes))
     else:
-        _output.diff(text)
+        _output.file_bytes(git_diff(changes, looked.directory))
