@@ -217,7 +217,7 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     path = pretend(_here())
     done = face("plan", "mini")
     assert done.returncode == 0
-    first, warning, chosen, *_, last = done.stderr.splitlines()
+    first, warning, chosen = done.stderr.splitlines()
     assert (first, chosen) == (
         f"simulated machine: PATCHLOCK_HOST={path}",
         "profile tiny: no other profile fits an AMD card (gfx1201, 1002:7550)",
@@ -225,7 +225,6 @@ def test_plan_chooses_and_says_why(locked: miniature.World, face: Face, pretend:
     assert warning.startswith(
         "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: no profile of "
     )
-    assert last == warning
     assert locked.app.is_file()
 
 
@@ -318,11 +317,10 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     pretend(_here(KFD))
     done = face("plan", "mini")
     warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy"
-    assert done.stderr.splitlines()[1:3] == [
+    assert done.stderr.splitlines()[1:] == [
         f"{warning} would fit it, but it hums",
         "profile tiny: the profiles that fit this machine better are not supported",
     ]
-    assert done.stderr.splitlines()[-1] == done.stderr.splitlines()[1]
 
 
 def _platform() -> str:

@@ -235,7 +235,8 @@ def test_stash_pull_and_pop_go_through(hooked: Path) -> None:
     assert _git(hooked, "stash").returncode == 0
     done = _git(hooked, "pull", "-q")
     assert done.returncode == 0
-    assert "git is not done yet; when it is, run: " in done.stderr
+    told = f"run: patchlock patch apply --source {hooked} --patches {hooked.parent / 'patches.toml'}\n"
+    assert f"git is not done yet; when it is, {told}" in done.stderr
     done = _git(hooked, "stash", "pop")
     assert done.returncode == 0, done.stderr
     assert (hooked / "app.py").read_text() == mine

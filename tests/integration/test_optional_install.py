@@ -105,7 +105,7 @@ def test_check_tells_which_sets_an_app_does_not_need(locked: World, face: Face) 
     _lock(locked, face, "", everywhere=True)
     said = face("check", "mini")
     assert (said.returncode, "; not needed: quiet" in said.stdout) == (0, True), said.stdout + said.stderr
-    assert "quiet-loud         gone     (nothing there needs it)" in face("patch", "status", "mini").stdout
+    assert "quiet-loud         not needed here" in face("patch", "status", "mini").stdout
     locked.app.write_text(locked.app.read_text().replace(takes, f'{takes}\nexpect = ["quiet"]'))
     said = face("check", "mini")
     assert said.returncode == 1

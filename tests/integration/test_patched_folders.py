@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Patchlock
 from miniature import World
+from test_users_tree import git
 
 OPTIONAL = """
 [[patch]]
@@ -72,6 +73,18 @@ def test_a_file_of_the_right_name_does_not_make_a_folder_the_app(
     assert [path for path in (tmp_path / "other").rglob("*") if path.is_file()] == [other]
 
 
+def test_clone_of_another_app_is_refused(patchlock: Patchlock, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "init", "-q", "clone")
+    git(clone, "remote", "add", "origin", "https://github.com/Daswer123/xtts-webui.git")
+    shutil.copytree(ROOT / "patches" / "demo" / "upstream", clone, dirs_exist_ok=True)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "one")
+    done = patchlock("patch", "apply", "demo", "--profile", "cpu", "--catalogue", str(ROOT), "--source", str(clone))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"this is a clone of daswer123/xtts-webui, not of demo ({clone}); nothing was changed" in done.stderr
+
+
 @pytest.fixture
 def folder(world: World, tmp_path: Path) -> Path:
     """Unpack an app that has an optional patch."""
@@ -94,3 +107,23 @@ def test_optional_patch_is_taken_and_left_by_its_name(folder: Path, patchlock: P
     assert "computed" in apply("--without", "quiet")
     done = patchlock("patch", "apply", "--with", "quite", "--source", str(folder))
     assert 'mini has no patch "quite" on tiny; did you mean "quiet"?' in done.stderr
+
+
+@pytest.mark.parametrize("words", [("apply",), ("status",), ("status", "mini"), ("hooks", "--remove")], ids=" ".join)
+def test_catalogue_that_the_patches_came_from_is_remembered(
+    folder: Path, world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.delenv("PATCHLOCK_CATALOGUE", raising=False)
+    root = str(world.app.parents[2])
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "one")
+    source = ("--source", str(folder))
+    done = patchlock("patch", "apply", "mini", "--profile", "tiny", "--catalogue", root, *source)
+    assert done.returncode == 0, done.stderr
+    (folder / "mine.py").write_text("device = 1\n")
+    done = patchlock("patch", *words, *source)
+    assert done.returncode == 0, done.stderr
+    world.app.parents[2].rename(folder.parent / "elsewhere")
+    done = patchlock("patch", "apply", *source)
+    assert f"the patches of mini came from the catalogue {root}, which is not there any more" in done.stderr

@@ -54,8 +54,8 @@ def test_summary_says_what_was_done_and_how_to_go_on(locked: World, patchlock: P
         r"mini is installed on tiny \(linux-\w+\) in \d+\.\d s; not verified: no kernel was computed", head
     )
     assert "installed and verified" not in done.stdout + done.stderr
-    assert "patches   alpha-that-exists  needed  requirements.txt:2" in lines
-    assert "on-the-cpu         needed  app.py:4" in lines
+    assert "patches   alpha-that-exists  applied in requirements.txt" in lines
+    assert "on-the-cpu         applied in app.py" in lines
     assert "computes  says-where: computed on cpu" in lines
     assert "run       patchlock run mini" in lines
     assert "undo      patchlock uninstall mini" in lines

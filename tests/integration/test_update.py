@@ -204,7 +204,7 @@ def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     done = patchlock("patch", "apply", *options)
     assert done.returncode == 0, done.stderr
-    assert "cpu  needed  app.py:4\n1 file written\n" in done.stdout
+    assert "cpu  applied  app.py:4\n1 file written\n" in done.stdout
     assert patchlock("patch", "apply", *options).stdout.endswith("has the patches of patches already: nothing to do\n")
     assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
     assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout
@@ -225,8 +225,24 @@ def test_conflict_in_a_clone_ends_with_1_and_a_way_back(clone: Path, patchlock: 
         "your edits conflict with the patches in app.py: both versions are there, between conflict markers."
         in done.stderr
     )
+    assert "cpu  waits for the conflict in app.py\n" in done.stdout
     assert patchlock("patch", "apply", "--abort", "--source", str(clone)).returncode == 0
     assert (clone / "app.py").read_text() == "first = 'mine'\n\n\ndevice = choose()\n"
+
+
+def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlock: Patchlock) -> None:
+    options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert patchlock("patch", "apply", *options).returncode == 0
+    done = patchlock("patch", "update", "--source", str(clone))
+    head = git(clone, "rev-parse", "HEAD")[:12]
+    told = f"has the patches of patches already, and upstream has nothing newer than commit {head}: nothing to do\n"
+    assert done.stdout == f"{clone} {told}", done.stderr
+    change(clone.parent / "public", 'device = "cuda"', "device = best()")
+    done = patchlock("patch", "update", "--source", str(clone))
+    assert done.returncode == 0, done.stderr
+    assert "cpu  finds nothing\n" in done.stdout
+    told = "cpu: it finds nothing to change in **/*.py any more; this edit is no longer in the tree"
+    assert done.stderr == f"warning: {told}\n"
 
 
 def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlock) -> None:
@@ -250,10 +266,13 @@ def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlo
     ("words", "message"),
     [
         (["apply"], "no patches are applied there yet, so it must be said which"),
-        (["apply", "--source", "nowhere"], "there is no such folder"),
+        (["status"], "error[not-patched]: no patches are applied there yet, so it must be said which"),
+        (["hooks"], "name the app: `patchlock patch hooks APP --source "),
+        (["apply", "--source", "nowhere"], "error[usage]: there is no such folder"),
+        (["status", "--source", "patches.toml"], "error[usage]: it is a file, and no folder"),
         (["apply", "no-app"], 'there is no app "no-app"'),
     ],
-    ids=["nothing named", "no folder", "no app"],
+    ids=["nothing named", "status", "hooks", "no folder", "a file", "no app"],
 )
 def test_what_cannot_be_applied_is_said(clone: Path, patchlock: Patchlock, words: list[str], message: str) -> None:
     words = [*words, "--source", str(clone)] if "--source" not in words else words

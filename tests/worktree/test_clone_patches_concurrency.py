@@ -103,7 +103,7 @@ def test_hooks_of_one_worktree_leave_the_others_alone(clone: Path, tmp_path: Pat
     apply(clone)
     ran = tmp_path / "ran"
     starter = Starter(program="touch", arguments=(), variables={}, anchor=str(clone))
-    hooks.install(trees.open_tree(clone), starter, [str(ran)])
+    hooks.install(trees.open_tree(clone), starter, [str(ran)], "touch")
     other = tmp_path / "other"
     environment = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}
     for folder, words in (

@@ -242,6 +242,19 @@ def test_other_conflicts_have_to_be_ended_before_git_goes_on(clone: Path, upstre
     assert (read(clone, "other"), git(clone, "status", "--short")) == ("x = 'both'\n", "")
 
 
+@pytest.mark.parametrize("how", [_stash, _autostash], ids=["stash", "autostash"])
+def test_autostash_that_git_has_kept_is_told_once_its_conflicts_are_ended(
+    clone: Path, upstream: Path, how: Callable[[Path], None]
+) -> None:
+    apply(clone)
+    commit(upstream, app=FILE.replace('device = "cuda"', 'device = pick("cuda", 2)'))
+    how(clone)
+    done = apply(clone)
+    assert done is not None
+    assert (done.moved.left_by_git, done.moved.left_stash) == ((), how is _autostash)
+    assert read(clone) == PATCHED.replace("choose()", "pick(choose(), 2)")
+
+
 @pytest.fixture
 def both(clone: Path, upstream: Path) -> Path:
     """Give a clone with a conflict of git's that is none for us, and an edit that meets what the next patches do."""

@@ -287,7 +287,9 @@ def test_edit_on_a_patched_line_is_patched_by_meaning(clone: Path) -> None:
     assert (done.moved.conflicts, done.moved.merged) == ((), (PurePosixPath("app.py"),))
     assert read(clone) == edited.replace('"cuda"', "choose()")
     assert git(clone, "status", "--short") == "M app.py"
+    assert done.warnings == ()
     clone_patches.undo(trees.open_tree(clone))
+    assert read(clone) == edited
 
 
 def test_upstreams_change_beside_an_edit_of_a_patched_line_is_joined_by_meaning(clone: Path, upstream: Path) -> None:

@@ -360,14 +360,14 @@ def _repair(request: Request, as_json: bool) -> None:
 
 def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...] = ()) -> str:
     from patchlock.cli import _models
-    from patchlock.cli._plan import outcome_lines
+    from patchlock.cli._plan import outcome_summary
     from patchlock.model import lockfile
 
     receipt, app, itself = report.receipt, request.app.name, _launcher.own_command(_options.home())
     pair = _options.pair_arguments(request)
     pairs = [
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
-        ("patches", outcome_lines(report.outcomes) or "none"),
+        ("patches", outcome_summary(report.outcomes, is_done=True) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
         (
             "verified" if report.computed else "checked",

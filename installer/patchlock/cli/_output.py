@@ -49,6 +49,13 @@ def file_text(text: str) -> None:
     _write(visible(text) if is_terminal(sys.stdout) else text, sys.stdout)
 
 
+def file_bytes(data: bytes) -> None:
+    """Write the bytes of a file, which another program reads."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def _write(text: str, stream: TextIO) -> None:
     stream.write(text)
     stream.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -99,7 +100,7 @@ def status_command(
         return _output.succeed("patch status", data, error)
     at = f" at commit {looked.commit[:12]}" if looked.commit else ""
     _output.echo(f"{looked.name}{place}{at}{f' on {looked.profile}' if looked.profile else ''}")
-    _output.echo(outcome_lines(looked.outcomes))
+    _output.echo(outcome_lines(looked.outcomes, is_own=not looked.profile))
     for failure in engine.required_failures(looked.patched):
         _output.echo(f"fails: {failure}")
     _patch_clones.warn(warnings(found))
@@ -109,10 +110,7 @@ def status_command(
     if looked.conflicts:
         names = ", ".join(map(str, looked.conflicts))
         _output.echo(f"conflicts wait for you in {names}: choose, then `patchlock patch {looked.choosing} {at_source}`")
-    for one in looked.backups:
-        times = f" {one.count} times," if one.count > 1 else ""
-        show = f"git -C {command_lines.quoted(looked.folder)} log -p -m --first-parent -1 {one.ref}"
-        _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
+    _patch_clones.tell_backups(looked.folder, looked.backups)
     return 1 if error is not None else 0
 
 
@@ -129,6 +127,8 @@ class _Looked:
     commit: str
     patched: Patched
     outcomes: tuple[Outcome, ...]
+    directory: PurePosixPath
+    """The app's folder, from the root of the clone."""
     conflicts: tuple[PurePosixPath, ...] = ()
     """Files in which both sides of a move still stand between markers."""
     backups: tuple[Backup, ...] = ()
@@ -160,6 +160,7 @@ def _remembered(app: str | None, profile: str | None, source: str | None, catalo
         commit=known.upstream,
         patched=Patched(changes=(), outcomes=known.outcomes, failures=left, advisory=advisory),
         outcomes=known.outcomes,
+        directory=PurePosixPath(),
         backups=move.backups(tree),
     )
 
@@ -194,6 +195,7 @@ def _look(
             commit=commit,
             patched=patched,
             outcomes=outcomes,
+            directory=wanted.directory,
             conflicts=move.conflicted(tree) or (),
             backups=move.backups(tree),
             finishing=move.finishing_words(tree),
@@ -211,6 +213,7 @@ def _look(
         commit=upstream.snapshot.commit,
         patched=upstream.patched,
         outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
+        directory=request.app.directory,
     )
 
 
@@ -260,16 +263,21 @@ def diff_command(
 ) -> None:
     """Print the difference between upstream and the patched source, as a unified diff.
 
+    Written to a file or a pipe, it is what `git apply` takes, byte for byte.
+
     \b
     Example:
       patchlock patch diff demo --profile cpu
       patchlock patch diff --source ~/xtts-webui
     """
     from patchlock.patches.outcomes import diff
+    from patchlock.worktree.git_diff import git_diff
 
     looked = _look(app, profile, file, added, left_out, source, revision, catalogue)
-    text = diff(looked.patched.changes)
+    changes = looked.patched.changes
     if as_json:
-        _output.succeed("patch diff", {"commit": looked.commit, "diff": text})
+        _output.succeed("patch diff", {"commit": looked.commit, "diff": diff(changes)})
+    elif _output.is_terminal(sys.stdout):
+        _output.diff(diff(changes))
     else:
-        _output.diff(text)
+        _output.file_bytes(git_diff(changes, looked.directory))

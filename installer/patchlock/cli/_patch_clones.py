@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.worktree.clone_patches import Applied
     from patchlock.worktree.manifest import Manifest
-    from patchlock.worktree.move import Moved
+    from patchlock.worktree.move import Backup, Moved
     from patchlock.worktree.trees import Tree
     from patchlock.worktree.upstream_files import PatchSet
 
@@ -105,9 +105,9 @@ def apply_command(
 
     wanted = patch_set(tree, catalogue, app, profile, file, added, left_out)
     known = manifest.read(tree)
-    if known is not None and known.name != wanted.name:
-        _output.echo(f"the patches of {wanted.name} take the place of those of {known.name}", err=True)
     done = clone_patches.apply(tree, wanted, _options.cache(), waiting=_waiting)
+    if known is not None and known.name != wanted.name:
+        _output.echo(f"the patches of {wanted.name} have taken the place of those of {known.name}", err=True)
     return _told(tree, wanted, done, "patch apply", as_json)
 
 
@@ -151,7 +151,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     Example:
       patchlock patch undo --source ~/xtts-webui
     """
-    from patchlock.worktree import clone_patches, trees
+    from patchlock.worktree import clone_patches, move, trees
 
     tree = trees.open_tree(source)
     moved = clone_patches.undo(tree, waiting=_waiting)
@@ -159,6 +159,7 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
     _output.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error
     return 0
@@ -192,11 +193,14 @@ def hooks_command(
     else:
         wanted = patch_set(tree, catalogue, app, profile, file)
         words = ["patch", "apply", "--source", str(tree.root)]
-        words += ["--patches", str(file.resolve())] if file else [wanted.name]
-        words += ["--profile", wanted.profile] if wanted.profile and not file else []
+        words += [wanted.name] if wanted.profile else ["--patches", wanted.origin]
+        words += ["--profile", wanted.profile] if wanted.profile else []
         system = "windows" if os.name == "nt" else "posix"
-        by = _launcher.starter(_options.root(catalogue), _options.home(), _options.cache(), system)
-        files = hooks.install(tree, by, words)
+        of_app = Path(wanted.origin) if wanted.origin and not file else None
+        by = _launcher.starter(of_app or _options.root(catalogue), _options.home(), _options.cache(), system)
+        told = [*words, *(["--catalogue", wanted.origin] if of_app else [])]
+        shown = f"{_launcher.own_command(_options.home())} {command_lines.joined(told)}"
+        files = hooks.install(tree, by, words, shown)
     if as_json:
         _output.succeed("patch hooks", {"files": [str(path) for path in files], "removed": remove})
     else:
@@ -243,7 +247,7 @@ def _all_patches(
     file: Path | None,
     choice: Choice,
 ) -> PatchSet:
-    from patchlock.model.errors import UsageError
+    from patchlock.model.errors import NotPatchedError, UsageError
     from patchlock.worktree import patch_sets
 
     if file is not None and app is not None:
@@ -251,22 +255,42 @@ def _all_patches(
     if file is not None:
         return patch_sets.of_file(file, _options.home())
     if app is None and known is not None and not known.profile:
+        if known.origin and Path(known.origin).is_file():
+            return patch_sets.of_file(Path(known.origin), _options.home())
         raise UsageError(
             f'the patches of "{known.name}" came from a file', remedy="name it again: `--patches FILE`, or name an app"
         )
     name = app or (known.name if known else None)
     if name is None:
-        raise UsageError(
+        command = click.get_current_context().info_name
+        raise NotPatchedError(
             "no patches are applied there yet, so it must be said which",
-            remedy=f"name the app: `patchlock patch apply APP --source {command_lines.quoted(str(tree.root))}`; "
+            where=str(tree.root),
+            remedy=f"name the app: `patchlock patch {command} APP --source {command_lines.quoted(str(tree.root))}`; "
             "`patchlock list` shows the apps",
         )
     chosen = profile or (known.profile if known and known.name == name else None)
+    catalogue = _catalogue_of(known, catalogue, app)
     opened = _options.open_catalogue(catalogue)
+    patch_sets.require_clone_of(tree, opened, name)
     if chosen is None:
         chosen = _options.request(catalogue, name, None).profile.name
     kept = known.chosen if known and known.name == name else ()
     return patch_sets.of_app(opened, name, opened.profile(chosen).name, kept, choice)
+
+
+def _catalogue_of(known: Manifest | None, folder: Path | None, app: str | None) -> Path | None:
+    """Name the catalogue that a tree has its patches from, where they are asked for again and no other one is named."""
+    from patchlock.model.errors import UsageError
+
+    if folder is not None or known is None or not (known.profile and known.origin) or app not in {None, known.name}:
+        return folder
+    if not Path(known.origin).is_dir():
+        raise UsageError(
+            f"the patches of {known.name} came from the catalogue {known.origin}, which is not there any more",
+            remedy="say where it is now: --catalogue FOLDER",
+        )
+    return Path(known.origin)
 
 
 def _require_conflicts(tree: Tree) -> None:
@@ -288,19 +312,32 @@ def is_current(tree: Tree, folder: Path | None, app: str | None, profile: str | 
     known = manifest.read(tree)
     if known is None or not known.catalogue or app not in {None, known.name} or profile not in {None, known.profile}:
         return False
-    digest = location.patches_digest(_folders.root(folder), known.name, known.profile)
+    root = _folders.root(_catalogue_of(known, folder, app))
+    digest = location.patches_digest(root, known.name, known.profile)
     return digest == known.catalogue and manifest.is_current(tree, known)
 
 
 def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
-    from patchlock.worktree import manifest
+    from patchlock.worktree import manifest, upstream_cache
 
     known = manifest.read(tree)
     if as_json:
         return _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
     whose = name or (known.name if known else "")
-    _output.echo(f"{tree.root} has the patches of {whose} already: nothing to do")
+    asked = ""
+    if command == "patch update":
+        newest = upstream_cache.commit_of(tree.repository, "@{upstream}") or ""
+        asked = f", and upstream has nothing newer than commit {newest[:12]}"
+    _output.echo(f"{tree.root} has the patches of {whose} already{asked}: nothing to do")
     return 0
+
+
+def tell_backups(folder: str, backups: Iterable[Backup]) -> None:
+    """Say what is kept of the user's files in a clone, and the command that shows it."""
+    for one in backups:
+        times = f" {one.count} times," if one.count > 1 else ""
+        show = f"git -C {command_lines.quoted(folder)} log -p -m --first-parent -1 {one.ref}"
+        _output.echo(f"kept: {one.what},{times} last on {one.last[:16]}: `{show}`")
 
 
 def warn(sentences: tuple[str, ...]) -> None:
@@ -335,11 +372,14 @@ def _told(tree: Tree, wanted: PatchSet, done: Applied | None, command: str, as_j
         error = _edits_meet(tree, conflicts, command) if conflicts else None
         return _output.succeed(command, data, git_first or error)
     _output.echo(f"{wanted.name} in {tree.root} at {done.upstream[:12]}")
-    _output.echo(outcome_lines(done.outcomes))
+    _output.echo(outcome_lines(done.outcomes, is_done=True, is_own=not wanted.profile))
     warn(done.warnings)
     written = len(done.moved.written)
     told = f"{written} file{'' if written == 1 else 's'} written" if written else "no file had to be changed"
     _output.echo(f"{told}{_kept(done.moved)}")
+    if done.moved.left_stash and not conflicts:
+        drop = f"git -C {command_lines.quoted(str(tree.root))} stash drop"
+        _output.echo(f"your files have all that git's autostash, stash@{{0}}, has kept; remove it: `{drop}`")
     if conflicts:
         error = _edits_meet(tree, conflicts, command)
         _output.echo(f"{error.what}.\n{error.remedy[0].upper()}{error.remedy[1:]}.", err=True)

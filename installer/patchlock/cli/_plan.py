@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _launcher, _models, _options, _output
+from patchlock.cli import _launcher, _log, _models, _options, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
+from patchlock.model.patch import NOTHING, WAITS, OutcomeKind
 from patchlock.model.visible_text import visible_name
 
 if TYPE_CHECKING:
@@ -122,7 +125,7 @@ def plan_command(
     itself = "patchlock" if pretended else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
-        *_summary(made, request),
+        *_summary(made, request, by_place=with_diff or _log.is_verbose()),
         *([] if nothing else [("download", f"at most {total_text(size)}" if size else "size unknown offline")]),
         *_models.summary_row(request, on_paper=pretended is not None),
         ("folder", folder),
@@ -143,16 +146,15 @@ def plan_command(
     if len(ready.stops) > 1 and ready.commands:
         _output.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
     for finding in ready.findings:
-        if not finding.stops and finding.is_sure:
+        if not finding.stops and finding.is_sure and str(finding) not in ready.steps:
             _output.echo(f"note: {finding}", err=True)
-    _profile_choice.print_warnings(machine, as_json=as_json)
     if with_diff:
         _output.echo()
         _output.diff(diff(made.patched.changes))
     return 1 if error is not None else 0
 
 
-def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
+def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str, str]]:
     from patchlock.catalogue import optional_patches
     from patchlock.model import lockfile
     from patchlock.operations.install_plan import built_here
@@ -160,7 +162,7 @@ def _summary(made: Plan, request: Request) -> list[tuple[str, str]]:
     chosen, built = request.chosen, built_here(request, made.lock)
     return [
         ("upstream", f"commit {made.commit[:12]}"),
-        ("patches", outcome_lines(made.patched.outcomes) or "none"),
+        ("patches", (outcome_lines if by_place else outcome_summary)(made.patched.outcomes) or "none"),
         *(
             ("chosen" if option.name in chosen else "optional", option_line(option, option.name in chosen))
             for option in optional_patches.of_profile(made.app, made.profile.name)
@@ -217,20 +219,72 @@ def memory_data(verdict: MemoryVerdict) -> dict[str, object]:
     }
 
 
-def outcome_lines(outcomes: tuple[Outcome, ...]) -> str:
-    """Write outcomes in columns, one line each."""
-    width = max((len(o.patch) for o in outcomes), default=0)
-    kinds = max((len(o.kind.value) for o in outcomes), default=0)
-    return "\n".join(
-        f"{o.patch:<{width}}  {o.kind.value:<{kinds}}  {_place(o)}{f' ({o.detail})' if o.detail else ''}".rstrip()
-        for o in outcomes
-    )
+def outcome_lines(outcomes: tuple[Outcome, ...], *, is_done: bool = False, is_own: bool = False) -> str:
+    """Write outcomes in columns, one line for each patch and file.
+
+    Args:
+        outcomes: in order.
+        is_done: the patches were applied just now.
+        is_own: they are the user's own, which he wants in the tree.
+    """
+    return _columns([(o.patch, _word(o, is_done, is_own), _where(o)) for o in _shown(outcomes)])
 
 
-def _place(outcome: Outcome) -> str:
-    lines = ",".join(str(site.line) for site in outcome.sites)
+def outcome_summary(outcomes: tuple[Outcome, ...], *, is_done: bool = False) -> str:
+    """Write outcomes in one line for each patch, with how many files; what has not gone well keeps a line of its own.
+
+    Args: as for `outcome_lines`.
+    """
+    rows: dict[tuple[str, int], list[Outcome]] = {}
+    for number, one in enumerate(_shown(outcomes)):
+        is_plain = one.kind in _PLAIN and one.path is not None
+        rows.setdefault((one.patch, -1 if is_plain else number), []).append(one)
+    lines = []
+    for (patch, number), found in rows.items():
+        if number >= 0:
+            lines.append((patch, _word(found[0], is_done, False), _where(found[0])))
+            continue
+        words = collections.Counter(_word(one, is_done, False) for one in found)
+        paths = {_word(one, is_done, False): visible_name(str(one.path)) for one in found}
+        told = (f"{word} in {paths[word] if count == 1 else f'{count} files'}" for word, count in words.items())
+        lines.append((patch, ", ".join(told), ""))
+    return _columns(lines)
+
+
+_PLAIN = frozenset({OutcomeKind.NEEDED, OutcomeKind.ALREADY_OURS, OutcomeKind.FIXED_UPSTREAM, OutcomeKind.PARTLY_FIXED})
+"""Outcomes of which the number of files says enough."""
+
+
+def _shown(outcomes: tuple[Outcome, ...]) -> list[Outcome]:
+    """Leave out what patches find as they want it in files that other patches make: upstream has none of these."""
+    made = {one.path for one in outcomes if one.op == "add-file" and one.kind is not OutcomeKind.FIXED_UPSTREAM}
+    return [one for one in outcomes if one.kind is not OutcomeKind.FIXED_UPSTREAM or one.path not in made]
+
+
+def _columns(rows: Sequence[tuple[str, str, str]]) -> str:
+    """Write rows so that their places are one below the other; a word without a place does not widen its column."""
+    first = max((len(row[0]) for row in rows), default=0)
+    second = max((len(row[1]) for row in rows if row[2]), default=0)
+    return "\n".join(f"{patch:<{first}}  {word:<{second}}  {place}".rstrip() for patch, word, place in rows)
+
+
+def _word(outcome: Outcome, is_done: bool, is_own: bool) -> str:
+    """Say what became of a patch: the outcome's name, but where the moment has a better word."""
+    if outcome.kind is OutcomeKind.GONE:
+        return "finds nothing" if is_own else "not needed here"
+    if outcome.kind is OutcomeKind.DRIFTED and outcome.detail.startswith(WAITS):
+        return outcome.detail
+    return "applied" if is_done and outcome.kind is OutcomeKind.NEEDED else outcome.kind.value
+
+
+def _where(outcome: Outcome) -> str:
+    if outcome.detail.startswith(WAITS):
+        return ""
+    lines = ",".join(map(str, dict.fromkeys(site.line for site in outcome.sites)))
     path = visible_name(str(outcome.path or ""))
-    return f"{path}:{lines}" if lines and path else path
+    place = f"{path}:{lines}" if lines and path else path
+    is_said = not outcome.detail or (outcome.kind is OutcomeKind.GONE and outcome.detail == NOTHING)
+    return place if is_said else f"{place} ({outcome.detail})".lstrip()
 
 
 def outcome_data(outcome: Outcome) -> dict[str, object]:

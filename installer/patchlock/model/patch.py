@@ -36,6 +36,8 @@ class OutcomeKind(enum.Enum):
     DRIFTED = "drifted by the user"
 
 
+NOTHING, WAITS = "nothing there needs it", "waits for the conflict in"
+"""Details of an outcome: of a patch that is gone; the begin of one where both sides of a conflict stand in the file."""
 BLOCKING = frozenset({OutcomeKind.AMBIGUOUS, OutcomeKind.REQUIRED_AT_IMPORT, OutcomeKind.UNPARSABLE})
 """Outcomes with which a patch is not applied, so that nothing may be installed if it is required."""
 

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model.patch import BLOCKING, OutcomeKind, Patch, Patched
+from patchlock.model.patch import BLOCKING, Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacedEdit:
+    """A line that the user had edited, and of whose edit a patch has left less than all."""
+
+    path: PurePosixPath
+    """From the app's folder."""
+    line: int
+    """1-based, in the user's version."""
+    text: str
+    patches: tuple[str, ...]
+    """Ids: those that change this line, else all that change the file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditedFile:
+    """The user's version of a file, patched."""
+
+    data: bytes
+    replaced: tuple[ReplacedEdit, ...] = ()
 
 
 def apply(
@@ -16,7 +42,7 @@ def apply(
     path: PurePosixPath,
     data: bytes,
     evaluator: Evaluator = DIRECT,
-) -> bytes | None:
+) -> EditedFile | None:
     """Apply the patches of one file to the user's version of it.
 
     Args:
@@ -40,4 +66,38 @@ def apply(
     after = next((change.after for change in patched.changes if change.path == path), data)
     there = {outcome.patch for outcome in (*patched.outcomes, *upstreams.outcomes) if outcome.path == path}
     promised = [patch for patch in concerned if patch.id in there]
-    return None if any(engine.failed_ensures(patch, path, after, evaluator) for patch in promised) else after
+    if any(engine.failed_ensures(patch, path, after, evaluator) for patch in promised):
+        return None
+    upstream = next((change.before for change in upstreams.changes if change.path == path), None) or b""
+    return EditedFile(data=after, replaced=tuple(_replaced(path, upstream, data, after, patched.outcomes)))
+
+
+def _replaced(
+    path: PurePosixPath, upstream: bytes, data: bytes, after: bytes, outcomes: Iterable[Outcome]
+) -> Iterator[ReplacedEdit]:
+    """Name the user's lines with words of his own that are not in the patched file any more."""
+    old, mine, new = (_lines(path, version) for version in (upstream, data, after))
+    own = {number: _words(mine[number]) - _words(*lines) for number, lines in _changed(mine, old)}
+    changing = [outcome for outcome in outcomes if outcome.path == path and outcome.sites]
+    for number, lines in _changed(mine, new):
+        if own.get(number, Counter()) - _words(*lines):
+            here = [o.patch for o in changing if any(site.line == number + 1 for site in o.sites)]
+            ids = dict.fromkeys(here or [outcome.patch for outcome in changing])
+            yield ReplacedEdit(path=path, line=number + 1, text=mine[number].strip(), patches=tuple(ids))
+
+
+def _changed(mine: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Give the numbers of lines that differ in another version, each with what stands in its place there."""
+    for kind, start, end, first, last in difflib.SequenceMatcher(a=mine, b=other, autojunk=False).get_opcodes():
+        for number in range(start, end) if kind != "equal" else ():
+            at = first + number - start
+            yield number, other[at : at + 1] if end - start == last - first else other[first:last]
+
+
+def _lines(path: PurePosixPath, data: bytes) -> list[str]:
+    source = decode(path, data)
+    return source.text.splitlines() if isinstance(source, SourceText) else []
+
+
+def _words(*lines: str) -> Counter[str]:
+    return Counter(word for line in lines for word in re.findall(r"[\w.+-]+|[^\w\s]", line))

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from patchlock.model.errors import PatchError
-from patchlock.model.patch import BLOCKING, FileChange, Located, Outcome, OutcomeKind, Patch, Patched, Site
+from patchlock.model.patch import BLOCKING, NOTHING, FileChange, Located, Outcome, OutcomeKind, Patch, Patched, Site
 from patchlock.model.text_files import SourceText, Undecodable, decode, encode, lines_after, splice
 from patchlock.patches import targets
 from patchlock.patches.evaluation import DIRECT, Evaluator
@@ -253,7 +253,7 @@ def _apply_one(patch: Patch, state: _State) -> _Result:
     located |= moved
     failures = _fights(patch, located, state) + _missed(patch, named, outcomes, state)
     if not outcomes:
-        nothing = "nothing there needs it" if named else f"no file matches {', '.join(patch.paths)}"
+        nothing = NOTHING if named else f"no file matches {', '.join(patch.paths)}"
         outcomes = [_outcome(patch, OutcomeKind.GONE, None, (), nothing)]
     outcomes.sort(key=lambda outcome: outcome.path or PurePosixPath())
     if failures or any(outcome.kind in BLOCKING for outcome in outcomes):

@@ -63,6 +63,8 @@ class Journal:
     """What `take_back` restores: path → whether something stood there."""
     applied: tuple[str | None, str | None]
     """The ref `applied` before and after; None for none."""
+    own: tuple[str | None, str | None] = (None, None)
+    """The ref `own` before and after; None for none."""
     left: dict[str, list[int] | None] = field(default_factory=dict)
     """Conflict → what stands there until the user touches it."""
 
@@ -183,7 +185,7 @@ def read(tree: Tree, name: str) -> Journal | None:
     except FileNotFoundError:
         return None
     data["index"] = [(path, old, new) for path, old, new in data["index"]]
-    for key in ("applied", "head"):
+    for key in {"applied", "head", "own"} & data.keys():
         data[key] = tuple(data[key]) if data[key] else None
     return Journal(**data)
 
@@ -362,16 +364,20 @@ def _has_branch(tree: Tree, journal: Journal) -> bool:
 
 def _write_refs(tree: Tree, journal: Journal) -> None:
     rows = []
-    _, applied = journal.applied
-    ref = tree.ref("applied")
-    if not journal.conflicts or applied is not None:
-        rows.append(f"update {ref} {applied}\n" if applied else f"delete {ref}\n")
+    if not journal.conflicts or journal.applied[1] is not None:
+        rows += _ref_rows(tree, journal, 1)
     if journal.head is not None and commit_of(tree.repository, "HEAD") == journal.head[0] != journal.head[1]:
         rows.append(f"update HEAD {journal.head[1]} {journal.head[0]}\n")
     _move_refs(tree, rows)
     if tree.is_clone and (journal.index or journal.puts):
         with contextlib.suppress(CommandFailedError):  # so that git need not read again what we have written
             _snapshot.run(tree, "update-index", "-q", "--refresh")
+
+
+def _ref_rows(tree: Tree, journal: Journal, side: int) -> list[str]:
+    """Write what becomes of our refs: 0 brings them back, 1 moves them on."""
+    named = ((tree.ref("applied"), journal.applied[side]), (tree.ref("own"), journal.own[side]))
+    return [f"update {ref} {commit}\n" if commit else f"delete {ref}\n" for ref, commit in named]
 
 
 def _move_refs(tree: Tree, rows: list[str]) -> None:
@@ -540,8 +546,7 @@ def take_back(tree: Tree) -> tuple[PurePosixPath, ...]:
         step("take the index back")
         _restore_index(tree, place / _INDEX)
     step("take the refs back")
-    before, _ = journal.applied
-    rows = [f"update {tree.ref('applied')} {before}\n" if before else f"delete {tree.ref('applied')}\n"]
+    rows = _ref_rows(tree, journal, 0)
     if journal.head and commit_of(tree.repository, "HEAD") == journal.head[1] != journal.head[0]:
         rows.append(f"update HEAD {journal.head[0]} {journal.head[1]}\n")
     _move_refs(tree, rows)

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from patchlock.model.errors import GitFirstError, UnsafePathError
 from patchlock.model.identities import CommitId
+from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.worktree import _branch_state, _merge, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._snapshot import Snapshot
@@ -24,7 +25,7 @@ _BASE = "base"
 _OLDEST = (2, 38)
 """Version of git that has `merge-tree --write-tree`."""
 
-ByMeaning = Callable[[PurePosixPath, bytes], bytes | None]
+ByMeaning = Callable[[PurePosixPath, bytes], EditedFile | None]
 """Apply the patches to the user's version of a file; None where one of them cannot do what it says there."""
 
 
@@ -41,6 +42,22 @@ class Goal:
     restore_all: bool = False
     """Bring every missing file of upstream back, not only patched ones."""
     by_meaning: ByMeaning | None = None
+    own: OwnVersions = dataclasses.field(default_factory=dict)
+    """What the last move has patched by meaning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnVersion:
+    """A file of the user's in whose edited lines patches were applied, so that no merge gives his lines back."""
+
+    his: Entry
+    """Without the patches."""
+    patched: Entry
+    """As the move left it."""
+
+
+OwnVersions = Mapping[PurePosixPath, OwnVersion]
+"""By path, as the user names it."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -67,6 +84,10 @@ class Plan:
     """Files whose staged version meets what upstream has changed, or makes room for a conflict, and that version."""
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
+    by_meaning: dict[PurePosixPath, OwnVersion] = dataclasses.field(default_factory=dict)
+    """Files of the user's that were patched by meaning."""
+    replaced: list[ReplacedEdit] = dataclasses.field(default_factory=list)
+    """Edits of his that patches have replaced there."""
     renames: dict[PurePosixPath, PurePosixPath] = dataclasses.field(default_factory=dict)
     """Upstream's name of a file that the user has renamed with git → his, under which all else here names it."""
 
@@ -96,10 +117,17 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
         snapshot = dataclasses.replace(snapshot, files=files, missing=snapshot.missing - renames.keys())
         plan.renames = renames
     mine: dict[PurePosixPath, Entry] = dict(snapshot.files)
-    changed = [p for p in {**mine, **new} if new.get(p) != mine.get(p) or p in plan.resolved]
+    own = {renames.get(path, path): version for path, version in goal.own.items()}
+    own = {path: version for path, version in own.items() if path in mine and path not in plan.resolved}
+    changed = [p for p in {**mine, **new} if new.get(p) != mine.get(p) or p in plan.resolved or p in own]
     changed = [p for p in changed if p in plan.resolved or p not in snapshot.unmerged]
     crlf = _unconverted(tree, mine, states, changed)
     takes_out = trees.upstream_of(repository, goal.target) == goal.target
+    stands = dict(mine)
+    if takes_out or goal.by_meaning is not None:
+        new = _go_back_to_own(
+            tree, plan, mine, states, new, {p: own[p] for p in changed if p in own}, is_last=takes_out
+        )
     base = _bases(tree, mine, states, new, changed, plan.bases, restore_all=goal.restore_all, takes_out=takes_out)
     both = []
     result: dict[PurePosixPath, Entry | None] = {}
@@ -118,8 +146,60 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
             both.append(path)
     if both:
         _join(tree, plan, result, {path: (base[path], mine.get(path), new.get(path)) for path in both}, goal)
-    _decide(tree, plan, snapshot, result, mine, new, wanted, goal, crlf)
+    _decide(tree, plan, snapshot, result, stands, new, wanted, goal, crlf)
     return snapshot, plan
+
+
+def _go_back_to_own(
+    tree: Tree,
+    plan: Plan,
+    mine: dict[PurePosixPath, Entry],
+    states: _States,
+    new: Entries,
+    own: OwnVersions,
+    *,
+    is_last: bool,
+) -> Entries:
+    """Take the user's own version of files that were patched by meaning, with his edits since, as his side.
+
+    Where his edits since meet the lines that the patches had replaced, only the last move, which takes the patches
+    out, brings these lines back, as what it writes: that is a conflict for him to end.
+
+    Returns:
+        What the move writes.
+    """
+    found = dict(new)
+    for path, version in own.items():
+        if mine[path] != version.patched and mine[path] in states.of_path(path):
+            continue  # he has taken another version himself
+        if (back := _merged(tree, path, (version.patched, mine[path], version.his))) is not None:
+            mine[path] = back
+            plan.bases[path] = [states.origin.get(path), states.pulled.get(path)]
+        elif is_last:
+            sides = (states.origin.get(path), version.his, new.get(path))
+            if (forward := _merged(tree, path, sides)) is not None:
+                found[path] = forward
+                plan.bases[path] = [version.patched]
+    return found
+
+
+def _merged(tree: Tree, path: PurePosixPath, sides: tuple[Entry | None, Entry | None, Entry | None]) -> Entry | None:
+    """Join two versions of a file: what both come from, the one whose mode stays, the other; None where they meet."""
+    base, mine, new = sides
+    if mine is None or new in (mine, base):
+        return mine
+    if base is None or new is None or not (base.is_file and mine.is_file and new.is_file):
+        return None
+    if mine.blob == base.blob:
+        return Entry(mode=mine.mode, blob=new.blob)
+    data = blobs(tree.repository, [entry.blob for entry in (mine, base, new)])
+    joined = _merge.merge(tree.repository, path, data[mine.blob], data[base.blob], data[new.blob])
+    return _blob(tree, joined.data, mine.mode) if joined.is_clean else None
+
+
+def _blob(tree: Tree, data: bytes, mode: str) -> Entry:
+    blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
+    return Entry(mode=mode, blob=blob)
 
 
 def _users_renames(tree: Tree, states: _States, new: Entries, snapshot: Snapshot) -> dict[PurePosixPath, PurePosixPath]:
@@ -286,8 +366,7 @@ def _moved_aside(tree: Tree, path: PurePosixPath, unmerged: _branch_state.Unmerg
 
 
 def _stored(tree: Tree, data: bytes, unmerged: _branch_state.Unmerged) -> Entry:
-    blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text
-    return Entry(mode="100755" if unmerged.is_executable else "100644", blob=blob)
+    return _blob(tree, data, "100755" if unmerged.is_executable else "100644")
 
 
 def _unconverted(
@@ -304,8 +383,7 @@ def _unconverted(
     for path, (first, *known) in edited.items():
         if _merge.is_converted(data[first.blob], [data[entry.blob] for entry in known]):
             stdin = _merge.to_lf(data[first.blob]) or b""
-            blob = git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=stdin).text
-            mine[path] = Entry(mode=first.mode, blob=blob)
+            mine[path] = _blob(tree, stdin, first.mode)
             found.add(path)
     return found
 
@@ -429,7 +507,7 @@ def _join(
         elif stages == {1, 2}:
             result[path] = mine
             plan.kept.append(path)
-        elif clean := _by_other_means(tree, upstreams.get(path, path), (base, mine, new), goal):
+        elif clean := _by_other_means(tree, plan, path, upstreams.get(path, path), (base, mine, new), goal):
             result[path] = clean
             plan.merged.append(path)
         elif path in plan.resolved:
@@ -447,6 +525,8 @@ def _upstream(tree: Tree, goal: Goal) -> CommitId:
 
 def _by_other_means(
     tree: Tree,
+    plan: Plan,
+    own_path: PurePosixPath,
     path: PurePosixPath,
     sides: tuple[Entry | None, Entry | None, Entry | None],
     goal: Goal,
@@ -460,22 +540,25 @@ def _by_other_means(
         trees.everything(repository, commit).get(path)
         for commit in (goal.base, goal.base and trees.upstream_of(repository, goal.base), _upstream(tree, goal))
     )
-    old = origin if goal.base and base == before else base
-    data = blobs(repository, {entry.blob for entry in (base, mine, new, old, now) if entry and entry.is_file})
+    data = blobs(repository, {entry.blob for entry in (base, mine, new) if entry and entry.is_file})
     common = data[base.blob] if base and base.is_file else b""
     joined = _merge.merge_wide(repository, path, data[mine.blob], common, data[new.blob])
-    if joined is None and goal.by_meaning is not None:
-        his: bytes | None = data[mine.blob]
-        if old != now:  # upstream has changed it too
-            if old is None or now is None or not (old.is_file and now.is_file):
-                return None
-            forward = _merge.merge(repository, path, data[mine.blob], data[old.blob], data[now.blob])
-            his = forward.data if forward.is_clean else None
-        joined = goal.by_meaning(path, his) if his is not None else None
-    if joined is None:
+    if joined is not None:
+        return _blob(tree, joined, mine.mode)
+    if goal.by_meaning is None:
         return None
-    blob = git("hash-object", "-w", "--stdin", repository=repository, stdin=joined).text
-    return Entry(mode=mine.mode, blob=blob)
+    is_patched = goal.base is not None and base == before != origin
+    old = origin if is_patched else base
+    without = _merged(tree, path, (base, mine, origin)) if is_patched else mine
+    his = _merged(tree, path, (old, without or mine, now))  # upstream may have changed it too
+    made = goal.by_meaning(path, blobs(repository, [his.blob])[his.blob]) if his is not None else None
+    if his is None or made is None:
+        return None
+    patched = _blob(tree, made.data, mine.mode)
+    plan.replaced += [dataclasses.replace(edit, path=own_path) for edit in made.replaced]
+    if without is not None:
+        plan.by_meaning[own_path] = OwnVersion(his=his, patched=patched)
+    return patched
 
 
 def rejoin(tree: Tree, sides: Sides) -> Plan:
@@ -549,7 +632,7 @@ def _decide(
 
 def _with_crlf(tree: Tree, entry: Entry) -> Entry:
     data = _merge.to_crlf(blobs(tree.repository, [entry.blob])[entry.blob])
-    return Entry(mode=entry.mode, blob=git("hash-object", "-w", "--stdin", repository=tree.repository, stdin=data).text)
+    return _blob(tree, data, entry.mode)
 
 
 def _require_room(tree: Tree, plan: Plan, snapshot: Snapshot) -> None:

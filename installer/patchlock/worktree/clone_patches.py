@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 from patchlock.core import command_lines
 from patchlock.model.errors import NotPatchedError, UpstreamError
 from patchlock.model.identities import CommitId
-from patchlock.model.patch import Outcome, OutcomeKind, Patch, Patched
+from patchlock.model.patch import WAITS, Outcome, OutcomeKind, Patch, Patched
 from patchlock.patches import edited_file, engine
+from patchlock.patches.edited_file import EditedFile, ReplacedEdit
 from patchlock.patches.evaluation import DIRECT, Evaluator
-from patchlock.patches.outcomes import LEFT_AS_IT_IS, patched_message, warnings
+from patchlock.patches.outcomes import APPLIED, LEFT_AS_IT_IS, patched_message, warnings
 from patchlock.worktree import (
     _branch_state,
     _snapshot,
@@ -88,6 +89,7 @@ def _apply(tree: Tree, wanted: PatchSet, cache: Path, upstream: CommitId | None)
 def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, evaluator: Evaluator) -> Applied:
     is_there = upstream is None
     upstream, patched = upstream_files.patched(tree, wanted, evaluator, upstream)
+    known = manifest.read(tree)
     command = command_for(tree, wanted, "apply" if is_there else "update")
     engine.require_complete(patched, f"{wanted.name} at {upstream[:12]} in {tree.root}", command)
     files = {wanted.directory / change.path: change.after for change in patched.changes}
@@ -114,8 +116,29 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         applied=applied,
         outcomes=_drifts_only(patched, outcomes),
         moved=moved,
-        warnings=warnings(patched),
+        warnings=(
+            *warnings(patched),
+            *_lost(wanted, patched, known),
+            *(_replaced(tree, edit) for edit in moved.replaced),
+        ),
     )
+
+
+def _lost(wanted: PatchSet, patched: Patched, known: Manifest | None) -> Iterable[str]:
+    """Say of the user's own patches, those of a file, which required ones find nothing: their edit is not there."""
+    before = {outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED} if known else set()
+    for outcome in patched.outcomes if not wanted.profile else ():
+        if outcome.kind is OutcomeKind.GONE and outcome.patch not in patched.advisory:
+            patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
+            more = (" any more", "no longer") if patch.id in before else ("", "not")
+            paths = ", ".join(patch.paths)
+            yield f"{patch.id}: it finds nothing to change in {paths}{more[0]}; this edit is {more[1]} in the tree"
+
+
+def _replaced(tree: Tree, edit: ReplacedEdit) -> str:
+    undo = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
+    place = f"{edit.path}:{edit.line} ({edit.text})"
+    return f"a patch replaced your edit at {place}: {' or '.join(edit.patches)}; {undo} brings yours back"
 
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
@@ -137,7 +160,7 @@ def by_meaning(
         evaluator: whom to ask.
     """
 
-    def applied(path: PurePosixPath, data: bytes) -> bytes | None:
+    def applied(path: PurePosixPath, data: bytes) -> EditedFile | None:
         if not path.is_relative_to(directory):
             return None
         return edited_file.apply(patches, patched, path.relative_to(directory), data, evaluator)
@@ -329,6 +352,7 @@ def _remember(tree: Tree, wanted: PatchSet, upstream: CommitId, applied: CommitI
             digest=wanted.digest,
             head=manifest.head_of(tree),
             catalogue=wanted.catalogue,
+            origin=wanted.origin,
             upstream=upstream,
             applied=applied,
             files=manifest.record(tree, applied, upstream, found.outcomes, wanted.directory),
@@ -345,8 +369,11 @@ def _all_in_tree(tree: Tree, wanted: PatchSet, patched: Patched, evaluator: Eval
     paths = [wanted.directory / change.path for change in patched.changes]
     gone = [path for path in paths if not trees.exists(tree, path)] if tree.is_clone else []
     names = _snapshot.renames(tree, move.applied(tree) or "HEAD") if gone else {}
+    conflicts = move.open_conflicts(tree)
     left_out = _snapshot.left_out(tree, gone) if gone else frozenset()
-    return tuple(_in_tree(tree, wanted, patched, outcome, names, left_out, evaluator) for outcome in patched.outcomes)
+    return tuple(
+        _in_tree(tree, wanted, patched, outcome, names, left_out, conflicts, evaluator) for outcome in patched.outcomes
+    )
 
 
 def _in_tree(
@@ -356,6 +383,7 @@ def _in_tree(
     outcome: Outcome,
     names: Mapping[PurePosixPath, PurePosixPath],
     left_out: Collection[PurePosixPath],
+    conflicts: Collection[PurePosixPath],
     evaluator: Evaluator,
 ) -> Outcome:
     """Say how one patch stands in the working tree: not yet there, ours, or changed by the user since."""
@@ -364,6 +392,8 @@ def _in_tree(
         return outcome
     path = wanted.directory / change.path
     path = names.get(path, path)
+    if path in conflicts:
+        return dataclasses.replace(outcome, kind=OutcomeKind.DRIFTED, detail=f"{WAITS} {path}")
     present = _snapshot.stored(tree, [path])[path]
     if is_converted(present, (change.before, change.after)):
         present = to_lf(present)

@@ -52,13 +52,14 @@ exit 0
 """
 
 
-def install(tree: Tree, starter: Starter, arguments: Sequence[str]) -> tuple[Path, ...]:
+def install(tree: Tree, starter: Starter, arguments: Sequence[str], shown: str) -> tuple[Path, ...]:
     """Write the hooks of a clone; in its other worktrees they do nothing, until they are written there, too.
 
     Args:
         tree: the clone.
         starter: how patchlock is started.
         arguments: of patchlock, with which it renews the patches of this clone.
+        shown: the same as a command to paste.
 
     Returns:
         git's hooks, which call the script of this worktree.
@@ -73,7 +74,7 @@ def install(tree: Tree, starter: Starter, arguments: Sequence[str]) -> tuple[Pat
     script = _SCRIPT.format(
         mark=_MARK,
         applied=tree.ref(APPLIED),
-        quoted=shlex.quote(command),
+        quoted=shlex.quote(shown),
         places=shlex.join(places),
         again=_AGAIN,
         command=command,

@@ -53,6 +53,8 @@ class Manifest:
     files: tuple[FileRecord, ...]
     catalogue: str = ""
     """Digest of the catalogue's files from which the patches were read; with the same, `digest` is the same."""
+    origin: str = ""
+    """Where the patches were read: the folder of another catalogue than patchlock's own, or the file; else ""."""
     skipped: tuple[str, ...] = ()
     """Ids of the patches that the user does not want."""
     chosen: tuple[str, ...] = ()

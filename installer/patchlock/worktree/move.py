@@ -1,8 +1,9 @@
 """Bring a working tree from one patched commit to another, keeping every edit of the user's by git's three-way merge.
 
-Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `before` holds
-the user's files as they were before the last move that wrote over edits of his, `aborted` what stood there when a move
-was taken back. The tree is snapshotted, joined and laid ready before the first byte is written; see `_journal`.
+Private refs remember what is ours: `applied` is the patched commit that the tree was last brought to, `own` the user's
+versions of files that were patched by meaning then, `before` holds the user's files as they were before the last move
+that wrote over edits of his, `aborted` what stood there when a move was taken back. The tree is snapshotted, joined and
+laid ready before the first byte is written; see `_journal`.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from patchlock.core import command_lines
 from patchlock.core.atomic_files import remove_tree
 from patchlock.model.errors import GitFirstError, SourceConflictError
 from patchlock.model.identities import CommitId
+from patchlock.patches.edited_file import ReplacedEdit
 from patchlock.worktree import _branch_state, _journal, _legacy_moves, _plan, _snapshot, trees
 from patchlock.worktree._branch_state import BranchState
 from patchlock.worktree._journal import Journal
-from patchlock.worktree._plan import ByMeaning, Goal, Plan
+from patchlock.worktree._plan import ByMeaning, Goal, OwnVersion, OwnVersions, Plan
 from patchlock.worktree._snapshot import Snapshot
 from patchlock.worktree.trees import Entry, Tree
 from patchlock.worktree.upstream_cache import commit_of, git
 
-APPLIED, BEFORE, ABORTED = "applied", "before", "aborted"
+APPLIED, BEFORE, ABORTED, OWN = "applied", "before", "aborted", "own"
+_OWN_NEXT = "own-next"
 _BEFORE_WHY = "your files, before patchlock wrote there"
 _ABORTED_WHY = "what stood there, before patchlock took a move back"
 
@@ -44,6 +47,10 @@ class Moved:
     """Files that were left with both sides between markers; empty unless that was asked for."""
     unstaged: tuple[PurePosixPath, ...] = ()
     """Files whose staged version met what upstream has changed: it is kept under the ref `before`."""
+    replaced: tuple[ReplacedEdit, ...] = ()
+    """Edits of the user's that patches have replaced, in lines that both change."""
+    left_stash: bool = False
+    """Conflicts of git's autostash were ended, and git has kept that stash."""
     left_by_git: tuple[PurePosixPath, ...] = ()
     """Those of `conflicts` that are git's own: neither the files nor their rows in the index were touched."""
 
@@ -153,6 +160,7 @@ def move(
         passed=_legacy_moves.passed(tree, target),
         restore_all=restore_all,
         by_meaning=by_meaning,
+        own=_own_versions(tree, base),
     )
     place = _journal.begin(tree)
     try:
@@ -179,16 +187,26 @@ def move(
         if place.exists():
             remove_tree(place)
     late = recover(tree)
+    if plan.by_meaning:
+        git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
     _legacy_moves.forget(tree)
     return Moved(
         written=tuple(sorted({*plan.puts, *plan.removes})),
         merged=tuple(plan.merged),
         kept=tuple(plan.kept),
         removed=tuple(plan.removed),
+        replaced=tuple(sorted(plan.replaced, key=lambda edit: (edit.path, edit.line))),
         unstaged=tuple(sorted(plan.unstaged.keys() - plan.conflicts.keys())),
         conflicts=tuple(sorted({*plan.conflicts, *left, *late})),
         left_by_git=left,
+        left_stash=bool(plan.resolved) and not left and _is_autostash(tree),
     )
+
+
+def _is_autostash(tree: Tree) -> bool:
+    """Tell whether the newest stash is one that `git pull --autostash` could not put back without conflicts."""
+    asked = ("log", "--walk-reflogs", "-1", "--format=%gs", "refs/stash")
+    return git(*asked, repository=tree.repository, allowed=(0, 128)).text == "autostash"
 
 
 def _journal_of(
@@ -229,7 +247,34 @@ def _journal_of(
         normal={str(path): row for path, row in normal.items()},
         head=(head, to or head) if head else None,
         applied=(goal.base, after),
+        own=(commit_of(tree.repository, tree.ref(OWN)), _keep_own(tree, plan, after)),
     )
+
+
+def _keep_own(tree: Tree, plan: Plan, after: CommitId | None) -> CommitId | None:
+    """Keep the files that were patched by meaning, as the move leaves them, behind them the user's own versions."""
+    if after is None or not plan.by_meaning:
+        return None
+    ref = tree.ref(_OWN_NEXT)
+    git("update-ref", "-d", ref, repository=tree.repository)
+    _journal.save(tree, {path: own.his for path, own in plan.by_meaning.items()}, after, ref, "your own versions")
+    made = {path: own.patched for path, own in plan.by_meaning.items()}
+    _journal.save(tree, made, after, ref, "the same, patched by meaning")
+    return commit_of(tree.repository, ref)
+
+
+def _own_versions(tree: Tree, base: CommitId | None) -> OwnVersions:
+    """Read what `_keep_own` has kept for the patched commit that the tree was last brought to."""
+    repository, ref = tree.repository, tree.ref(OWN)
+    kept = commit_of(repository, ref)
+    if base is None or kept is None or commit_of(repository, f"{ref}^1") != base:
+        return {}
+    patched, own = (trees.everything(repository, commit) for commit in (kept, commit_of(repository, f"{ref}^2")))
+    return {
+        path: OwnVersion(his=own[path], patched=entry)
+        for path, entry in patched.items()
+        if path in own and own[path] != entry
+    }
 
 
 def _of_files(tree: Tree, plan: Plan, snapshot: Snapshot) -> Journal:
@@ -329,6 +374,7 @@ def _go_over(tree: Tree, first: Journal, changed: Collection[PurePosixPath]) -> 
         left={name: stat for name, stat in first.left.items() if name in done},
         head=first.head,
         applied=first.applied,
+        own=first.own,
         taken_back={**first.taken_back, **own.taken_back},
     )
     target = CommitId(first.applied[1] or first.applied[0] or "")
@@ -346,6 +392,13 @@ def conflicted(tree: Tree) -> tuple[PurePosixPath, ...] | None:
     if journal is None:
         return _legacy_moves.conflicted(tree)
     return _journal.open_conflicts(tree, journal)
+
+
+def open_conflicts(tree: Tree) -> Collection[PurePosixPath]:
+    """Name the files in which both sides of a conflict stand, of a move or of git's own."""
+    if not tree.has_repository:
+        return ()
+    return {*(conflicted(tree) or ()), *map(PurePosixPath, _journal.others(tree, None))}
 
 
 def without_markers(tree: Tree, paths: Iterable[PurePosixPath]) -> tuple[PurePosixPath, ...]:
@@ -381,7 +434,8 @@ def _end_conflicts(tree: Tree) -> None:
         return
     _journal.end_conflicts(tree, journal)
     if journal.applied[1] is None:
-        git("update-ref", "-d", tree.ref(APPLIED), repository=tree.repository)
+        rows = "".join(f"delete {tree.ref(name)}\n" for name in (APPLIED, OWN))
+        git("update-ref", "--stdin", repository=tree.repository, stdin=rows.encode())
 
 
 def abort(tree: Tree) -> tuple[PurePosixPath, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -12,8 +14,10 @@ from patchlock.catalogue import reader as catalogue_files
 from patchlock.catalogue.optional_patches import Choice
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.digests import inputs_digest
-from patchlock.model.errors import UsageError, similar
+from patchlock.model.errors import UpstreamError, UsageError, similar
 from patchlock.patches import engine
+from patchlock.worktree.trees import Tree
+from patchlock.worktree.upstream_cache import commit_of, git
 from patchlock.worktree.upstream_files import PatchSet
 
 
@@ -55,9 +59,50 @@ def of_app(
         seen=found.upstream.commit,
         starts=_started(found.launch.command),
         catalogue=location.patches_digest(catalogue.root, app, profile),
+        origin=str(catalogue.root) if catalogue.root != location.catalogue_root(None) else "",
         options=tuple(sorted(options)),
         chosen=chosen,
     )
+
+
+def require_clone_of(tree: Tree, catalogue: Catalogue, app: str) -> None:
+    """Refuse a clone of another app's upstream, whose files may look alike; a fork has the commit that is known.
+
+    Raises:
+        UpstreamError: the clone came from another app of the catalogue.
+    """
+    upstream = catalogue.app(app).upstream
+    url = (
+        git("config", "--get", "remote.origin.url", repository=tree.root, allowed=(0, 1)).text if tree.is_clone else ""
+    )
+    place = _repository(url)
+    if not place or commit_of(tree.repository, upstream.commit) is not None:
+        return
+    urls = {name: _url(catalogue.root / "patches" / name / "app.toml") for name in catalogue.app_names()}
+    others = [name for name, other in urls.items() if _repository(other) == place and name != app]
+    if others and _repository(urls[app]) != place:
+        raise UpstreamError(
+            f"this is a clone of {place}, not of {app}",
+            where=str(tree.root),
+            remedy=f"nothing was changed; name {others[0]} instead of {app}, or another folder: --source FOLDER",
+        )
+
+
+def _repository(url: str) -> str:
+    """Give owner and name of a repository, "" for an address that has none."""
+    found = re.search(r"://[^/]+/(?:.*/)?([^/]+/[^/]+?)(?:\.git)?/?$", url) or re.search(
+        r"^[^/:]+:([^/]+/[^/]+?)(?:\.git)?/?$", url
+    )
+    return found[1].lower() if found else ""
+
+
+def _url(file: Path) -> str:
+    """Read an app's upstream, whatever mistakes its file has otherwise."""
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))["upstream"]["url"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _started(command: Sequence[str]) -> str:
@@ -91,6 +136,7 @@ def of_file(file: Path, home: Path | None = None) -> PatchSet:
         digest=inputs_digest({**codemods.texts(patches), "patchlock": __version__, "file": file.read_bytes()}),
         directory=PurePosixPath(),
         seen=None,
+        origin=str(file.resolve()),
     )
 
 

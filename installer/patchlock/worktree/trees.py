@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.core import command_lines, file_lock, process
-from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError
+from patchlock.model.errors import CommandFailedError, GitFirstError, UnsafePathError, UpstreamError, UsageError
 from patchlock.model.identities import CommitId
 from patchlock.worktree.upstream_cache import blobs, commit_of, git, quoted
 
@@ -273,11 +273,13 @@ def open_tree(folder: Path) -> Tree:
     """Find out what kind of folder it is.
 
     Raises:
-        UpstreamError: there is no such folder, it has no working tree, or git does not trust its owner.
+        UsageError: there is no such folder.
+        UpstreamError: it has no working tree, or git does not trust its owner.
     """
     root = folder.expanduser().resolve()
     if not root.is_dir():
-        raise UpstreamError("there is no such folder", where=str(folder), remedy="name the folder of the clone")
+        what = "it is a file, and no folder" if root.exists() else "there is no such folder"
+        raise UsageError(what, where=str(folder), remedy="name the folder of the clone")
     _require_trusted(root)
     try:
         inside = git("rev-parse", "--is-inside-work-tree", repository=root, allowed=(0, 128))

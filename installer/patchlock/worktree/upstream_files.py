@@ -16,7 +16,7 @@ from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.patch import Patch, Patched
 from patchlock.patches import engine, targets
 from patchlock.patches.evaluation import Evaluator
-from patchlock.worktree import _branch_state, _merge, move, trees
+from patchlock.worktree import _branch_state, _merge, manifest, move, trees
 from patchlock.worktree.trees import PRIVATE, Tree
 from patchlock.worktree.upstream_cache import commit_of
 
@@ -42,6 +42,8 @@ class PatchSet:
     """The commit that the patches' author saw, if there is one."""
     catalogue: str = ""
     """Digest of the catalogue's files that say all of this, "" for a file of patches; see `manifest.Manifest`."""
+    origin: str = ""
+    """The catalogue's folder, or the file."""
     starts: str = ""
     """The app's file that is run, below its folder; "" where no file is named."""
     skipped: tuple[str, ...] = ()
@@ -68,7 +70,10 @@ def require_app(tree: Tree, wanted: PatchSet) -> None:
             if not _REQUIREMENTS.fullmatch(str(path)):
                 known.setdefault(str(path), set()).update(text.encode() for text in patch.literal)
     texts = known or ({wanted.starts: {b""}} if wanted.starts else {})
-    if wanted.seen is None or not texts or (tree.is_clone and commit_of(tree.root, wanted.seen)) or move.applied(tree):
+    if wanted.seen is None or not texts or (tree.is_clone and commit_of(tree.root, wanted.seen)):
+        return
+    have = manifest.read(tree)
+    if move.applied(tree) and (have is None or have.name == wanted.name):
         return
     if not any(_has(tree.root / wanted.directory / name, looked_for) for name, looked_for in texts.items()):
         below = "" if wanted.directory == PurePosixPath() else f"{wanted.directory}/"

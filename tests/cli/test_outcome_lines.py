@@ -1,0 +1,52 @@
+"""How outcomes are shown: by place, and in short."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from patchlock.cli._plan import outcome_lines, outcome_summary
+from patchlock.model.patch import NOTHING, Outcome, OutcomeKind, Site
+
+KIND = OutcomeKind
+
+
+def outcome(patch: str, kind: KIND, path: str = "", *lines: int, detail: str = "", op: str = "op") -> Outcome:
+    sites = tuple(Site(line=line, text="") for line in lines)
+    return Outcome(
+        patch=patch, op=op, kind=kind, path=PurePosixPath(path) if path else None, sites=sites, detail=detail
+    )
+
+
+OUTCOMES = (
+    outcome("helper", KIND.NEEDED, "helper.py", 1, op="add-file"),
+    outcome("device", KIND.NEEDED, "app.py", 3, 3, 7),
+    outcome("device", KIND.NEEDED, "b.py", 1),
+    outcome("device", KIND.FIXED_UPSTREAM, "helper.py", 1, 1),
+    outcome("device", KIND.FIXED_UPSTREAM, "c.py", 2),
+    outcome("idle", KIND.GONE, detail=NOTHING),
+    outcome("vague", KIND.AMBIGUOUS, "d.py", 5, detail="two places"),
+    outcome("waiting", KIND.DRIFTED, "e.py", 5, detail="waits for the conflict in e.py"),
+)
+
+
+def test_places_are_listed_once_and_without_files_that_patches_make() -> None:
+    assert outcome_lines(OUTCOMES, is_done=True).splitlines() == [
+        "helper   applied         helper.py:1",
+        "device   applied         app.py:3,7",
+        "device   applied         b.py:1",
+        "device   fixed upstream  c.py:2",
+        "idle     not needed here",
+        "vague    ambiguous       d.py:5 (two places)",
+        "waiting  waits for the conflict in e.py",
+    ]
+    assert "idle     finds nothing" in outcome_lines(OUTCOMES, is_own=True)
+
+
+def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
+    assert outcome_summary(OUTCOMES).splitlines() == [
+        "helper   needed in helper.py",
+        "device   needed in 2 files, fixed upstream in c.py",
+        "idle     not needed here",
+        "vague    ambiguous  d.py:5 (two places)",
+        "waiting  waits for the conflict in e.py",
+    ]

@@ -1,0 +1,158 @@
+"""An edit that a patch by meaning replaces is said, and comes back with every move that takes the patch out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from test_clone_patches import WANTED, clone, commit, git, upstream
+from test_engine import patches
+
+from patchlock.model.identities import Sha256
+from patchlock.worktree import _journal, clone_patches, move, trees
+from patchlock.worktree.upstream_files import PatchSet
+
+pytestmark = pytest.mark.slow
+
+__all__ = ["clone", "upstream"]
+
+PIN = """
+op = "set-requirement"
+paths = ["requirements.txt"]
+name = "{0}"
+specifier = "{1}"
+ensure = [{{ check = "requirement", name = "{0}", specifier = "{1}" }}]
+"""
+OLD = "gradio==4.0\n\n\ntorch==2.0\ntransformers==4.36.2\n\n\nnumpy\n"
+MINE = OLD.replace("4.36.2", "4.30.0")
+SAID = "a patch replaced your edit at requirements.txt:5 (transformers==4.30.0): transformers"
+
+
+def wanted(*names: str, transformers: str = ">=4.43") -> PatchSet:
+    """Give the patches of some requirements."""
+    bounds = {"torch": ">=2.7", "transformers": transformers}
+    made = patches(**{name: PIN.format(name, bounds[name]) for name in names})
+    return dataclasses.replace(WANTED, patches=made, digest=Sha256(f"{'-'.join(names)}{transformers}"))
+
+
+BOTH = wanted("torch", "transformers")
+
+
+def apply(folder: Path, patched: PatchSet = BOTH) -> clone_patches.Applied:
+    done = clone_patches.apply(trees.open_tree(folder), patched, folder.parent / "cache")
+    assert done is not None
+    return done
+
+
+def said(done: clone_patches.Applied) -> list[str]:
+    return [text.partition(";")[0] for text in done.warnings]
+
+
+def undo(folder: Path) -> tuple[str, bool]:
+    """Take the patches out; say what stands there then, and whether that is a conflict."""
+    moved = clone_patches.undo(trees.open_tree(folder))
+    return (folder / "requirements.txt").read_text(), bool(moved.conflicts)
+
+
+@pytest.fixture
+def edited(clone: Path, upstream: Path) -> Path:
+    """A clone in which the user has changed a line that a patch changes too."""
+    (upstream / "requirements.txt").write_text(OLD)
+    commit(upstream)
+    git(clone, "pull", "-q")
+    (clone / "requirements.txt").write_text(MINE)
+    return clone
+
+
+def test_replaced_edit_is_said_and_undo_gives_the_tree_as_it_was(edited: Path) -> None:
+    before = git(edited, "status", "--short"), git(edited, "diff")
+    done = apply(edited)
+    assert "transformers>=4.43\n" in (edited / "requirements.txt").read_text()
+    assert said(done) == [SAID]
+    assert undo(edited) == (MINE, False)
+    assert (git(edited, "status", "--short"), git(edited, "diff")) == before
+    refs = git(edited, "for-each-ref", "--format=%(refname)", "refs/patchlock").split()
+    assert refs == ["refs/patchlock/before"]
+
+
+def test_comment_of_the_user_stays_and_his_version_comes_back(edited: Path) -> None:
+    mine = OLD.replace("torch==2.0", "torch==1.9  # mine")
+    (edited / "requirements.txt").write_text(mine)
+    done = apply(edited)
+    assert "torch>=2.7  # mine\n" in (edited / "requirements.txt").read_text()
+    assert said(done) == ["a patch replaced your edit at requirements.txt:4 (torch==1.9  # mine): torch"]
+    assert undo(edited) == (mine, False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after", "is_conflict"),
+    [
+        ("numpy", "numpy<2", MINE.replace("numpy", "numpy<2"), False),
+        ("transformers>=4.43", "transformers==4.45", "transformers==4.45", True),
+    ],
+    ids=["elsewhere", "same-line"],
+)
+def test_edit_after_the_patches_is_joined_with_the_one_before(
+    edited: Path, old: str, new: str, after: str, is_conflict: bool
+) -> None:
+    apply(edited)
+    file = edited / "requirements.txt"
+    file.write_text(file.read_text().replace(old, new))
+    text, meets = undo(edited)
+    assert (meets, after in text) == (is_conflict, True)
+    assert "transformers==4.30.0\n" in text
+
+
+def test_patch_that_is_left_out_later_gives_the_edit_back(edited: Path) -> None:
+    apply(edited)
+    apply(edited, wanted("torch"))
+    assert (edited / "requirements.txt").read_text() == MINE.replace("torch==2.0", "torch>=2.7")
+
+
+def test_edit_comes_back_after_newer_patches_and_a_pull(edited: Path, upstream: Path) -> None:
+    apply(edited)
+    done = apply(edited, wanted("torch", "transformers", transformers=">=4.44"))
+    assert said(done) == [SAID]
+    newer = OLD.replace("gradio==4.0", "gradio==4.1")
+    (upstream / "requirements.txt").write_text(newer)
+    commit(upstream)
+    clone_patches.update(trees.open_tree(edited), BOTH, edited.parent / "cache")
+    text = (edited / "requirements.txt").read_text()
+    assert text == newer.replace("==2.0", ">=2.7").replace("==4.36.2", ">=4.43")
+    assert undo(edited) == (MINE.replace("gradio==4.0", "gradio==4.1"), False)
+
+
+def test_edit_of_a_patched_line_that_newer_patches_replace_is_kept_too(edited: Path) -> None:
+    (edited / "requirements.txt").write_text(OLD)
+    apply(edited)
+    file = edited / "requirements.txt"
+    file.write_text(file.read_text().replace("transformers>=4.43", "transformers==4.30.0"))
+    done = apply(edited, wanted("torch", "transformers", transformers=">=4.44"))
+    assert "transformers>=4.44\n" in file.read_text()
+    assert said(done) == [SAID]
+    (kept,) = move.backups(trees.open_tree(edited))
+    assert "transformers==4.30.0" in git(edited, "show", f"{kept.ref}:requirements.txt")
+
+
+def test_kept_edit_survives_an_abort_and_a_kill(edited: Path, upstream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    apply(edited)
+    file = edited / "requirements.txt"
+    file.write_text(file.read_text().replace("gradio==4.0", "gradio==3.0"))
+    (upstream / "requirements.txt").write_text(OLD.replace("gradio==4.0", "gradio==4.1"))
+    commit(upstream)
+    tree = trees.open_tree(edited)
+    done = clone_patches.update(tree, BOTH, edited.parent / "cache")
+    assert done is not None
+    assert done.moved.conflicts
+    clone_patches.abort(tree)
+
+    def step(name: str) -> None:
+        if name == "move the refs":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_journal, "step", step)
+        with pytest.raises(KeyboardInterrupt):
+            apply(edited, wanted("torch", "transformers", transformers=">=4.44"))
+    assert undo(edited) == (MINE.replace("gradio==4.0", "gradio==3.0"), False)
