@@ -57,13 +57,28 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
     python = str(next(venv.glob("[bS]*/python*")))
     done = run(uv.find_uv_bin(), "pip", "sync", "-q", "--require-hashes", "--python", python, lock)
     assert done.returncode == 0, done.stderr
-    done = run(uv.find_uv_bin(), "pip", "install", "-q", "--no-deps", "--offline", "--python", python, str(built))
+    # pip, unlike uv, compiles every `.py` file of the wheel, those of the cases too.
+    done = run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", str(built))
     assert done.returncode == 0, done.stderr
-    done = run(str(Path(python).parent / "patchlock"), "plan", "demo", "--profile", "cpu", "--diff")
+    assert [*venv.rglob("_catalogue/**/cases/**/*.pyc")]
+    patchlock = str(Path(python).parent / "patchlock")
+    done = run(patchlock, "plan", "demo", "--profile", "cpu", "--diff")
     assert done.returncode == 0, done.stderr
     assert "-onnxruntime-gpu==1.16.3" in done.stdout
+    done = run(patchlock, "check", "demo", "--offline")
+    assert done.returncode == 0, done.stdout
+    (catalogue,) = venv.rglob("_catalogue")
+    for words in (
+        ("lock", "demo", "--profile", "cpu", "--platform", "linux-x86_64", "--as-of", "2026-10-01T00:00:00Z"),
+        ("index", "record", "pytorch-cpu"),
+        ("scan", "--record", "torch.whl"),
+        ("patch", "new", "--source", str(tmp_path), "--into", str(catalogue / "patches" / "demo" / "app.toml")),
+    ):
+        done = run(patchlock, *words)
+        assert done.returncode == 2
+        assert "this catalogue came with patchlock, whose updates replace it" in done.stderr
+    assert "the catalogue in use cannot be written to" in run(patchlock, "new-app", "https://github.com/a/b").stderr
 
-    patchlock = str(Path(python).parent / "patchlock")
     (installer,) = venv.rglob("patchlock-*.dist-info/INSTALLER")
     for name, told in (
         ("uv\n", f"Update it with: uv pip install --upgrade --python {python} patchlock\n"),
