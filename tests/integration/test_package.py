@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -80,6 +81,16 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
     assert "the catalogue in use cannot be written to" in run(patchlock, "new-app", "https://github.com/a/b").stderr
 
     (installer,) = venv.rglob("patchlock-*.dist-info/INSTALLER")
+    update = f"{python} -m pip install --force-reinstall"
+    told = f"patchlock was installed from {built}. Bring that up to date, then run:\n  {update} {built}\n"
+    assert run(patchlock, "self", "update").stdout == told
+    address = installer.with_name("direct_url.json")
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    clone = tmp_path / "clone"
+    address.write_text(json.dumps({"url": clone.as_uri(), "dir_info": {}}))
+    told = f"patchlock was installed from {clone}. Update it with:\n  git -C {clone} pull\n  {update} {clone}\n"
+    assert run(patchlock, "self", "update").stdout == told
+    address.unlink()
     for name, told in (
         ("uv\n", f"Update it with: uv pip install --upgrade --python {python} patchlock\n"),
         ("pip\n", f"Update it with: {python} -m pip install --upgrade patchlock\n"),
@@ -101,7 +112,11 @@ def test_a_release_has_the_changelogs_section_of_its_version_as_notes() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     _, _, section = changelog.partition(f"\n## {PROJECT['version']} - ")
-    assert done.stdout.strip() == section.partition("\n## ")[0].partition("\n")[2].strip()
+    section = section.partition("\n## ")[0].partition("\n")[2].strip()
+    at = f"https://github.com/patchlock/patchlock/blob/v{PROJECT['version']}/"
+    assert re.findall(r"\]\((?!https:)[^)]*\)", done.stdout) == []
+    assert done.stdout.strip().replace(at, "") == section
+    assert at in done.stdout
     done = notes("9.9.9")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "pyproject.toml has another version than 9.9.9: tag the commit that has it\n"
