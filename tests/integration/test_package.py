@@ -124,5 +124,6 @@ def test_a_release_has_the_changelogs_section_of_its_version_as_notes() -> None:
 
 def test_one_address_is_named_everywhere() -> None:
     site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
-    assert PROJECT["urls"]["Source"] == make_pages.REPOSITORY == site["repo_url"]
+    (link,) = (one["link"] for one in site["extra"]["social"])
+    assert PROJECT["urls"]["Source"] == make_pages.REPOSITORY == link
     assert PROJECT["urls"]["Documentation"] == make_pages.SITE == site["site_url"]
