@@ -96,12 +96,15 @@ def command_pages() -> Iterator[tuple[str, str]]:
     """Describe each command as `--help` does, and list them all."""
     rows = []
     for name, command in _commands(patchlock):
+        page = "index-command" if name == "index" else name  # commands/index.md is the list of all
+        rows.append(f"| [`{name}`]({page}.md) | {_cell(command.get_short_help_str(limit=200))} |")
         parts = [f"# patchlock {name}", *_about(command, f"patchlock {name}")]
         if isinstance(command, click.Group):
             for sub, one in _commands(command):
                 parts += [f"## patchlock {name} {sub}", *_about(one, f"patchlock {name} {sub}")]
-        rows.append(f"| [`{name}`]({name}.md) | {_cell(command.get_short_help_str(limit=200))} |")
-        yield f"commands/{name}.md", "\n\n".join(parts)
+                link = f"[`{name} {sub}`]({page}.md#patchlock-{name}-{sub})"
+                rows.append(f"| {link} | {_cell(one.get_short_help_str(limit=200))} |")
+        yield f"commands/{page}.md", "\n\n".join(parts)
     text = [
         "# Commands",
         "Every command has `--help`, and most have `--json`.",
@@ -129,7 +132,8 @@ def _about(command: click.Command, name: str) -> Iterator[str]:
     yield "\n".join(["```", command.get_usage(context).removeprefix("Usage: "), "```"])
     records = [found for option in command.get_params(context) if (found := option.get_help_record(context))]
     if records:
-        rows = [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records]
+        # An argument without a text is in the usage above.
+        rows = [f"| `{_cell(left)}` | {_cell(right)} |" for left, right in records if right]
         yield "\n".join([*_head("option", "what it does"), *rows])
 
 
@@ -191,9 +195,11 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     yield app.title
     upstream = app.upstream
     origin = (
-        f"{upstream.url}, commit `{upstream.commit[:12]}`" if isinstance(upstream, GitUpstream) else "in the catalogue"
+        f"<{upstream.url}>, commit `{upstream.commit[:12]}`"
+        if isinstance(upstream, GitUpstream)
+        else "in the catalogue"
     )
-    yield "\n".join([*_head("about", ""), f"| licence | {_cell(app.license)} |", f"| upstream | {origin} |"])
+    yield f"- Licence: {_cell(app.license)}\n- Upstream: {origin}"
     yield "\n".join(["```sh", f"patchlock install {app.name}", "```"])
     yield "## Where it runs"
     yield from _states("profile", states, lambda one: f"[{one.profile}](profiles/{one.profile}.md)")
@@ -235,13 +241,13 @@ def _size(size: int) -> str:
 def _of_profile(profile: Profile, states: list[pair_table.PairState]) -> Iterator[str]:
     yield f"# {profile.name}"
     yield profile.title
-    rows = [
-        f"| systems | {', '.join(platform.name for platform in profile.platforms)} |",
-        f"| Python | {profile.python} |",
-        f"| computes with | {profile.back_end} |",
-        f"| source | {_source(profile.source)} |",
+    lines = [
+        f"- Systems: {', '.join(platform.name for platform in profile.platforms)}",
+        f"- Python: {profile.python}",
+        f"- Computes with: {profile.back_end}",
+        f"- From: {_source(profile.source)}",
     ]
-    yield "\n".join([*_head("about", ""), *rows])
+    yield "\n".join(lines)
     if profile.fits:
         yield "## Machines"
         yield "\n".join([*_head("GPU", "why", "source"), *(_fit(fit) for fit in profile.fits)])
@@ -318,13 +324,35 @@ def make(folder: Path) -> None:
     for file, page in known.items():
         text = relinked((ROOT / file).read_text("utf-8"), file, known)
         text = errors_by_code(text) if file.name == "errors.md" else text
-        made[str(page)] = with_plots(text)
+        # A search is for what to do: the reasons behind it are found from the pages that name them.
+        hidden = "---\nsearch:\n  exclude: true\n---\n\n" if page.parent == PurePosixPath("decisions") else ""
+        made[str(page)] = hidden + with_plots(text)
     made |= dict(command_pages()) | dict(catalogue_pages(Catalogue(root=ROOT)))
     for name, text in made.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
     shutil.copytree(ROOT / "docs" / "images", folder / "images")
+    shutil.copy(ROOT / "docs" / "tools" / "site.css", folder)
+    settings = (ROOT / "zensical.toml").read_text("utf-8")
+    (folder.parent / "zensical.toml").write_text(with_made_pages(settings, made), "utf-8")
+
+
+def with_made_pages(settings: str, made: Mapping[str, str]) -> str:
+    """Put the pages of the commands and of the catalogue below their entries in the navigation.
+
+    Args:
+        settings: zensical.toml.
+        made: all pages.
+    """
+
+    def below(folder: str) -> str:
+        names = [name for name in made if str(PurePosixPath(name).parent) == folder and name != f"{folder}/index.md"]
+        return ", ".join(f'{{ "{PurePosixPath(name).stem.removesuffix("-command")}" = "{name}" }}' for name in names)
+
+    profiles = f'{{ "Profiles" = [ {below("catalogue/profiles")} ] }}'
+    settings = settings.replace('"commands/index.md"', f'[ "commands/index.md", {below("commands")} ]')
+    return settings.replace('"catalogue/index.md"', f'[ "catalogue/index.md", {below("catalogue")}, {profiles} ]')
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _COLOURS = ("#3b82f6", "#f59e0b", "#9ca3af")
-_STYLE = "max-width:100%;font:13px system-ui,sans-serif;fill:currentColor"
-_WIDTH, _LABEL, _BAR, _GAP, _VALUE = 720, 170, 16, 12, 70
+_STYLE = "width:30rem;max-width:100%;font:15px system-ui,sans-serif;fill:currentColor"
+_WIDTH, _LETTER, _BAR, _GAP, _VALUE = 440, 8, 16, 12, 70
+"""Narrow enough that a phone shows the letters in a size that can be read."""
 
 
 @dataclass(frozen=True)
@@ -43,31 +44,32 @@ def number(text: str) -> float | None:
 def bars(title: str, legend: Sequence[str], groups: Sequence[Group], unit: str, most: float) -> str:
     """Draw groups of horizontal bars, each with its number."""
     height_of_group = len(legend) * (_BAR + 2) + _GAP
-    top = 34 if len(legend) > 1 else 8
+    top = 22 * len(legend) + 12 if len(legend) > 1 else 8
+    label = max(len(group.label) for group in groups) * _LETTER + 10
     height = top + len(groups) * height_of_group
-    scale = (_WIDTH - _LABEL - _VALUE) / most
+    scale = (_WIDTH - label - _VALUE) / most
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" style="{_STYLE}">',
         f"<title>{html.escape(title)}</title>",
     ]
     if len(legend) > 1:
         for position, name in enumerate(legend):
-            x = _LABEL + position * 185
-            lines.append(f'<rect x="{x}" y="6" width="12" height="12" fill="{_COLOURS[position]}"/>')
-            lines.append(f'<text x="{x + 17}" y="16">{html.escape(name)}</text>')
+            y = 6 + position * 22
+            lines.append(f'<rect x="0" y="{y}" width="12" height="12" fill="{_COLOURS[position]}"/>')
+            lines.append(f'<text x="18" y="{y + 11}">{html.escape(name)}</text>')
     for place, group in enumerate(groups):
         y = top + place * height_of_group
         middle = y + len(legend) * (_BAR + 2) / 2 + 4
-        lines.append(f'<text x="{_LABEL - 10}" y="{middle:.0f}" text-anchor="end">{html.escape(group.label)}</text>')
+        lines.append(f'<text x="{label - 10}" y="{middle:.0f}" text-anchor="end">{html.escape(group.label)}</text>')
         for position, value in enumerate(group.values):
             if value is None:
                 continue
             row = y + position * (_BAR + 2)
             lines.append(
-                f'<rect x="{_LABEL}" y="{row}" width="{max(1, value * scale):.1f}" height="{_BAR}" rx="2" '
+                f'<rect x="{label}" y="{row}" width="{max(1, value * scale):.1f}" height="{_BAR}" rx="2" '
                 f'fill="{_COLOURS[position]}"/>'
             )
-            lines.append(f'<text x="{_LABEL + value * scale + 6:.1f}" y="{row + 13}">{value:g} {unit}</text>')
+            lines.append(f'<text x="{label + value * scale + 6:.1f}" y="{row + 13}">{value:g} {unit}</text>')
     return "".join([*lines, "</svg>"])
 
 
@@ -76,13 +78,13 @@ def survival(report: str) -> str:
     rows = table_below(report, "The same updates by three roads")
     groups = [
         Group(
-            f"after {row['updates']} update{'s' * (row['updates'] != '1')}",
+            f"{row['updates']} update{'s' * (row['updates'] != '1')}",
             (number(row["ours right"]), number(row["fork right"]), number(row["diff right"])),
         )
         for row in rows
     ]
-    legend = ("patchlock", "rebased fork", "one diff, git apply --3way")
-    return bars("Share of updates after which the patch was right", legend, groups, "%", 100)
+    legend = ("patchlock", "rebased fork: measured for one update only", "one diff, git apply --3way")
+    return bars("Share of trials in which the patch was right, after so many updates", legend, groups, "%", 100)
 
 
 def jobs(report: str) -> str:

@@ -144,7 +144,7 @@ def _fat(tmp_path: Path) -> Path:
 def test_scan_names_the_architectures_and_records_them(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
     path = _fat(tmp_path)
     done = patchlock("scan", str(path), "--record")
-    assert f"{path.name}: sm_110\nrecorded in profiles/policy/wheels.toml\n" in done.stdout
+    assert f"{path.name}: sm_110\nrecorded in {world.catalogue / WHEELS_FILE}\n" in done.stdout
     [facts] = Catalogue(root=world.catalogue).rules().wheels.values()
     assert (facts.filename, facts.archs) == (path.name, {"sm_110"})
     before = (world.catalogue / WHEELS_FILE).read_bytes()

@@ -190,8 +190,10 @@ def case(world: World, patch: str, name: str, **texts: str) -> Path:
 
 
 def test_pairs_beside_a_patch_are_run(world: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    case(world, "on-the-cpu", "one", before__a_py='x = "cuda"\n', after__a_py='x = "cpu"\n')
+    folder = case(world, "on-the-cpu", "one", before__a_py='x = "cuda"\n', after__a_py='x = "cpu"\n')
     case(world, "on-the-cpu", "two", before__a_py='g("cuda"\n', outcome="unparsable upstream\n")
+    (compiled := folder / "before" / "__pycache__").mkdir()  # as pip leaves it in a catalogue that came in a wheel
+    (compiled / "a.cpython-311.pyc").write_bytes(b"\0cuda")
     done = patchlock("patch", "test", "mini")
     assert done.returncode == 0, done.stdout
     head = world.name_commit(tmp_path)

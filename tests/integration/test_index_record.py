@@ -82,12 +82,11 @@ def test_record_is_written_and_stays(index: LoopbackIndex, record: Path, patchlo
     done = patchlock("index", "record", "vendor")
     assert done.returncode == 0
     assert done.stdout == (
-        f"added  {FILE}\n         2025-01-01T00:00:00Z\nwhole  for alpha<2\n"
-        "profiles/indexes/vendor.toml: written, 1 wheels, 1 added\n"
+        f"added  {FILE}\n         2025-01-01T00:00:00Z\nwhole  for alpha<2\n{record}: written, 1 wheels, 1 added\n"
     )
     assert record.read_text() == _written(index, (FILE, SHA256))
     again = patchlock("index", "record", "vendor", "--check")
-    assert (again.returncode, again.stdout) == (0, "profiles/indexes/vendor.toml: unchanged, 1 wheels\n")
+    assert (again.returncode, again.stdout) == (0, f"{record}: unchanged, 1 wheels\n")
 
 
 def test_check_writes_nothing(index: LoopbackIndex, record: Path, patchlock: Patchlock) -> None:

@@ -374,6 +374,4 @@ def test_another_uv_that_gives_other_lines_is_named(locked: World, face: Face, m
     locked.name_commit(locked.catalogue.parent)
     (pair,) = json.loads(face(*lock_here("--json")).stdout)["data"]["pairs"]
     resolvers = f"uv 0.13.99 resolved it, and uv {pinned} the lock before"
-    assert pair["warnings"] == [
-        f"{resolvers}: what is different may be uv's; ./install.sh runs the uv that patchlock pins"
-    ]
+    assert pair["warnings"] == [f"{resolvers}: differences may come from uv; to rule that out, lock with uv=={pinned}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -57,14 +58,39 @@ def test_installed_from_the_wheel_it_plans_the_demo_anywhere(built: Path, tmp_pa
     python = str(next(venv.glob("[bS]*/python*")))
     done = run(uv.find_uv_bin(), "pip", "sync", "-q", "--require-hashes", "--python", python, lock)
     assert done.returncode == 0, done.stderr
-    done = run(uv.find_uv_bin(), "pip", "install", "-q", "--no-deps", "--offline", "--python", python, str(built))
+    # pip, unlike uv, compiles every `.py` file of the wheel, those of the cases too.
+    done = run(sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", str(built))
     assert done.returncode == 0, done.stderr
-    done = run(str(Path(python).parent / "patchlock"), "plan", "demo", "--profile", "cpu", "--diff")
+    assert [*venv.rglob("_catalogue/**/cases/**/*.pyc")]
+    patchlock = str(Path(python).parent / "patchlock")
+    done = run(patchlock, "plan", "demo", "--profile", "cpu", "--diff")
     assert done.returncode == 0, done.stderr
     assert "-onnxruntime-gpu==1.16.3" in done.stdout
+    done = run(patchlock, "check", "demo", "--offline")
+    assert done.returncode == 0, done.stdout
+    (catalogue,) = venv.rglob("_catalogue")
+    for words in (
+        ("lock", "demo", "--profile", "cpu", "--platform", "linux-x86_64", "--as-of", "2026-10-01T00:00:00Z"),
+        ("index", "record", "pytorch-cpu"),
+        ("scan", "--record", "torch.whl"),
+        ("patch", "new", "--source", str(tmp_path), "--into", str(catalogue / "patches" / "demo" / "app.toml")),
+    ):
+        done = run(patchlock, *words)
+        assert done.returncode == 2
+        assert "this catalogue came with patchlock, whose updates replace it" in done.stderr
+    assert "the catalogue in use cannot be written to" in run(patchlock, "new-app", "https://github.com/a/b").stderr
 
-    patchlock = str(Path(python).parent / "patchlock")
     (installer,) = venv.rglob("patchlock-*.dist-info/INSTALLER")
+    update = f"{python} -m pip install --force-reinstall"
+    told = f"patchlock was installed from {built}. Bring that up to date, then run:\n  {update} {built}\n"
+    assert run(patchlock, "self", "update").stdout == told
+    address = installer.with_name("direct_url.json")
+    (tmp_path / "clone" / ".git").mkdir(parents=True)
+    clone = tmp_path / "clone"
+    address.write_text(json.dumps({"url": clone.as_uri(), "dir_info": {}}))
+    told = f"patchlock was installed from {clone}. Update it with:\n  git -C {clone} pull\n  {update} {clone}\n"
+    assert run(patchlock, "self", "update").stdout == told
+    address.unlink()
     for name, told in (
         ("uv\n", f"Update it with: uv pip install --upgrade --python {python} patchlock\n"),
         ("pip\n", f"Update it with: {python} -m pip install --upgrade patchlock\n"),
@@ -86,7 +112,11 @@ def test_a_release_has_the_changelogs_section_of_its_version_as_notes() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     _, _, section = changelog.partition(f"\n## {PROJECT['version']} - ")
-    assert done.stdout.strip() == section.partition("\n## ")[0].partition("\n")[2].strip()
+    section = section.partition("\n## ")[0].partition("\n")[2].strip()
+    at = f"https://github.com/patchlock/patchlock/blob/v{PROJECT['version']}/"
+    assert re.findall(r"\]\((?!https:)[^)]*\)", done.stdout) == []
+    assert done.stdout.strip().replace(at, "") == section
+    assert at in done.stdout
     done = notes("9.9.9")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "pyproject.toml has another version than 9.9.9: tag the commit that has it\n"
@@ -94,5 +124,6 @@ def test_a_release_has_the_changelogs_section_of_its_version_as_notes() -> None:
 
 def test_one_address_is_named_everywhere() -> None:
     site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
-    assert PROJECT["urls"]["Source"] == make_pages.REPOSITORY == site["repo_url"]
+    (link,) = (one["link"] for one in site["extra"]["social"])
+    assert PROJECT["urls"]["Source"] == make_pages.REPOSITORY == link
     assert PROJECT["urls"]["Documentation"] == make_pages.SITE == site["site_url"]

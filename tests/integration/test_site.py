@@ -26,8 +26,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_command_app_and_profile_has_a_page(site: Path) -> None:
     apps, profiles = CATALOGUE.read_all()
-    assert {path.stem for path in (site / "commands").iterdir()} - {"index"} <= set(COMMANDS)
-    assert {"install", "run", "patch", "lock"} <= {path.stem for path in (site / "commands").iterdir()}
+    pages = {path.stem for path in (site / "commands").iterdir()} - {"index"}
+    assert {page.removesuffix("-command") for page in pages} <= set(COMMANDS)
+    assert {"install", "run", "patch", "lock", "index-command"} <= pages
     assert {path.stem for path in (site / "catalogue").glob("*.md")} == {"index", *(app.name for app in apps)}
     assert {path.stem for path in (site / "catalogue" / "profiles").iterdir()} == {one.name for one in profiles}
 
@@ -37,6 +38,8 @@ def test_a_page_of_a_command_has_its_options_and_its_example(site: Path) -> None
     assert "```sh\npatchlock install demo --profile cpu\n" in text
     assert "| `--profile PROFILE` |" in text
     assert "## patchlock patch apply\n" in (site / "commands" / "patch.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\|.*\|\s*\|$", text, re.MULTILINE) == []
+    assert "| [`patch apply`](patch.md#patchlock-patch-apply) |" in (site / "commands" / "index.md").read_text("utf-8")
 
 
 def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:
@@ -60,6 +63,16 @@ def test_every_page_of_the_navigation_is_made(site: Path) -> None:
     named = re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8"))
     assert len(named) > 20
     assert [name for name in named if not (site / name).is_file()] == []
+    made = (site.parent / "zensical.toml").read_text(encoding="utf-8")
+    assert '{ "patch" = "commands/patch.md" }' in made
+    assert '{ "demo" = "catalogue/demo.md" }' in made
+
+
+def test_a_search_does_not_find_decisions(site: Path) -> None:
+    hidden = [
+        path for path in site.rglob("*.md") if path.read_text("utf-8").startswith("---\nsearch:\n  exclude: true\n")
+    ]
+    assert set(hidden) == set((site / "decisions").iterdir())
 
 
 def test_no_page_of_the_docs_is_left_out_of_their_index() -> None:

@@ -154,6 +154,11 @@ def test_sbom_validates_and_names_the_licence(words: str, written: object) -> No
     assert _sbom(license=words)["metadata"]["component"]["licenses"] == [written]  # type: ignore[index]
 
 
+def test_a_source_in_the_catalogue_is_no_address_of_the_sbom() -> None:
+    component = _sbom("demo")["metadata"]["component"]
+    assert component["externalReferences"] == []  # type: ignore[index]
+
+
 def test_sbom_shows_our_patches_as_the_pedigree_of_the_app() -> None:
     component = _sbom()["metadata"]["component"]
     assert component["version"] == "1" * 40  # type: ignore[index]
@@ -390,6 +395,8 @@ def test_compose_gives_the_devices_of_the_back_end(profile: str, keys: set[str])
 
     app = CATALOGUE.app("xtts-webui")
     text = dockerfile.compose(app, CATALOGUE.profile(profile), LINUX, LOCK)
+    made = f"patchlock export xtts-webui --profile {profile} --platform linux-x86_64 --format dockerfile -o Dockerfile"
+    assert f"# It builds the image from the file of `{made}`.\n" in text
     service = YAML(typ="safe").load(text)["services"]["xtts-webui"]
     assert set(service) == {"image", "build", "init", "ports", *keys}
     assert service["ports"] == ["127.0.0.1:8010:8010"]

@@ -67,6 +67,16 @@ def files(**texts: str) -> dict[PurePosixPath, bytes]:
             id="other-bytes",
         ),
         pytest.param(
+            {"a_py": 'x = "cuda"\n\0'},
+            {"a_py": 'x = "tpu"\n\0'},
+            "",
+            (
+                "a.py: unparsable upstream: it has NUL bytes",
+                "a.py: it is binary, and becomes 12 bytes, not the 11 that are wanted",
+            ),
+            id="binary",
+        ),
+        pytest.param(
             {"a_py": 'x = "cuda"\n'},
             None,
             "needed",

@@ -17,6 +17,25 @@ def catalogue_root(folder: Path | None) -> Path:
     return bundled if bundled.is_dir() else package.parent.parent
 
 
+def is_bundled(root: Path) -> bool:
+    """Tell whether a folder is, or lies in, the catalogue of a wheel."""
+    return root.resolve().is_relative_to(Path(__file__).resolve().parent.parent)
+
+
+def require_own(root: Path) -> None:
+    """Require that a catalogue may be written to.
+
+    Raises:
+        UsageError: it came in the wheel, where the next update of patchlock would replace what was written.
+    """
+    if is_bundled(root):
+        raise UsageError(
+            "this catalogue came with patchlock, whose updates replace it",
+            where=str(root),
+            remedy="copy it, and name the copy with --catalogue FOLDER",
+        )
+
+
 def checked_root(folder: Path | None) -> Path:
     """Name the catalogue's folder, as `catalogue_root` does.
 

@@ -69,5 +69,7 @@ def _lines_of(app: App) -> PurePosixPath | None:
 
 
 def _tree(folder: Path, names: Mapping[PurePosixPath, PurePosixPath]) -> dict[PurePosixPath, bytes]:
+    """Read the files of a tree, without what pip compiles as it installs a wheel that has the catalogue."""
     files = {path: PurePosixPath(path.relative_to(folder).as_posix()) for path in sorted(folder.rglob("*"))}
-    return {names.get(name, name): path.read_bytes() for path, name in files.items() if path.is_file()}
+    read = {path: name for path, name in files.items() if "__pycache__" not in name.parts and path.is_file()}
+    return {names.get(name, name): path.read_bytes() for path, name in read.items()}

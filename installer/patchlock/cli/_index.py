@@ -73,12 +73,15 @@ def record_command(
       patchlock index record amd-rocm-windows-7.2.1 --download --into ~/my-catalogue
       patchlock lock amphion --profile rocm-windows --catalogue ~/my-catalogue
     """
+    from patchlock.catalogue import location
     from patchlock.core import atomic_files
     from patchlock.distributions import index_recorder, recorded_index
 
     opened = _options.open_catalogue(catalogue)
     if into is not None and not check:
         opened = _own(opened, into)
+    if not check:
+        location.require_own(opened.root)
     if name not in opened.index_names():
         raise UsageError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
     index = opened.index(name)
@@ -115,7 +118,7 @@ def record_command(
             )
         return _output.succeed("index record", data, error)
     whole = "" if refreshed.whole == index.whole else ", ".join(map(str, refreshed.whole.distributions))
-    _output.echo(_text(index.origin.file, state, refreshed, whole))
+    _output.echo(_text(_output.place(opened.root, index.origin.file), state, refreshed, whole))
     return 1 if check and is_new else 0
 
 

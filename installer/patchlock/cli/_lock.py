@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _conflict_report, _lock_check, _lock_modes, _lock_table, _options, _progress
+from patchlock.catalogue import location
+from patchlock.cli import (
+    _complete,
+    _conflict_report,
+    _lock_check,
+    _lock_modes,
+    _lock_table,
+    _options,
+    _output,
+    _progress,
+)
 from patchlock.cli._lock_table import Line
 from patchlock.model.errors import PatchlockError, UnknownProfileError, UnsatisfiableError, UsageError, from_os, nearest
 
@@ -116,6 +126,7 @@ def lock_command(
             else _lock_check.check_locks(opened, requests, whole)
         )
         return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+    location.require_own(opened.root)
     lines = _lock_all(requests, cut_off, progress, accept)
     stuck = [r for r, line in zip(requests, lines, strict=True) if line.code == UnsatisfiableError.code]
     told = _conflict_report.explain_conflicts(stuck, cut_off, explain, progress) if stuck and explain else {}
@@ -249,5 +260,6 @@ def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
         return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
     warnings = (*warnings, *lock.notices)
     count = len(lock.packages)
-    detail = f"{count} packages in {time.monotonic() - started:.1f} s: {file}"
+    place = _output.place(request.catalogue.root, file)
+    detail = f"{count} packages in {time.monotonic() - started:.1f} s: {place}"
     return Line(pair=pair, file=file, state=state, detail=detail, packages=count, warnings=warnings)

@@ -193,6 +193,7 @@ def _target(opened: Catalogue, into: Path | None) -> tuple[Catalogue, bool]:
     """Open the catalogue that the proposal goes to; say whether it is still to be made."""
     import os
 
+    from patchlock.catalogue import location
     from patchlock.catalogue.reader import Catalogue
     from patchlock.model.errors import UsageError
 
@@ -205,7 +206,7 @@ def _target(opened: Catalogue, into: Path | None) -> tuple[Catalogue, bool]:
             where=str(root),
             remedy="name a new or an empty folder, or the root of a git repository",
         )
-    if not os.access(root / "patches", os.W_OK):
+    if location.is_bundled(root) or not os.access(root / "patches", os.W_OK):
         raise UsageError(
             "the catalogue in use cannot be written to",
             where=str(root),

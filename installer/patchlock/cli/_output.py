@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
@@ -110,6 +111,11 @@ def confirm(question: str, *, yes: bool, as_json: bool = False, default: bool = 
     import click
 
     return click.confirm(question, default=default, err=True)
+
+
+def place(root: Path, file: str) -> str:
+    """Name a file below a folder so that it is found from here: in full where the folder is not the current one."""
+    return file if root == Path.cwd() else str(root / file)
 
 
 def warnings(sentences: Iterable[str]) -> str:

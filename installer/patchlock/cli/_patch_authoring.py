@@ -38,6 +38,7 @@ def new_command(
     Example:
       patchlock patch new --source ~/clones/app --into patches/app/app.toml
     """
+    from patchlock.catalogue import location
     from patchlock.catalogue.authoring import assembly, writing
     from patchlock.catalogue.authoring.drafts import slug
     from patchlock.catalogue.authoring.files import Likeness
@@ -48,6 +49,8 @@ def new_command(
         raise UsageError("--base and --base-dir exclude each other", remedy="name a commit or a folder")
     if prefix != slug(prefix) and prefix:
         raise UsageError(f'the id "{prefix}" must be lower-case words joined by "-"', remedy=f"use --id {slug(prefix)}")
+    if into is not None:
+        location.require_own(into.parent)
     edits = edited_tree.read(source, base=base, base_folder=base_dir)
     known = into.read_bytes().decode("utf-8") if into is not None and into.exists() else ""
     try:

@@ -42,9 +42,12 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
     Example:
       patchlock scan torch-2.11.0-cp312-cp312-manylinux_2_28_aarch64.whl
     """
+    from patchlock.catalogue import location
     from patchlock.model.gpu_archs import ordered
 
     opened = _options.open_catalogue(catalogue)
+    if record:
+        location.require_own(opened.root)
     progress = _progress.progress(as_json)
     found = {}
     for wheel in wheels:
@@ -64,7 +67,7 @@ def scan_command(wheels: tuple[str, ...], record: bool, largest: int, catalogue:
     for facts in found.values():
         _output.echo(f"{facts.filename}: {', '.join(ordered(facts.archs)) or 'no GPU code'}")
     if file is not None:
-        _output.echo(f"recorded in {file}")
+        _output.echo(f"recorded in {_output.place(opened.root, file)}")
 
 
 def _place(wheel: str) -> tuple[str, Sha256]:

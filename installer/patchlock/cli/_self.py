@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import sys
 from dataclasses import dataclass
@@ -43,21 +44,51 @@ def _checkout() -> Path | None:
     return folder if (folder / ".git").exists() else None
 
 
-def _by_installer(verb: str) -> str:
-    """Write the command of the program that installed patchlock; "" if that is a system's package manager."""
+def _installed_from() -> Path | None:
+    """Name the folder or the wheel that patchlock was installed from; None if it came from an index."""
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    url = json.loads(importlib.metadata.distribution("patchlock").read_text("direct_url.json") or "{}").get("url", "")
+    return Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
+
+
+def _by_installer(verb: str, source: Path | None = None) -> str:
+    """Write the command of the program that installed patchlock; "" if that is a system's package manager.
+
+    Args:
+        verb: `update` or `remove`.
+        source: what it is installed from again; None: the newest version of an index.
+    """
     place = Path(sys.prefix).as_posix()
+    what = command_lines.quoted(str(source)) if source is not None else "patchlock"
+    removes = verb == "remove"
     if "/uv/tools/" in place:
-        return f"uv tool {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
+        return f"uv tool {'uninstall' if removes else 'install --reinstall' if source else 'upgrade'} {what}"
     if "/pipx/" in place:
-        return f"pipx {'upgrade' if verb == 'update' else 'uninstall'} patchlock"
+        return f"pipx {'uninstall' if removes else 'install --force' if source else 'upgrade'} {what}"
     installer = (importlib.metadata.distribution("patchlock").read_text("INSTALLER") or "").strip()
     if installer == "uv":
         python = command_lines.quoted(sys.executable)
-        return f"uv pip {'install --upgrade' if verb == 'update' else 'uninstall'} --python {python} patchlock"
+        words = "uninstall" if removes else f"install {'--reinstall' if source else '--upgrade'}"
+        return f"uv pip {words} --python {python} {what}"
     if installer != "pip":
         return ""
     python = command_lines.program(sys.executable)
-    return f"{python} -m pip {'install --upgrade' if verb == 'update' else 'uninstall'} patchlock"
+    words = "uninstall" if removes else f"install {'--force-reinstall' if source else '--upgrade'}"
+    return f"{python} -m pip {words} {what}"
+
+
+def _way(source: Path | None) -> tuple[str, str]:
+    """Say how a patchlock that does not run from a clone is updated: a sentence, and its last command."""
+    command = _by_installer("update", source)
+    if not command:
+        return f"patchlock was not installed from a clone. {_BY_SYSTEM} updates it.", ""
+    if source is None:
+        return f"patchlock was not installed from a clone. Update it with: {command}", command
+    pull = f"  git -C {command_lines.quoted(str(source))} pull\n" if (source / ".git").exists() else ""
+    first = "Update it with" if pull else "Bring that up to date, then run"
+    return f"patchlock was installed from {source}. {first}:\n{pull}  {command}", command
 
 
 @self_command.command("update")
@@ -75,12 +106,11 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
 
     folder = _checkout()
     if folder is None:
-        command = _by_installer("update")
+        told, command = _way(_installed_from())
         if as_json:
             _output.succeed("self update", {"changed": False, "command": command})
         else:
-            way = f"Update it with: {command}" if command else f"{_BY_SYSTEM} updates it."
-            _output.echo(f"patchlock was not installed from a clone. {way}")
+            _output.echo(told)
         return
     progress = _progress.progress(as_json)
     env = process.environment({"GIT_TERMINAL_PROMPT": "0"})

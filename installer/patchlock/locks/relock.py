@@ -115,7 +115,7 @@ def keep_resolver(before: Lock | None, made: Lock) -> Lock:
         return dataclasses.replace(made, provenance=provenance)
     notice = (
         f"uv {made.provenance.uv} resolved it, and uv {before.provenance.uv} the lock before: "
-        "what is different may be uv's; ./install.sh runs the uv that patchlock pins"
+        f"differences may come from uv; to rule that out, lock with uv=={before.provenance.uv}"
     )
     return dataclasses.replace(made, notices=(*made.notices, notice))
 

@@ -82,6 +82,8 @@ def _difference(path: PurePosixPath, made: bytes | None, wanted: bytes | None) -
         return f"{path} {'is not made' if made is None else 'is in no after-tree'}"
     pairs = itertools.zip_longest(made.splitlines(keepends=True), wanted.splitlines(keepends=True))
     line, one, other = next((n, a, b) for n, (a, b) in enumerate(pairs, start=1) if a != b)
+    if b"\0" in made + wanted:
+        return f"{path}: it is binary, and becomes {len(made)} bytes, not the {len(wanted)} that are wanted"
     return f"{path}:{line}: it becomes {_shown(one)}, not {_shown(other)}"
 
 

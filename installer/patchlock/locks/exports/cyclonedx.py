@@ -83,7 +83,7 @@ def document(
 
 def _app(app: App, lock: Lock, date: str, patches: tuple[AppliedPatch, ...]) -> _Json:
     p = lock.provenance
-    references: list[_Json] = [{"type": "website", "url": app.source}]
+    references: list[_Json] = [{"type": "website", "url": app.source}] if _is_address(app.source) else []
     if not isinstance(app.upstream, EmbeddedUpstream):
         references.insert(0, {"type": "vcs", "url": app.upstream.url})
     upstream: _Json = {"type": "application", "name": app.name, "version": p.commit, "externalReferences": references}
@@ -127,18 +127,19 @@ def _license(words: str) -> _Json:
 
 
 def _patch(patch: AppliedPatch) -> _Json:
+    defect: _Json = {"type": "defect", "id": patch.id, "description": patch.why}
+    if _is_address(patch.source):
+        defect["source"] = {"url": quote(patch.source, "/:?#[]@!$&'()*+,;=%")}
     return {
         "type": "unofficial",
         "diff": {"text": {"contentType": "text/x-diff", "content": patch.diff}},
-        "resolves": [
-            {
-                "type": "defect",
-                "id": patch.id,
-                "description": patch.why,
-                "source": {"url": quote(patch.source, "/:?#[]@!$&'()*+,;=%")},
-            }
-        ],
+        "resolves": [defect],
     }
+
+
+def _is_address(source: str) -> bool:
+    """Tell an address from a file of the catalogue, which is nothing to whoever reads the SBOM."""
+    return "://" in source
 
 
 def _distribution(package: LockedPackage, patches: tuple[AppliedPatch, ...]) -> _Json:

@@ -373,10 +373,11 @@ def compose(app: App, profile: Profile, platform: Platform, lock: Lock, *, docke
         RefusedError: no image can be for that platform.
     """
     require_linux(platform)
-    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format compose"
+    command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format"
     lines = [
         f"# {app.name} on {profile.name} ({platform.name}). Written by",
-        f"# `{command}`.",
+        f"# `{command} compose`.",
+        f"# It builds the image from the file of `{command} dockerfile -o {dockerfile}`.",
         "services:",
         f"  {app.name}:",
         f"    image: patchlock/{app.name}:{profile.name}-{lock.provenance.commit[:12]}",
