@@ -68,6 +68,20 @@ def test_echo_breaks_between_words_and_leaves_a_command_whole(monkeypatch: pytes
     assert told.getvalue() == f"  the kernel is 6.8.0-31-generic, and must\n    be 6.12 or later\n{command}\n"
 
 
+def test_a_long_address_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    address = f"    https://models.example.org/{'of/a/' * 6}voice"
+    assert _output.broken(address, sys.stdout) == address
+
+
+def test_a_table_is_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 20)
+    assert [_output.cut("twenty columns, and "), _output.cut("eighteen columns and more")] == [
+        "twenty columns, and ",
+        "eighteen columns an…",
+    ]
+
+
 def test_narrow_terminal_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch, 20)
     assert _output.sentences([LONG]) == f"  {LONG}"

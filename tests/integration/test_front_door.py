@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from conftest import ROOT, Patchlock, Said
@@ -44,7 +45,7 @@ def test_a_command_that_has_moved_is_named(face: Face) -> None:
 def test_list_is_one_screen(face: Face) -> None:
     lines = face("list", "--catalogue", str(ROOT)).stdout.splitlines()
     assert len(lines) <= 22
-    assert re.match(r"demo +1 of \d+ +- +Tonewheel", next(line for line in lines if line.startswith("demo ")))
+    assert re.match(r"demo +1 of \d+ +Tonewheel", next(line for line in lines if line.startswith("demo ")))
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
@@ -336,7 +337,31 @@ def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None
 def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlock) -> None:
     code, text = _guided(typed, patchlock)
     assert (code, text.count("This machine: ")) == (0, screens)
-    assert text.index("Usage: patchlock") < text.index("Press Enter to go on")
+    (told,) = re.findall(r"Use:\s+list .*?Press Enter to go on", text, re.DOTALL)
+    assert told.count("\n") < 24  # it stays on the screen
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (50, 20)])
+@pytest.mark.parametrize(
+    ("host", "cards", "memory"),
+    [
+        ("rtx4070-laptop-and-radeon-linux", "NVIDIA GeForce RTX 4070 Laptop GPU, AMD Radeon 740M", "too much"),
+        ("rx7900xtx-linux-phoenix-igpu", "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M", "12.1 GiB"),
+    ],
+)
+def test_the_guide_names_the_cards_and_cuts_no_word(
+    host: str, cards: str, memory: str, columns: int, lines: int, patchlock: Patchlock
+) -> None:
+    machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / f"{host}.json"), "COLUMNS": str(columns)}
+    _, text = _guided("q\n", patchlock, machine)
+    screen = text[text.index("This machine: ") :].splitlines()
+    assert (len(screen) <= lines, [line for line in screen if len(line) > columns]) == (True, [])
+    assert cards in " ".join(text.split())
+    assert re.search(rf"^2  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
+    assert re.search("^1  advanced-rvc-inference ", text, re.MULTILINE)
+    assert "…" not in text
+    assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
@@ -368,11 +393,18 @@ files = [{ path = "voice.bin", bytes = 1048576 }]
     assert "Download its models now (1.0 MiB)? [Y/n]" in text
 
 
-def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
+def _guided(typed: str, patchlock: Patchlock, more: Mapping[str, str] = MappingProxyType({})) -> tuple[int, str]:
     """Type into the guide on a terminal; gives its exit code and what was on the screen."""
+    return _on_terminal((), typed, {"NO_COLOR": "1", **more}, patchlock)
+
+
+def _on_terminal(words: Sequence[str], typed: str, more: Mapping[str, str], patchlock: Patchlock) -> tuple[int, str]:
+    """Run a command on a terminal of 80 columns, and type into it; gives its exit code and what was on the screen."""
     ours, theirs = pty.openpty()
-    env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
-    child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    env = patchlock.env({"TERM": "xterm", "COLUMNS": "80", "LINES": "24", **more})
+    child = subprocess.Popen(
+        [sys.executable, "-m", "patchlock", *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env
+    )
     os.close(theirs)
     os.write(ours, typed.encode())
     said = b""
@@ -386,6 +418,17 @@ def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
         said += part
     os.close(ours)
     return child.wait(), said.decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+@pytest.mark.parametrize(("more", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["colour", "no-colour"])
+def test_a_diff_is_coloured_in_the_pager(
+    more: dict[str, str], is_coloured: bool, locked: World, patchlock: Patchlock
+) -> None:
+    assert locked.app.is_file()
+    _, text = _on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
+    assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
 
 
 def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:

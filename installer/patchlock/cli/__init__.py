@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("_status", "Show what is installed, interrupted, out of date or running."),
     "verify": ("_verify", "Check that an installed app still works."),
     "doctor": ("_doctor", "Find known problems of this machine, and their fixes."),
-    "cache": ("_cache", "Show the disk space that downloads and installations use, or free it."),
+    "cache": ("_cache", "Show the disk space in use, or free it."),
     "report": ("_report", "Write one file for a bug report, without personal data."),
     "new-app": ("_new_app", "Draft an app file, patches and a lock for a repository."),
     "patch": ("_patch", "Show an app's patches, or apply them to a clone of yours."),

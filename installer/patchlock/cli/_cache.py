@@ -27,7 +27,7 @@ _KINDS = {
 @_options.common
 @click.pass_context
 def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Show the disk space that downloads and installations use, or free it.
+    """Show the disk space in use, or free it.
 
     \b
     Example:
