@@ -190,7 +190,7 @@ def test_purge_asks_and_a_program_has_to_say_yes(locked: World, face: Face, tmp_
     mine = tmp_path / "installed" / "mini@tiny" / "source" / "song.wav"
     mine.write_bytes(b"x" * 2_000)
     said = face("uninstall", "mini", "--purge")
-    assert (said.returncode, 'cannot ask "delete all of this?" without a terminal; add --yes' in said.stderr) == (
+    assert (said.returncode, 'cannot ask "Delete all of this?" without a terminal; add --yes' in said.stderr) == (
         2,
         True,
     )
@@ -215,6 +215,7 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     assert face("install", "mini").returncode == 0
     told = json.loads(face("cache", "--json").stdout)["data"]
     assert "mini on tiny" in [one["what"] for one in told["entries"]]
+    assert [one["bytes"] for one in told["entries"]] == sorted((one["bytes"] for one in told["entries"]), reverse=True)
     said = face("cache").stdout
     assert "in total" in said
     assert said.endswith(
@@ -283,7 +284,7 @@ def test_a_log_file_has_the_commands_without_passwords(locked: World, face: Face
 def test_quiet_says_only_the_result(locked: World, face: Face) -> None:
     said = face("-q", "install", "mini")
     assert (said.returncode, said.stderr) == (0, "")
-    assert "mini is installed" in said.stdout
+    assert re.fullmatch(r"mini is installed .*\n  run  .*patchlock run mini\n", said.stdout), said.stdout
 
 
 def _completed(shell: str, words: str, env: dict[str, str]) -> list[str]:
@@ -320,6 +321,17 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_shows_a_description_beyond_its_comma(face: Face, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(face("completions", "fish").stdout)
+    (tmp_path / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\\tUpdate an app, keep edits\\n'\n")
+    (tmp_path / "patchlock").chmod(0o755)
+    ask = f"source {tmp_path}/script; complete --do-complete 'patchlock up'"
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(["fish", "-c", ask], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout == "update\tUpdate an app, keep edits\n"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.parametrize("typed", ["demo\nn\nq\n", "demo\nq\n"], ids=["no", "leave-at-a-question"])
 def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None:
@@ -337,7 +349,7 @@ def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None
 def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlock) -> None:
     code, text = _guided(typed, patchlock)
     assert (code, text.count("This machine: ")) == (0, screens)
-    (told,) = re.findall(r"Use:\s+list .*?Press Enter to go on", text, re.DOTALL)
+    (told,) = re.findall(r"Use:\s+detect .*?Press Enter to go on", text, re.DOTALL)
     assert told.count("\n") < 24  # it stays on the screen
 
 
@@ -429,6 +441,27 @@ def test_a_diff_is_coloured_in_the_pager(
     assert locked.app.is_file()
     _, text = _on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
     assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_a_terminal_that_only_writes_lines_is_told_why_there_is_no_guide(patchlock: Patchlock) -> None:
+    code, text = _on_terminal((), "", {"TERM": "dumb"}, patchlock)
+    assert (code, text.startswith("Usage: patchlock"), "no guide: TERM=dumb" in text) == (2, True, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None:
+    assert patchlock("install", "mini").returncode == 0
+    _, text = _on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
+    lines = text[text.index("ok      seen") :].splitlines()
+    assert [line for line in lines if not re.match(r"ok {6}\w+ {2,}\S| {18}\S", line)] == []
+    assert any(line.startswith(" " * 18) for line in lines)
+
+
+@pytest.mark.parametrize("group", ["patch", "cache", "index", "self"])
+def test_a_group_cuts_no_sentence(group: str, face: Face) -> None:
+    told = face(group, "--help").stdout
+    assert "..." not in told.partition("Commands:")[2]
 
 
 def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:

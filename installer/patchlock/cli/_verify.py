@@ -207,15 +207,16 @@ def _tell(
             "proofs": reports.data(report) if report is not None else None,
         }
         return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
-    for result in results:
-        mark = "ok    " if result.passed else "FAILED"
-        _output.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
+    rows = [
+        (f"{'ok' if result.passed else 'FAILED':<6}  {result.level:<8}", f"{result.id}: {result.detail}")
+        for result in results
+    ]
+    _output.echo(_output.rows(rows, indent=0))
     for line in lines(report.judged if report is not None else ()):
         _output.echo(f"        {line}")
-    for note in seen.notes:
-        _output.echo(f"note    {note}")
-    for file in drifted:
-        _output.echo(f"note    {file} differs from our patched file: you edited it")
+    edited = [f"{file} differs from our patched file: you edited it" for file in drifted]
+    if notes := [("note  ", note) for note in (*seen.notes, *edited)]:
+        _output.echo(_output.rows(notes, indent=0))
     if passed:
         return 0
     words, command = cure
