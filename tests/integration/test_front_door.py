@@ -219,8 +219,8 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     said = face("cache").stdout
     assert "in total" in said
     assert said.endswith(
-        "To free disk space: patchlock cache clean (--dry-run only shows what it would remove). "
-        f"Downloads are also in uv's cache, which other programs share; this empties it:\n  $ {uv.cache_clean_command()}\n"
+        "To free disk space (--dry-run only shows what would be removed):\n  $ patchlock cache clean\n"
+        f"Downloads are also in uv's cache, which other programs share. To empty it:\n  $ {uv.cache_clean_command()}\n"
     )
 
 

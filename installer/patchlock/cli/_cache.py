@@ -52,8 +52,9 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in total"))
     _output.echo(_output.rows(shown, indent=0))
     _output.echo(
-        f"\nTo free disk space: {_launcher.own_command(home)} cache clean (--dry-run only shows what it would remove). "
-        "Downloads are also in uv's cache, which other programs share; this empties it:\n"
+        "\nTo free disk space (--dry-run only shows what would be removed):\n"
+        f"  $ {_launcher.own_command(home)} cache clean\n"
+        "Downloads are also in uv's cache, which other programs share. To empty it:\n"
         f"  $ {uv.cache_clean_command()}"
     )
 
