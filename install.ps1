@@ -26,7 +26,7 @@ function Get-UvFromArchive { # x86-64, which ARM64 runs too; sha256: known-check
     return "$work\uv\uv.exe"
 }
 function Initialize-Tool { # beside, and renamed into place when complete, as in install.sh
-    [Console]::Error.WriteLine('patchlock: preparing (first run only)...')
+    [Console]::Error.WriteLine('patchlock: preparing (first run only, about 30 s)...')
     New-Item -ItemType Directory -Force $work | Out-Null
     if (Test-Path $tool) { Remove-Item -Recurse -Force $tool }
     $is_recent = (Test-Run 'uv' @('--version')) -and "$(uv --version)" -match '^uv (0\.9|0\.[1-9]\d|[1-9])'

@@ -55,6 +55,6 @@ case $cache in /*) ;; *) cache=$PWD/$cache ;; esac; unset PATCHLOCK_LOCK PATCHLO
 digest=$({ cksum "$lock" || sha256sum "$lock"; } 2>/dev/null) || fail "$lock is missing: run this in a git clone"
 tool=$cache/tool-${digest%% *}-$(uname -m) log=$tool.log
 trap '(fail "interrupted; nothing is lost: run this again") || exit 130' INT
-[ -x "$tool/complete" ] || { echo 'patchlock: preparing (first run only)...' >&2 && build; } || exit 1
+[ -x "$tool/complete" ] || { echo 'patchlock: preparing (first run only, about 30 s)...' >&2 && build; } || exit 1
 # shellcheck disable=SC2086 # a module and its first arguments
 exec env PATCHLOCK_BOOTSTRAP="$here/install.sh" PYTHONPATH="$here/installer" "$tool/bin/python" -P -m $module "$@" 3>&-

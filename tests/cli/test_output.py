@@ -9,7 +9,9 @@ from typing import Literal
 import pytest
 
 from patchlock.catalogue.pair_table import PairState
-from patchlock.cli import _list, _lock_table, _output
+from patchlock.cli import _cache, _list, _lock_table, _output
+from patchlock.core.disk_space import FreedSpace
+from patchlock.operations.lifecycle import PruneResult
 
 
 class _Terminal(io.StringIO):
@@ -68,6 +70,20 @@ def test_echo_breaks_between_words_and_leaves_a_command_whole(monkeypatch: pytes
     assert told.getvalue() == f"  the kernel is 6.8.0-31-generic, and must\n    be 6.12 or later\n{command}\n"
 
 
+def test_a_long_address_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    address = f"    https://models.example.org/{'of/a/' * 6}voice"
+    assert _output.broken(address, sys.stdout) == address
+
+
+def test_a_table_is_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 20)
+    assert [_output.cut("twenty columns, and "), _output.cut("eighteen columns and more")] == [
+        "twenty columns, and ",
+        "eighteen columns an…",
+    ]
+
+
 def test_narrow_terminal_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch, 20)
     assert _output.sentences([LONG]) == f"  {LONG}"
@@ -103,6 +119,16 @@ def test_locks_of_a_narrow_terminal_are_told_by_profile(
     told = _list.locks(tuple(PairState(app=a, profile="cpu", platform="any", state=s) for a, s in states))
     matrix = "       first-app  second-app  third-application\n  cpu  locked     locked      refused"
     assert told == (matrix if is_matrix else "  cpu  locked: first-app, second-app\n       refused: third-application")
+
+
+def test_of_many_downloads_the_largest_are_named() -> None:
+    downloads = tuple((f"{count}.whl", FreedSpace(freed=count << 20, shared=0)) for count in range(1, 9))
+    told = _cache.lines(PruneResult(generations=(), downloads=downloads, others=()), "would free")
+    assert told == [
+        *(f"would free {count}.0 MiB: {count}.whl, which no generation needs" for count in (8, 7, 6, 5, 4)),
+        "would free 6.0 MiB: 3 more (-v lists them)",
+        "would free 36.0 MiB in total",
+    ]
 
 
 def test_the_same_long_words_are_written_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import threading
 
@@ -80,6 +81,22 @@ def test_text_of_others_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[st
 def test_a_file_in_a_pipe_keeps_its_bytes(capsys: pytest.CaptureFixture[str]) -> None:
     _output.file_text("a\x1b\r\n")
     assert capsys.readouterr().out == "a\x1b\r\n"
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+def test_no_color_is_neither_coloured_nor_dim(is_plain: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1" if is_plain else "")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stderr", told := Terminal())
+    with (live := Live()).stage("preflight"):
+        live.say("cpu")
+    assert "preflight" in told.getvalue()
+    assert (re.search(r"\x1b\[[\d;]+m", told.getvalue()) is None) == is_plain
 
 
 def test_an_ended_stage_stays_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None:

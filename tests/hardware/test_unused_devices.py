@@ -275,6 +275,13 @@ def test_card_of_a_profile_that_the_app_refuses_is_a_warning() -> None:
     )
 
 
+def test_profile_that_might_run_on_a_card_is_not_said_to_fit_it() -> None:
+    phoenix = linux(Device(vendor="1002", device="15bf"), nodes=(KFD,))
+    found = choose(OUTLINES.values(), phoenix, CARDS, app=AppLimits(refused={"rocm-linux": "r", "rocm72-linux": "r"}))
+    (told,) = (*found.doubts, *found.warnings)
+    assert told == unused("Radeon 740M / 760M / 780M Graphics (gfx1103)", "rocm-linux might run on it, but r")
+
+
 @pytest.mark.parametrize(
     ("card", "named"),
     [

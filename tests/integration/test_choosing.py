@@ -411,7 +411,7 @@ def test_person_at_a_terminal_is_asked(
         said = _read_all(ours)
         code = started.wait(timeout=120)
     assert "Reason: needy would fit it, but /dev/kfd is not there" in " ".join(said.split())
-    assert "install on tiny all the same? [y/N]" in said
+    assert "Install on tiny all the same? [y/N]" in said
     assert error in " ".join(said.split())
     assert code == 1
 

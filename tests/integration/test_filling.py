@@ -353,7 +353,7 @@ def test_file_that_only_uv_gets_is_left_to_it_and_told(
 
     monkeypatch.setattr(download, "fetch", fetch)
     assert fill().notes == [
-        f"left to uv, without a word on how far it is: beta; {BETA} could not be fetched: the server asks for a password"
+        f"uv downloads beta itself, without progress: {BETA} could not be fetched: the server asks for a password"
     ]
 
 

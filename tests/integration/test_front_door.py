@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from conftest import ROOT, Patchlock, Said
@@ -44,7 +45,7 @@ def test_a_command_that_has_moved_is_named(face: Face) -> None:
 def test_list_is_one_screen(face: Face) -> None:
     lines = face("list", "--catalogue", str(ROOT)).stdout.splitlines()
     assert len(lines) <= 22
-    assert re.match(r"demo +1 of \d+ +- +Tonewheel", next(line for line in lines if line.startswith("demo ")))
+    assert re.match(r"demo +1 of \d+ +Tonewheel", next(line for line in lines if line.startswith("demo ")))
 
 
 def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
@@ -189,7 +190,7 @@ def test_purge_asks_and_a_program_has_to_say_yes(locked: World, face: Face, tmp_
     mine = tmp_path / "installed" / "mini@tiny" / "source" / "song.wav"
     mine.write_bytes(b"x" * 2_000)
     said = face("uninstall", "mini", "--purge")
-    assert (said.returncode, 'cannot ask "delete all of this?" without a terminal; add --yes' in said.stderr) == (
+    assert (said.returncode, 'cannot ask "Delete all of this?" without a terminal; add --yes' in said.stderr) == (
         2,
         True,
     )
@@ -214,11 +215,12 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     assert face("install", "mini").returncode == 0
     told = json.loads(face("cache", "--json").stdout)["data"]
     assert "mini on tiny" in [one["what"] for one in told["entries"]]
+    assert [one["bytes"] for one in told["entries"]] == sorted((one["bytes"] for one in told["entries"]), reverse=True)
     said = face("cache").stdout
     assert "in total" in said
     assert said.endswith(
-        "To free disk space: patchlock cache clean (--dry-run only shows what it would remove). "
-        f"Downloads are also in uv's cache, which other programs share; this empties it:\n  $ {uv.cache_clean_command()}\n"
+        "To free disk space (--dry-run only shows what would be removed):\n  $ patchlock cache clean\n"
+        f"Downloads are also in uv's cache, which other programs share. To empty it:\n  $ {uv.cache_clean_command()}\n"
     )
 
 
@@ -282,7 +284,7 @@ def test_a_log_file_has_the_commands_without_passwords(locked: World, face: Face
 def test_quiet_says_only_the_result(locked: World, face: Face) -> None:
     said = face("-q", "install", "mini")
     assert (said.returncode, said.stderr) == (0, "")
-    assert "mini is installed" in said.stdout
+    assert re.fullmatch(r"mini is installed .*\n  run  .*patchlock run mini\n", said.stdout), said.stdout
 
 
 def _completed(shell: str, words: str, env: dict[str, str]) -> list[str]:
@@ -319,6 +321,17 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_shows_a_description_beyond_its_comma(face: Face, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(face("completions", "fish").stdout)
+    (tmp_path / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\\tUpdate an app, keep edits\\n'\n")
+    (tmp_path / "patchlock").chmod(0o755)
+    ask = f"source {tmp_path}/script; complete --do-complete 'patchlock up'"
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(["fish", "-c", ask], capture_output=True, text=True, env=env, check=True)
+    assert done.stdout == "update\tUpdate an app, keep edits\n"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 @pytest.mark.parametrize("typed", ["demo\nn\nq\n", "demo\nq\n"], ids=["no", "leave-at-a-question"])
 def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None:
@@ -336,7 +349,31 @@ def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None
 def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlock) -> None:
     code, text = _guided(typed, patchlock)
     assert (code, text.count("This machine: ")) == (0, screens)
-    assert text.index("Usage: patchlock") < text.index("Press Enter to go on")
+    (told,) = re.findall(r"Use:\s+detect .*?Press Enter to go on", text, re.DOTALL)
+    assert told.count("\n") < 24  # it stays on the screen
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), (50, 20)])
+@pytest.mark.parametrize(
+    ("host", "cards", "memory"),
+    [
+        ("rtx4070-laptop-and-radeon-linux", "NVIDIA GeForce RTX 4070 Laptop GPU, AMD Radeon 740M", "too much"),
+        ("rx7900xtx-linux-phoenix-igpu", "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M", "12.1 GiB"),
+    ],
+)
+def test_the_guide_names_the_cards_and_cuts_no_word(
+    host: str, cards: str, memory: str, columns: int, lines: int, patchlock: Patchlock
+) -> None:
+    machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / f"{host}.json"), "COLUMNS": str(columns)}
+    _, text = _guided("q\n", patchlock, machine)
+    screen = text[text.index("This machine: ") :].splitlines()
+    assert (len(screen) <= lines, [line for line in screen if len(line) > columns]) == (True, [])
+    assert cards in " ".join(text.split())
+    assert re.search(rf"^2  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
+    assert re.search("^1  advanced-rvc-inference ", text, re.MULTILINE)
+    assert "…" not in text
+    assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
@@ -368,11 +405,18 @@ files = [{ path = "voice.bin", bytes = 1048576 }]
     assert "Download its models now (1.0 MiB)? [Y/n]" in text
 
 
-def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
+def _guided(typed: str, patchlock: Patchlock, more: Mapping[str, str] = MappingProxyType({})) -> tuple[int, str]:
     """Type into the guide on a terminal; gives its exit code and what was on the screen."""
+    return _on_terminal((), typed, {"NO_COLOR": "1", **more}, patchlock)
+
+
+def _on_terminal(words: Sequence[str], typed: str, more: Mapping[str, str], patchlock: Patchlock) -> tuple[int, str]:
+    """Run a command on a terminal of 80 columns, and type into it; gives its exit code and what was on the screen."""
     ours, theirs = pty.openpty()
-    env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
-    child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    env = patchlock.env({"TERM": "xterm", "COLUMNS": "80", "LINES": "24", **more})
+    child = subprocess.Popen(
+        [sys.executable, "-m", "patchlock", *words], stdin=theirs, stdout=theirs, stderr=theirs, env=env
+    )
     os.close(theirs)
     os.write(ours, typed.encode())
     said = b""
@@ -386,6 +430,38 @@ def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
         said += part
     os.close(ours)
     return child.wait(), said.decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+@pytest.mark.parametrize(("more", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["colour", "no-colour"])
+def test_a_diff_is_coloured_in_the_pager(
+    more: dict[str, str], is_coloured: bool, locked: World, patchlock: Patchlock
+) -> None:
+    assert locked.app.is_file()
+    _, text = _on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
+    assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_a_terminal_that_only_writes_lines_is_told_why_there_is_no_guide(patchlock: Patchlock) -> None:
+    code, text = _on_terminal((), "", {"TERM": "dumb"}, patchlock)
+    assert (code, text.startswith("Usage: patchlock"), "no guide: TERM=dumb" in text) == (2, True, True)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_verify_stays_in_its_column(locked: World, patchlock: Patchlock) -> None:
+    assert patchlock("install", "mini").returncode == 0
+    _, text = _on_terminal(("verify", "mini"), "", {"COLUMNS": "60"}, patchlock)
+    lines = text[text.index("ok      seen") :].splitlines()
+    assert [line for line in lines if not re.match(r"ok {6}\w+ {2,}\S| {18}\S", line)] == []
+    assert any(line.startswith(" " * 18) for line in lines)
+
+
+@pytest.mark.parametrize("group", ["patch", "cache", "index", "self"])
+def test_a_group_cuts_no_sentence(group: str, face: Face) -> None:
+    told = face(group, "--help").stdout
+    assert "..." not in told.partition("Commands:")[2]
 
 
 def test_missing_choice_is_told_in_one_line_without_tabs(face: Face) -> None:

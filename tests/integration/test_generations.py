@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,7 @@ def test_launcher_starts_what_is_in_use_from_anywhere(
     assert face("verify", "mini").returncode == 0
     rows = face("status").stdout.splitlines()[1:3]
     assert [row.endswith(", in use") for row in rows] == [False, True]
+    assert [row for row in rows if not re.match(r" +installed \d{4}-\d\d-\d\d \d\d:\d\d, upstream ", row)] == []
     assert face("install", "mini").returncode == 0
     assert _start(launcher).stdout == "computed on cpu again\n"
     (folder / "source" / "mine.txt").write_text("mine")
@@ -124,8 +126,8 @@ def test_purge_finds_what_an_uninstall_has_left(locked: World, face: Face, tmp_p
     outputs.mkdir()
     (outputs / "song.wav").write_bytes(b"x" * 250_000)
     said = face("uninstall", "mini").stdout
-    assert f"kept your own files (1, 244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
-    assert "remove it too: patchlock uninstall mini --profile tiny --purge" in said
+    assert f"kept your 1 file or folder (244.1 KiB): {outputs.parent}\n  outputs/song.wav  244.1 KiB\n" in said
+    assert "remove them too: patchlock uninstall mini --profile tiny --purge" in said
     again = face("uninstall", "mini")
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr == (

@@ -258,7 +258,7 @@ def test_uninstall_keeps_what_is_the_users(installed: Path, patchlock: Patchlock
     (installed / "source" / "outputs" / "song.wav").write_bytes(b"music")
     done = patchlock("uninstall", "mini")
     assert done.returncode == 0
-    assert "kept your own files (1, 5 bytes)" in done.stdout
+    assert "kept your 1 file or folder (5 bytes)" in done.stdout
     assert (installed / "source" / "outputs" / "song.wav").read_bytes() == b"music"
     assert not (installed / "environments").exists()
     assert patchlock("run", "mini").returncode == 1

@@ -47,7 +47,7 @@ def test_chain_bound_index_and_file_are_read_from_the_lock_without_uv_or_network
     assert f"bounded by gamma<4 {bound}: 4 has no wheels" in text
     assert "from the default index" in text
     assert any(line.startswith("file wheel py3-none-any, sha256 ") for line in text)
-    assert "newer not asked: --alternatives" in text
+    assert "newer not asked; this asks: patchlock why mini gamma --profile tiny --alternatives" in text
 
 
 def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked: World, patchlock: Patchlock) -> None:

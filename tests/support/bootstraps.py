@@ -20,7 +20,7 @@ import pytest
 import uv
 
 ROOT = Path(__file__).parents[2]
-PREPARING = "patchlock: preparing (first run only)...\n"
+PREPARING = "patchlock: preparing (first run only, about 30 s)...\n"
 posix = pytest.mark.skipif(os.name == "nt", reason="install.sh is for POSIX systems")
 
 PROGRAMS = [

@@ -108,6 +108,7 @@ def test_the_table_says_why_and_leaves_empty_columns_out() -> None:
     )
     on_cpu = (ComparedResult(proof=proof("mm-f32", ms=0.5), expectation=None),)
     assert _verify.lines(on_cpu) == ("kernel  device  outcome     time", "mm-f32  cuda:0  works    0.50 ms")
+    assert _verify.lines(on_cpu, devices=False) == ("kernel  outcome     time", "mm-f32  works    0.50 ms")
     assert _verify.lines(()) == ()
 
 

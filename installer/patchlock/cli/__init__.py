@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "status": ("_status", "Show what is installed, interrupted, out of date or running."),
     "verify": ("_verify", "Check that an installed app still works."),
     "doctor": ("_doctor", "Find known problems of this machine, and their fixes."),
-    "cache": ("_cache", "Show the disk space that downloads and installations use, or free it."),
+    "cache": ("_cache", "Show the disk space in use, or free it."),
     "report": ("_report", "Write one file for a bug report, without personal data."),
     "new-app": ("_new_app", "Draft an app file, patches and a lock for a repository."),
     "patch": ("_patch", "Show an app's patches, or apply them to a clone of yours."),
@@ -51,14 +51,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Name → module here that has it (as a function of that name with `_command`), and what the overview says."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Use": ("list", "info", "plan", "install", "run", "update", "uninstall"),
-    "Maintain": ("status", "verify", "doctor", "cache", "report"),
+    "Use": ("detect", "list", "info", "plan", "install", "run", "update", "uninstall"),
+    "Maintain": ("status", "verify", "doctor", "cache"),
     "Author": ("new-app", "patch", "lock"),
 }
 """What `--help` shows; the rest is one level down, in `patchlock help --all`."""
 MORE: Mapping[str, tuple[str, ...]] = {
     "More to use and maintain": (
-        "detect",
+        "report",
         "models",
         "bench",
         "outdated",
@@ -154,6 +154,10 @@ def _by_click(arguments: list[str], as_json: bool) -> int:
         result = patchlock.main(args=arguments, prog_name="patchlock", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         echo(error.format_message())
+        if not arguments and os.environ.get("TERM") == "dumb" and sys.stdout.isatty():
+            echo(
+                "\nno guide: TERM=dumb says that this terminal only writes lines; begin with `patchlock list`", err=True
+            )
         return EXIT_USAGE_OR_BUG
     except click.UsageError as error:
         return fail_usage(error, _command_path(arguments), as_json)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _launcher, _options, _output, _progress
+from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
+from patchlock.cli._commands import Subcommands
 
 if TYPE_CHECKING:
     from patchlock.operations.lifecycle import PruneResult
@@ -21,13 +23,15 @@ _KINDS = {
     "upstreams": "git repositories of upstream",
 }
 """Folder of the cache → what it holds."""
+_SHOWN = 5
+"""Downloads that are named, the largest."""
 
 
-@click.group("cache", invoke_without_command=True)
+@click.group("cache", cls=Subcommands, invoke_without_command=True)
 @_options.common
 @click.pass_context
 def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
-    """Show the disk space that downloads and installations use, or free it.
+    """Show the disk space in use, or free it.
 
     \b
     Example:
@@ -39,7 +43,7 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     from patchlock.core import uv
 
     home, cache = _options.home(), _options.cache()
-    rows = [*_installed(home), *_cached(cache)]
+    rows = sorted((*_installed(home), *_cached(cache)), key=lambda row: -row[2])
     if as_json:
         data = [{"what": what, "path": str(path), "bytes": count} for what, path, count in rows]
         _output.succeed("cache", {"home": str(home), "cache": str(cache), "entries": data})
@@ -48,8 +52,9 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in total"))
     _output.echo(_output.rows(shown, indent=0))
     _output.echo(
-        f"\nTo free disk space: {_launcher.own_command(home)} cache clean (--dry-run only shows what it would remove). "
-        "Downloads are also in uv's cache, which other programs share; this empties it:\n"
+        "\nTo free disk space (--dry-run only shows what would be removed):\n"
+        f"  $ {_launcher.own_command(home)} cache clean\n"
+        "Downloads are also in uv's cache, which other programs share. To empty it:\n"
         f"  $ {uv.cache_clean_command()}"
     )
 
@@ -69,7 +74,8 @@ def _cached(cache: Path) -> Iterable[tuple[str, Path, int]]:
         if path.name in _KINDS:
             yield _KINDS[path.name], path, size_of(path)
         elif path.name.startswith("tool-") and path.is_dir():
-            yield "Python and libraries of patchlock itself", path, size_of(path)
+            which = ", in use" if Path(sys.prefix).is_relative_to(path) else ", of another version or folder"
+            yield f"Python and libraries of patchlock itself{which}", path, size_of(path)
         else:
             others += size_of(path)
     if others:
@@ -123,8 +129,8 @@ def clean_command(
         return
     if found.generations:
         if not yes and not as_json:
-            _output.echo("\n".join(_lines(found, "frees")), err=True)
-        question = "remove this? `patchlock rollback` cannot go back to a generation that was removed"
+            _output.echo("\n".join(lines(found, "frees")), err=True)
+        question = "Remove this? `patchlock rollback` cannot go back to a generation that was removed"
         if not _output.confirm(question, yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
@@ -133,7 +139,7 @@ def clean_command(
 
 def _tell(found: PruneResult, verb: str, *, dry_run: bool, as_json: bool) -> None:
     if not as_json:
-        _output.echo("\n".join(_lines(found, verb)) or "there is nothing to remove")
+        _output.echo("\n".join(lines(found, verb)) or "there is nothing to remove")
         return
     removed = [
         {
@@ -151,7 +157,8 @@ def _tell(found: PruneResult, verb: str, *, dry_run: bool, as_json: bool) -> Non
     _output.succeed("cache clean", data)
 
 
-def _lines(found: PruneResult, verb: str) -> list[str]:
+def lines(found: PruneResult, verb: str) -> list[str]:
+    """Say what goes, a line each; of downloads and builds only the largest, but with --verbose all."""
     from patchlock.core import uv
 
     lines = [
@@ -159,8 +166,11 @@ def _lines(found: PruneResult, verb: str) -> list[str]:
         f"made {receipt.made}"
         for receipt, room in found.generations
     ]
-    cached = (*found.downloads, *found.others)
-    lines += [f"{verb} {_output.size(room.freed)}: {name}, which no generation needs" for name, room in cached]
+    cached = sorted((*found.downloads, *found.others), key=lambda one: -one[1].freed)
+    shown = cached if _log.is_verbose() else cached[:_SHOWN]
+    lines += [f"{verb} {_output.size(room.freed)}: {name}, which no generation needs" for name, room in shown]
+    if more := sum(room.freed for _, room in cached[len(shown) :]):
+        lines.append(f"{verb} {_output.size(more)}: {len(cached) - len(shown)} more (-v lists them)")
     if len(lines) > 1:
         total = sum(room.freed for _, room in (*found.generations, *cached))
         lines.append(f"{verb} {_output.size(total)} in total")

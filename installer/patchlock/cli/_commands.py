@@ -61,6 +61,14 @@ class Commands(click.Group):
         formatter.write_text(f"`patchlock help --all` lists {more} more.")
 
 
+class Subcommands(click.Group):
+    """Says the whole first sentence of each command, where click cuts it to one line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(500)) for name, one in sorted(self.commands.items())])
+
+
 _MOVED = {"prune": "patchlock cache clean", "search": "patchlock list", "show": "patchlock info"}
 """What had another name, or has one elsewhere → what it is called here."""
 

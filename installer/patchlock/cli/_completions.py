@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 
 import click
-from click.shell_completion import CompletionItem, ShellComplete, add_completion_class, get_completion_class
+from click.shell_completion import (
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    add_completion_class,
+    get_completion_class,
+)
 
 from patchlock.cli import _output
 
@@ -47,9 +53,16 @@ class _PowerShell(ShellComplete):
         return f"{item.value}\t{item.help or ''}"
 
 
+class _Fish(FishComplete):
+    """As click's (8.5), whose script cuts a description at its first comma."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","')
+
+
 def register() -> None:
-    """Let click know PowerShell too, which it does not by itself."""
+    """Let click know what it does not by itself: PowerShell as we do it, and commas in fish."""
     add_completion_class(_PowerShell)
+    add_completion_class(_Fish)
 
 
 @click.command("completions")

@@ -108,19 +108,24 @@ def _node(node: Node) -> str:
 
 
 def _device(one: KnownDevice | UnknownDevice) -> tuple[str, ...]:
-    from patchlock.model.devices import VENDORS, KnownDevice, shown_name
+    from patchlock.model.devices import KnownDevice
 
     device = one.device
-    name = shown_name(one)
     ids = ":".join(filter(None, [device.vendor, device.device])) + (
         f" rev {device.revision}" if device.revision else ""
     )
     state = "; ".join(filter(None, [device.trouble, "hidden" if device.is_hidden else ""]))
     family = one.card.family if isinstance(one, KnownDevice) else "unknown"
-    maker = VENDORS.get(device.vendor, "")
     driver = f"driver {device.driver}" if device.driver else ""
-    shown = name if not maker or maker in name else f"{maker} {name or 'card'}"
-    return shown, one.arch or "-", family, _size(device.memory) or "-", ids, device.address, driver, state
+    return card_name(one), one.arch or "-", family, _size(device.memory) or "-", ids, device.address, driver, state
+
+
+def card_name(one: KnownDevice | UnknownDevice) -> str:
+    """Name a card with its maker, for a person."""
+    from patchlock.model.devices import VENDORS, shown_name
+
+    name, maker = shown_name(one), VENDORS.get(one.device.vendor, "")
+    return name if not maker or maker in name else f"{maker} {name or 'card'}"
 
 
 def _columns(rows: list[tuple[str, ...]]) -> str:

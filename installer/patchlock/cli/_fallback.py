@@ -61,7 +61,7 @@ def take(
         _output.echo(f"{request.profile.name} does not work on this machine: {error.what}", err=True)
         for line in error.evidence:
             _output.echo(f"  {line}", err=True)
-        if not click.confirm(f"install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
+        if not click.confirm(f"Install {request.app.name} on {offered.profile.name} instead?", default=True, err=True):
             return None
     return fallback.install_instead(request, error, next_request, attempt, progress)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
     from patchlock.model.hosts import Host
     from patchlock.operations.app_overview import AppOverview
 
-_HEAD = ("", "App", "Runs on", "Proved", "Models", "Memory", "")
-_LEGEND = "Proved: how far the app got on a real machine of this kind."
-_LEGEND_OF_SIZES = "Models: what it downloads in addition to its packages."
-_NARROW = 70
-"""Columns below which a terminal shows no sizes."""
+_HEADS = ("", "App", "Runs on", "Proved", "Models", "Memory", "Installed")
+_SHORTER = ("Runs on", "Memory")
+"""Columns that have fewer words for a narrow terminal, the first to use them first."""
+_LEFT_OUT = ("Models", "Proved", "Installed")
+"""Columns that a narrow terminal does not show, the first to go first."""
+_LEGEND = {
+    "Proved": "Proved: how far the app got on a real machine of this kind.",
+    "Models": "Models: what it downloads in addition to its packages.",
+}
 _LEAVE = {"q", "quit", "exit", ""}
 
 
@@ -31,7 +36,10 @@ def guide() -> int:
     Returns:
         The exit code of the last command that was run.
     """
+    from patchlock.catalogue import profile_summaries
+    from patchlock.cli import _detect
     from patchlock.hardware import host_overrides, probes
+    from patchlock.model.devices import identify
     from patchlock.operations import app_overview
 
     named = os.environ.get("PATCHLOCK_CATALOGUE")
@@ -39,16 +47,18 @@ def guide() -> int:
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
     seen = app_overview.overviews(root, observed, _options.cache())
-    here = [one for one in seen if one.choice is not None]
+    here, others = [one for one in seen if one.choice], [one for one in seen if not one.choice]
+    cards = profile_summaries.cards(root) if observed.host.devices else ()
+    devices = [_detect.card_name(identify(device, cards)) for device in observed.host.devices]
     code = 0
     try:
         while True:
-            _output.echo(_screen(observed.host, here, [one for one in seen if one.choice is None]))
+            _output.echo(_screen(devices, observed.host, here, others))
             word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
             if word.lower() in _LEAVE:
                 return code
             if word.lower() in {"h", "help", "?"}:
-                code = _run("help")
+                _output.echo(_help())
                 _pause()
                 continue
             chosen = _chosen(word, here)
@@ -66,17 +76,30 @@ def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
     return named.get(word)
 
 
+def _help() -> str:
+    """Name the commands that the guide stands for; the whole help would be longer than a screen."""
+    from patchlock.cli import GROUPS
+    from patchlock.cli._commands import patchlock, write_groups
+
+    formatter = click.Context(patchlock, info_name="patchlock").make_formatter()
+    write_groups(formatter, GROUPS)
+    return formatter.getvalue() + "\n`patchlock help COMMAND` explains a command; `patchlock --help` has more."
+
+
 def _steps(seen: AppOverview) -> int:
     """Show an app, and offer what can be done with it now."""
     from patchlock.environments import installed_profiles
 
     app = seen.app
+    licences = [f"{app.license} (the code)"]
+    if seen.models:
+        licences.append(f"{'; '.join(dict.fromkeys(one.license for one in seen.models))} (models)")
+    memory = [str(verdict) if verdict.is_enough is False else verdict.need_text for verdict in seen.memory]
     rows = [
-        ("licence", f"{app.license} (the code)"),
         ("here", _info.here(seen)),
-        ("download", _info.download(seen)),
-        *([("memory", "\n".join(map(str, seen.memory)))] if seen.memory else []),
-        *[("model", f"{one.repository}, licence {one.license}") for one in seen.models],
+        *_info.download(seen),
+        *([("memory", "\n".join(memory))] if memory else []),
+        ("licence", "\n".join(licences)),
         ("more", f"patchlock info {app.name}"),
     ]
     _output.echo(f"\n{_output.sentences([f'{app.name}: {app.title}'], 0)}\n\n{_output.rows(rows)}")
@@ -157,41 +180,55 @@ def _pause() -> None:
         raise click.Abort
 
 
-def _screen(host: Host, here: Sequence[AppOverview], others: Sequence[AppOverview]) -> str:
-    parts = [_output.sentences([f"This machine: {_machine(host)}"], 0), ""]
-    parts += _table([_HEAD, *(_row(number, one) for number, one in enumerate(here, 1))])
-    legend = _LEGEND if _is_narrow() else f"{_LEGEND} {_LEGEND_OF_SIZES}"
-    parts += ["", _output.sentences([legend], 0)]
+def _screen(devices: Sequence[str], host: Host, here: Sequence[AppOverview], others: Sequence[AppOverview]) -> str:
+    parts = [_output.sentences([f"This machine: {_machine(host, devices)}"], 0), ""]
+    heads, lines = _table([_row(number, one) for number, one in enumerate(here, 1)])
+    parts += [*lines, ""]
+    if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
+        parts.append(_output.sentences([legend], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (patchlock info APP says why)"], 0))
-    warnings = dict.fromkeys(text for one in here if one.choice for text in (*one.choice.doubts, *one.choice.warnings))
-    parts += [_output.sentences([f"Warning: {text}"], 0) for text in list(warnings)[:2]]
+    parts += [_output.sentences([f"Warning: {text} (an app's page says why)"], 0) for text in _warnings(here)[:2]]
     return "\n".join(parts)
 
 
-def _machine(host: Host) -> str:
-    cards = ", ".join(device.name for device in host.devices if device.name)
+def _warnings(here: Iterable[AppOverview]) -> list[str]:
+    """Say the first sentence of each app's first warning; the same of several apps once."""
+    apps: dict[str, list[str]] = {}
+    for one in here:
+        for text in (*one.choice.doubts, *one.choice.warnings)[:1] if one.choice else ():
+            lead = text.partition(" Reason: ")[0].rstrip(".")
+            rest = lead.removeprefix(one.app.name)
+            apps.setdefault(rest, []).append(one.app.name if rest != lead else "")
+    return [" and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) + rest for rest, names in apps.items()]
+
+
+def _machine(host: Host, devices: Sequence[str]) -> str:
+    cards = [f"{count} × {name}" if count > 1 else name for name, count in Counter(devices).items()]
     memory = f"{_output.size(host.memory)} of memory" if host.memory else ""
-    words = [host.distribution or host.os, host.processor or host.machine, memory, cards or "no graphics card found"]
-    return ", ".join(filter(None, words))
+    words = [host.distribution or host.os, host.processor or host.machine, memory, *cards]
+    return ", ".join(filter(None, [*words, "" if cards else "no graphics card found"]))
 
 
-def _row(number: int, seen: AppOverview) -> tuple[str, ...]:
+def _row(number: int, seen: AppOverview) -> Mapping[str, Sequence[str]]:
+    """Say each thing in words and, where they are too long for a terminal, in fewer."""
     from patchlock.environments import installed_profiles
 
     need = max((verdict.takes for verdict in seen.memory), default=0)
     lacks = any(verdict.is_enough is False for verdict in seen.memory)
     there = installed_profiles.by_app(_options.home()).get(seen.app.name)
-    return (
-        str(number),
-        seen.app.name,
-        seen.computes_on.removeprefix("the "),
-        _info.proof(seen),
-        _models(seen),
-        (_output.size(need) + (" (too much)" if lacks else "")) if need else "unknown",
-        "installed" if there else "",
-    )
+    memory = _output.size(need) if need else "unknown"
+    on = seen.computes_on.removeprefix("the ")
+    return {
+        "": (str(number),),
+        "App": (seen.app.name,),
+        "Runs on": (on, on if on == "CPU" else "GPU"),
+        "Proved": (_info.proof(seen),),
+        "Models": (_models(seen),),
+        "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),
+        "Installed": ("installed" if there else "",),
+    }
 
 
 def _models(seen: AppOverview) -> str:
@@ -205,22 +242,27 @@ def _models(seen: AppOverview) -> str:
     return f"over {_output.size(size.bytes)}" if size.bytes else "unknown"
 
 
-def _is_narrow() -> bool:
-    return shutil.get_terminal_size().columns < _NARROW
+def _table(rows: Sequence[Mapping[str, Sequence[str]]]) -> tuple[list[str], list[str]]:
+    """Lay out rows; what is too wide for the terminal is told in fewer words, then left out, but no word is cut.
+
+    Returns:
+        The heads of the columns that are shown, and the lines.
+    """
+    room = shutil.get_terminal_size().columns
+    columns = {head: [row[head][0] for row in rows] for head in _HEADS}
+    if not any(columns["Installed"]):
+        del columns["Installed"]
+    for head in _SHORTER:
+        if len(_lines(columns)[0]) > room:
+            columns[head] = [row[head][-1] for row in rows]
+    for head in _LEFT_OUT:
+        if len(_lines(columns)[0]) > room:
+            columns.pop(head, None)
+    return list(columns), [line.rstrip() for line in _lines(columns)]
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lay out rows; on a narrow terminal without models and memory, and with the widest column cut."""
-    room = max(shutil.get_terminal_size().columns, 40)
-    if _is_narrow():
-        rows = [(*row[:4], *row[6:]) for row in rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    while sum(widths) + 2 * len(widths) > room and max(widths) > 8:
-        widths[widths.index(max(widths))] -= 1
-    lines = []
-    for row in rows:
-        cells = (
-            cell if len(cell) <= width else f"{cell[: width - 1]}…" for cell, width in zip(row, widths, strict=True)
-        )
-        lines.append("  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip())
-    return lines
+def _lines(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Lay out columns below their heads; all lines are equally long."""
+    widths = [max(map(len, (head, *cells))) for head, cells in columns.items()]
+    rows = [tuple(columns), *zip(*columns.values(), strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output, _progress
+from patchlock.cli._commands import Subcommands
 from patchlock.model.errors import DriftError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from patchlock.distributions.index_recorder import Refreshed
 
 
-@click.group("index", no_args_is_help=True)
+@click.group("index", cls=Subcommands, no_args_is_help=True)
 def index_command() -> None:
     """Update the recorded indexes of the catalogue.
 

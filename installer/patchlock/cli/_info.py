@@ -49,11 +49,11 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
     app = seen.app
     there = installed_profiles.by_app(_options.home()).get(app.name, [])
     rows = [
-        ("upstream", f"{app.url or app.source}, commit {app.commit[:12]}"),
+        ("upstream", f"{app.url or 'files of the catalogue itself'}, commit {app.commit[:12]}"),
         ("licence", f"{app.license} (the code)"),
         ("here", here(seen)),
         ("installed", f"on {', '.join(there)}" if there else "no"),
-        ("download", download(seen)),
+        *download(seen),
         *([("memory", "\n".join(map(str, seen.memory)))] if seen.memory else []),
     ]
     parts = [_output.sentences([f"{app.name}: {app.title}"], 0), "", _output.rows(rows)]
@@ -79,25 +79,10 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
         "\nProved on real machines",
         _output.rows(told) if told else "  nothing yet; the lockfiles have only been checked",
     ]
-    parts += [*_refused(found), *_list.missing(found)]
+    parts += [*_list.refused(found), *_list.missing(found)]
     if seen.choice is not None:
         parts.append(f"\n{'Run' if there else 'Install'} it: patchlock {'run' if there else 'install'} {app.name}")
     return "\n".join(parts)
-
-
-def _refused(found: tuple[PairState, ...]) -> list[str]:
-    """Write what is not supported: each reason once, with the machines it holds for."""
-    from patchlock.catalogue import pair_table
-
-    groups: dict[tuple[str, str], list[str]] = {}
-    for one in pair_table.reasons(found):
-        name = f"{one.profile} ({', '.join(one.platforms)})" if one.platforms else one.profile
-        groups.setdefault((one.why, one.source), []).append(name)
-    told = [
-        _output.sentences([", ".join(names) + f": {why}"]) + f"\n    {source}"
-        for (why, source), names in groups.items()
-    ]
-    return ["\nNot supported", *told] if told else []
 
 
 def here(seen: AppOverview) -> str:
@@ -116,20 +101,24 @@ def proof(seen: AppOverview) -> str:
     return seen.levels[-1] if seen.levels else "not yet"
 
 
-def download(seen: AppOverview) -> str:
-    """Say what comes over the network."""
-    from patchlock.cli._models import sizes_text
+def download(seen: AppOverview) -> list[tuple[str, str]]:
+    """Say what comes over the network, a row for packages and one for models."""
+    from patchlock.cli._models import size_lines
     from patchlock.model.models import total_text
 
-    packages = f"{total_text(seen.packages)} of packages" if seen.packages else "packages of unknown size"
-    return ", ".join(filter(None, (packages, sizes_text(seen.model_sizes, " of models"))))
+    models = size_lines(seen.model_sizes)
+    unknown = f"size not known; `patchlock plan {seen.app.name}` asks the index"
+    return [
+        ("packages", total_text(seen.packages) if seen.packages else unknown),
+        *([("models", "\n".join(models))] if models else []),
+    ]
 
 
 def _models(seen: AppOverview) -> list[tuple[str, str]]:
     from patchlock.model.models import size_of, total_text
 
     return [
-        (one.repository, f"{total_text(size_of(one.files))}, licence {one.license}\n{one.why}") for one in seen.models
+        (one.repository, f"{total_text(size_of(one.files))}, licence: {one.license}\n{one.why}") for one in seen.models
     ]
 
 

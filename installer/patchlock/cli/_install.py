@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _launcher, _options, _output, _progress
+from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.cli._bundle import OpenBundle
@@ -183,7 +183,7 @@ def _confirm_source_builds(request: Request, *, as_json: bool) -> None:
         click.echo(f"{build.option}: {build.told()}", err=True)
     if not builds or as_json or not _output.can_ask() or from_source.findings(request):
         return
-    if not click.confirm("build it now?", default=False, err=True):
+    if not click.confirm("Build it now?", default=False, err=True):
         raise UsageError(
             "nothing was built, and nothing was touched",
             remedy=f"use the wheel: `patchlock install {request.app.name} "
@@ -393,6 +393,8 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
         ("installed and verified", "") if report.computed else ("installed", "; not verified: no kernel was computed")
     )
     head = f"{app} is {done} on {request.profile.name} ({receipt.platform}) in {report.seconds:.1f} s{but}"
+    if _log.is_quiet():
+        return f"{head}\n{_output.rows([row for row in pairs if row[0] == 'run'])}"
     return f"\n{head}\n{_output.rows(pairs)}"
 
 

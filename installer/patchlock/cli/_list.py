@@ -47,25 +47,22 @@ def list_command(everything: bool, markdown: bool, catalogue: Path | None, as_js
 
 def _overview(apps: tuple[AppSummary, ...], profiles: tuple[ProfileSummary, ...], found: tuple[PairState, ...]) -> str:
     installed = _installed()
-    rows: list[tuple[str, ...]] = [("App", "Profiles", "Installed", "")]
+    rows = [("App", "Profiles", *(("Installed",) if installed else ()), "")]
     for app in apps:
         there = {one.profile for one in found if one.app == app.name and one.state == "locked"}
         title = app.title[:1].upper() + app.title[1:]
-        rows.append(
-            (app.name, f"{len(there)} of {len(profiles)}", ", ".join(installed.get(app.name, ())) or "-", title)
-        )
-    lines = [_columns(rows)]
+        on = (", ".join(installed.get(app.name, ())) or "-",) if installed else ()
+        rows.append((app.name, f"{len(there)} of {len(profiles)}", *on, title))
+    lines = [_output.cut(line) for line in _columns(rows)]
     lines += ["", _output.sentences([f"Profiles (kinds of machine): {', '.join(one.name for one in profiles)}"], 0)]
     more = "More: `patchlock info APP`, `patchlock detect` (this machine), `patchlock list --all` (apps by machine)"
     lines += ["", _output.sentences([more], 0)]
     return "\n".join(lines)
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    """Lay out rows; on a terminal the last column is wrapped, or stands below the others if they leave it no room."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    firsts = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)) for row in rows]
-    return _output.rows([(first, row[-1]) for first, row in zip(firsts, rows, strict=True)], indent=0)
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _installed() -> dict[str, list[str]]:
@@ -126,11 +123,20 @@ def proved(found: tuple[PairState, ...], root: Path) -> list[tuple[str, str]]:
 
 
 def refused(found: tuple[PairState, ...]) -> list[str]:
-    """Write what is not supported, and why."""
+    """Write what is not supported: each reason of an app once, with the machines it holds for."""
     from patchlock.catalogue import pair_table
 
-    told = [(pair_table.pair(one), f"{one.why}\n{one.source}") for one in pair_table.reasons(found)]
-    return ["\nNot supported", _output.rows(told)] if told else []
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for one in pair_table.reasons(found):
+        name = f"{one.profile} ({', '.join(one.platforms)})" if one.platforms else one.profile
+        groups.setdefault((one.app, one.why, one.source), []).append(name)
+    is_one_app = len({one.app for one in found}) == 1
+    told = [
+        _output.sentences([f"{'' if is_one_app else f'{app} × '}{', '.join(names)}: {why}"])
+        + f"\n{_output.sentences([source], 4)}"
+        for (app, why, source), names in groups.items()
+    ]
+    return ["\nNot supported", *told] if told else []
 
 
 def missing(found: tuple[PairState, ...]) -> list[str]:

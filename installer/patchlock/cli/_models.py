@@ -73,18 +73,18 @@ def summary_row(request: Request, *, on_paper: bool = False) -> list[tuple[str, 
     return [("models", f"{sizes_text(found.missing)}; to download now: `{command}`")]
 
 
-def sizes_text(sizes: Mapping[When, ModelSize], of: str = "") -> str:
-    """Write how much an app downloads, and when; "" where that is nothing.
-
-    Args:
-        sizes: by the time at which it comes.
-        of: follows each size, such as " of models".
-    """
+def sizes_text(sizes: Mapping[When, ModelSize]) -> str:
+    """Write in one line how much an app downloads, and when; "" where that is nothing."""
     from patchlock.model.models import total_text
 
-    return ", ".join(
-        f"{total_text(size)}{of} {_WHEN[when]}" for when, size in sizes.items() if size.bytes or size.unknown
-    )
+    return ", ".join(f"{total_text(size)} {_WHEN[when]}" for when, size in sizes.items() if size.bytes or size.unknown)
+
+
+def size_lines(sizes: Mapping[When, ModelSize]) -> list[str]:
+    """Write the same, a line for each time."""
+    from patchlock.model.models import total_text
+
+    return [f"{_WHEN[when]}: {total_text(size)}" for when, size in sizes.items() if size.bytes or size.unknown]
 
 
 def sizes_data(sizes: Mapping[When, ModelSize]) -> dict[str, object]:

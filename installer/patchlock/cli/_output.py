@@ -69,9 +69,10 @@ def diff(text: str) -> None:
         return
     import click
 
-    is_coloured = coloured(sys.stdout)
-    lines = (_diff_line(line) if is_coloured else line for line in visible(text).splitlines(keepends=True))
-    click.echo_via_pager(lines, color=is_coloured)
+    # Only for `color=None` does click 8.5 tell `less` to pass colours on.
+    color = None if coloured(sys.stdout) else False
+    lines = visible(text).splitlines(keepends=True)
+    click.echo_via_pager((_diff_line(line) for line in lines) if color is None else lines, color=color)
 
 
 def _diff_line(line: str) -> str:
@@ -79,7 +80,8 @@ def _diff_line(line: str) -> str:
 
     for start, colour in (("+++", None), ("---", None), ("+", "green"), ("-", "red"), ("@@", "cyan")):
         if line.startswith(start):
-            return click.style(line, fg=colour, bold=colour is None)
+            text = line.rstrip("\n")
+            return click.style(text, fg=colour, bold=colour is None) + line[len(text) :]
     return line
 
 
@@ -173,7 +175,8 @@ def broken(text: str, stream: object) -> str:
     room = shutil.get_terminal_size().columns
     lines: list[str] = []
     for line in text.split("\n"):
-        if len(line) <= room or line.lstrip().startswith(_COMMANDS):
+        is_one_word = " " not in line.strip()  # an address keeps its place
+        if len(line) <= room or is_one_word or line.lstrip().startswith(_COMMANDS):
             lines.append(line)
             continue
         lines += _filled(line, max(room, 40), " " * (len(line) - len(line.lstrip()) + 2))
@@ -309,6 +312,12 @@ def sentences(lines: Iterable[str], indent: int = 2) -> str:
     """Lay out sentences, each in lines of its own; on a terminal those after its first stand further in."""
     each = (f"\n{' ' * (indent + 2)}".join(_wrapped(line, indent + 2)) for line in lines)
     return "\n".join(f"{' ' * indent}{text}" for text in each)
+
+
+def cut(line: str) -> str:
+    """Cut a line at the edge of a terminal, with a sign that it goes on."""
+    room = _room(0)
+    return line if room is None or len(line) <= room else f"{line[: room - 1].rstrip()}…"
 
 
 def _is_cut(line: str, beside: int) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _options, _output, _patch_authoring, _patch_clones
+from patchlock.cli._commands import Subcommands
 from patchlock.cli._patch_wheel import wheel_command
 from patchlock.cli._plan import outcome_data, outcome_lines
 from patchlock.core import command_lines
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from patchlock.worktree.move import Backup
 
 
-@click.group("patch", no_args_is_help=True)
+@click.group("patch", cls=Subcommands, no_args_is_help=True)
 def patch_command() -> None:
     """Show an app's patches, or apply them to a clone of yours.
 

@@ -64,7 +64,7 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
         raise _uncertain(found)
     for doubt in found.choice.doubts:
         _output.echo(f"warning: {doubt}", err=True)
-    if not click.confirm(f"install on {name} all the same?", default=False, err=True):
+    if not click.confirm(f"Install on {name} all the same?", default=False, err=True):
         raise _uncertain(found)
 
 

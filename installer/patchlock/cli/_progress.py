@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from patchlock.cli import _log, _output
 from patchlock.model.addresses import without_secrets
@@ -91,7 +91,10 @@ class Live:
 
         # rich's own yellow and cyan cannot be read on a white terminal.
         plain = Theme(dict.fromkeys(("progress.elapsed", "progress.remaining", "progress.data.speed"), "none"))
-        self._console = Console(stderr=True, highlight=False, theme=plain)
+        colours: Literal["auto"] | None = (
+            "auto" if _output.coloured(sys.stderr) else None
+        )  # None: not bold or dim either
+        self._console = Console(stderr=True, highlight=False, theme=plain, color_system=colours)
         self._said = ""
         self._name = ""
         self._running: Progress | None = None

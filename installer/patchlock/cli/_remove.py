@@ -50,7 +50,7 @@ def uninstall_command(
             _output.echo("\n".join(_planned(request, planned, purge)), err=not dry_run)
         if dry_run:
             return
-        if not _output.confirm("delete all of this?", yes=yes, as_json=as_json):
+        if not _output.confirm("Delete all of this?", yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
     left = lifecycle.uninstall(request, _progress.progress(as_json), purge=purge)
@@ -83,7 +83,9 @@ def _planned(request: Request, planned: UninstallPlan, purge: bool) -> list[str]
             planned.downloads
         )
     elif mine:
-        lines.append(f"and keeps {total} of yours ({len(mine)}) in {request.installation.source}")
+        lines.append(
+            f"and keeps your {_count(planned.files, planned.commits)} ({total}): {request.installation.source}"
+        )
     return lines
 
 
@@ -106,16 +108,21 @@ def _mine(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> list[
     ]
 
 
+def _count(files: tuple[tuple[str, int], ...], commits: tuple[str, ...]) -> str:
+    counts = [(len(files), "file or folder", "files and folders"), (len(commits), "commit", "commits")]
+    return " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts if count)
+
+
 def _left(request: Request, left: UninstallResult) -> list[str]:
     app, profile = request.app.name, request.profile.name
     lines = [f"{app} is removed from {profile}"]
     purge = f"{_launcher.own_command(_options.home())} uninstall {app} --profile {profile} --purge"
     if mine := _mine(left.files, left.commits):
         total = _output.size(sum(size for _, size in left.files))
-        lines += [f"kept your own files ({len(mine)}, {total}): {request.installation.source}"]
+        lines += [f"kept your {_count(left.files, left.commits)} ({total}): {request.installation.source}"]
         lines += [f"  {line}" for line in mine[:_SHOWN]]
         lines += [f"  and {len(mine) - _SHOWN} more"] if len(mine) > _SHOWN else []
-        lines += [f"remove it too: {purge}"]
+        lines += [f"remove them too: {purge}"]
     if left.models:
         lines.append(f"kept for the next install: {_output.size(left.models)} of models; remove them too: {purge}")
     if left.downloads:

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli._commands import Subcommands
 from patchlock.core import command_lines
 
 _BY_SYSTEM = "The package manager that installed it"
@@ -26,7 +27,7 @@ class OwnFile:
     """Bytes."""
 
 
-@click.group("self", no_args_is_help=True)
+@click.group("self", cls=Subcommands, no_args_is_help=True)
 def self_command() -> None:
     """Update or remove patchlock itself.
 
@@ -166,7 +167,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
             f"{head}\n{_output.rows(rows)}" if rows else "there is nothing of patchlock to remove", err=not dry_run
         )
     if found and not dry_run:
-        if not _output.confirm("remove all of this?", yes=yes, as_json=as_json):
+        if not _output.confirm("Remove all of this?", yes=yes, as_json=as_json):
             _output.echo("nothing was removed")
             return
         for one in found:

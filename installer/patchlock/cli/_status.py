@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _options, _output, _progress
+from patchlock.cli import _log, _options, _output, _progress
 
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
@@ -33,23 +33,23 @@ def status_command(catalogue: Path | None, as_json: bool) -> None:
     elif not found:
         _output.echo("Nothing is installed. Start with: patchlock list, or patchlock install demo")
     else:
-        _output.echo(_output.rows([(_name(one), _text(one)) for one in found], indent=0))
+        _output.echo(_output.rows([(_name(one), _text(one, exact=_log.is_verbose())) for one in found], indent=0))
 
 
 def _name(one: InstallationState) -> str:
     return f"{one.installation.app} on {one.installation.profile}"
 
 
-def _text(one: InstallationState) -> str:
+def _text(one: InstallationState, *, exact: bool) -> str:
     running = ["running"] if one.is_running else []
     busy = ["another patchlock works on it"] if one.is_busy else []
     lines = ["; ".join([*running, *busy, _state(one)])]
-    return "\n".join([*lines, *(_generation(receipt, receipt == one.used) for receipt in one.made)])
+    return "\n".join([*lines, *(_generation(receipt, receipt == one.used, exact) for receipt in one.made)])
 
 
 def line(one: InstallationState) -> str:
     """Write an installation in one paragraph, for a report."""
-    return f"{_name(one)}: {_text(one)}"
+    return f"{_name(one)}: {_text(one, exact=True)}"
 
 
 def _state(one: InstallationState) -> str:
@@ -66,11 +66,15 @@ def _state(one: InstallationState) -> str:
             return f"uninstalled; your files are in {one.installation.source}"
 
 
-def _generation(receipt: Receipt, is_used: bool) -> str:
+def _generation(receipt: Receipt, is_used: bool, exact: bool) -> str:
+    import datetime
+
     chosen = "".join(f", with {name}" for name in receipt.chosen)
     chosen += ", from an edited lock" if receipt.edited_lock else ""
     used = ", in use" if is_used else ""
-    return f"{receipt.id}, made {receipt.made}, upstream {receipt.upstream[:12]}{chosen}{used}"
+    here = datetime.datetime.fromisoformat(receipt.made).astimezone()
+    made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {here:%Y-%m-%d %H:%M}"
+    return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 
 
 def _data(one: InstallationState) -> dict[str, object]:

@@ -207,20 +207,31 @@ def _tell(
             "proofs": reports.data(report) if report is not None else None,
         }
         return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
-    for result in results:
-        mark = "ok    " if result.passed else "FAILED"
-        _output.echo(f"{mark}  {result.level:<8}  {result.id}: {result.detail}")
-    for line in lines(report.judged if report is not None else ()):
-        _output.echo(f"        {line}")
-    for note in seen.notes:
-        _output.echo(f"note    {note}")
-    for file in drifted:
-        _output.echo(f"note    {file} differs from our patched file: you edited it")
+    rows = [
+        (f"{'ok' if result.passed else 'FAILED':<6}  {result.level:<8}", f"{result.id}: {result.detail}")
+        for result in results
+    ]
+    _output.echo(_output.rows(rows, indent=0))
+    for line in _kernels(report.judged if report is not None else ()):
+        _output.echo(line)
+    edited = [f"{file} differs from our patched file: you edited it" for file in drifted]
+    if notes := [("note  ", note) for note in (*seen.notes, *edited)]:
+        _output.echo(_output.rows(notes, indent=0))
     if passed:
         return 0
     words, command = cure
     _output.echo(f"to {words}: {_launcher.own_command(_options.home())} {command}", err=True)
     return 1
+
+
+def _kernels(judged: Sequence[ComparedResult]) -> list[str]:
+    """Lay out the kernels; on a terminal that is too narrow for it, by device and without indentation."""
+    told = lines(judged)
+    if _output.fits("\n".join(f"        {line}" for line in told if not line.startswith(" "))):
+        return [f"        {line}" for line in told]
+    devices = dict.fromkeys(one.proof.device for one in judged)
+    parts = {device: lines((one for one in judged if one.proof.device == device), devices=False) for device in devices}
+    return [line for device, part in parts.items() for line in (f"on {device}", *part)]
 
 
 def _error(
@@ -265,8 +276,13 @@ _HEAD = ("kernel", "device", "outcome", "error", "time", "on the CPU", "")
 _NUMBERS = ("error", "time", "on the CPU")
 
 
-def lines(judged: Iterable[ComparedResult]) -> tuple[str, ...]:
-    """Write one line for each kernel below a head, and under it why it failed; () where there was none."""
+def lines(judged: Iterable[ComparedResult], *, devices: bool = True) -> tuple[str, ...]:
+    """Write one line for each kernel below a head, and under it why it failed; () where there was none.
+
+    Args:
+        judged: what was computed.
+        devices: whether each line names its device.
+    """
     rows = [(_row(one), _why(one)) for one in judged]
     if not rows:
         return ()
@@ -274,6 +290,8 @@ def lines(judged: Iterable[ComparedResult]) -> tuple[str, ...]:
         max(len(head), *(len(cells[i]) for cells, _ in rows)) if any(cells[i] for cells, _ in rows) else 0
         for i, head in enumerate(_HEAD)
     ]
+    if not devices:
+        widths[_HEAD.index("device")] = 0
     made = [_line(_HEAD, widths)]
     for cells, why in rows:
         made.append(_line(cells, widths))

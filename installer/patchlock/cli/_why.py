@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _conflict_report, _options, _output, _progress
+from patchlock.core import command_lines
 from patchlock.model.app import rules_of
 from patchlock.model.errors import UnknownDistributionError, UsageError, nearest, similar
 
@@ -184,7 +185,11 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
     ways = reasons.chains(reasons.of_lock(lock), package.name)
     rows = [
         ("asked by", "\n".join(f"{way.asked}: {' → '.join(way.names)}" for way in ways) or "(the lock does not say)"),
-        ("bounded by", "\n".join(_constraint(request, place) for place in reason.bounds) or "nothing of the catalogue"),
+        (
+            "bounded by",
+            "\n".join(_constraint(request, place) for place in reason.bounds)
+            or "nothing: no rule of the app or the profile",
+        ),
         ("from", str(data["index"]) + (f"\n{package.url}" if package.url else "")),
         ("file", f"{reason.file}, sha256 {package.sha256}"),
         ("cut-off", lock.provenance.as_of or "none"),
@@ -192,7 +197,9 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
     if package.original is not None:
         rows.insert(-1, ("patched", "\n".join(_patched(request, package))))
     if found is None:
-        rows.append(("newer", "not asked: --alternatives"))
+        words = ["patchlock", "why", request.app.name, package.name]
+        words += _options.given("profile", "platform", "source", "catalogue")
+        rows.append(("newer", f"not asked; this asks: {command_lines.joined([*words, '--alternatives'])}"))
     else:
         rows.append(("newer", "\n".join(_lost(found, lock))))
     return f"{package.name} {package.version} in {data['lock']}\n{_output.rows(rows)}"

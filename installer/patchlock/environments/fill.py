@@ -233,7 +233,7 @@ def _with_what_is_missing(job: _Filling, local: LocalWheels) -> None:
     refused = _missing_wheels.fetch(job.request, job.lock, job.folder, local, job.afresh, job.say, job.tell)
     for error in dict.fromkeys(refused.values()):
         names = ", ".join(sorted(name for name, one in refused.items() if one is error))
-        job.progress.note(f"left to uv, without a word on how far it is: {names}; {error.what}")
+        job.progress.note(f"uv downloads {names} itself, without progress: {error.what}")
     try:
         job.sync({**local, **_kept(job.lock.packages, job.request.cache)}, offline=not has_sdists and not refused)
     except (DiskFullError, HashMismatchError):

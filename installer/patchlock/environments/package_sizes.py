@@ -40,6 +40,7 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSiz
     if not uv.is_online():
         return known
     try:
+        lock = downloaded(lock)
         located = addresses.locate(lock, platform, timeout=_PATIENCE)
     except (DownloadError, NetworkError, CommandFailedError):
         return known
@@ -50,6 +51,17 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSiz
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.atomic_write(path, json.dumps(dataclasses.asdict(found)), suffix=None, sync=False)
     return found
+
+
+def downloaded(lock: Lock) -> Lock:
+    """Put the wheel of upstream, which an index has, in the place of one that is patched from it."""
+    packages = (
+        dataclasses.replace(one, version=of.version, url=of.url, sha256=of.sha256, original=None)
+        if (of := one.original)
+        else one
+        for one in lock.packages
+    )
+    return dataclasses.replace(lock, packages=tuple(packages))
 
 
 def kept(digest: Sha256, cache: Path) -> ModelSize | None:

@@ -45,9 +45,16 @@ class _Options:
     near: tuple[tuple[str, str], ...]
     """Profile → why it is no more than near, a clause."""
     refused: tuple[tuple[str, str], ...]
-    """Profile that is for it, or may be → why the app cannot run on it."""
+    """Profile that is for it → why the app cannot run on it."""
+    refused_trials: tuple[tuple[str, str], ...]
+    """Profile that might run on it → why the app cannot run on that one."""
     tries: tuple[tuple[str, str], ...]
     """Profile that can be tried by name → what speaks for and against it."""
+
+    @property
+    def all_refused(self) -> tuple[tuple[str, str], ...]:
+        """Name all that the app cannot run on; those that are for the device first."""
+        return (*self.refused, *self.refused_trials)
 
 
 def account(
@@ -80,16 +87,16 @@ def account(
             doubts |= dict.fromkeys(f"{name} would fit {called(one)}, but {why}" for name, why in options.near)
             notes |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
         elif one == best.device:
-            if options.near or options.refused or options.tries or not is_weak:
+            if options.near or options.all_refused or options.tries or not is_weak:
                 (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
         elif options.near:
             doubts[_unused(one, best, _blocked(options.near), options.tries, app)] = None
         elif one.device.is_hidden or one.device.trouble:
-            if not is_weak or options.tries or options.refused:
+            if not is_weak or options.tries or options.all_refused:
                 doubts[_unused(one, best, _stopped(one, best, host), (), app)] = None
-        elif options.refused:
+        elif options.all_refused:
             told = doubts if _is_untested(options, app) else warnings
-            told[_unused(one, best, _refused(options.refused), options.tries, app)] = None
+            told[_unused(one, best, _refused(options), options.tries, app)] = None
         elif wrong:
             warnings[_unused(one, best, wrong.replace(called(one), "it"), options.tries, app)] = None
         elif options.tries:
@@ -125,7 +132,9 @@ def _accounted(best: Accepted, seen: Seen) -> Iterator[_Device]:
 def _options(
     one: _Device, best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, app: AppLimits
 ) -> _Options:
-    near, turned_down, tries = [], [], []
+    near, tries = [], []
+    turned_down: list[tuple[str, str]] = []
+    turned_down_trials: list[tuple[str, str]] = []
     for other in sorted(ranking, key=_torch_first):
         profile, found = other.profile, None
         name = profile.name
@@ -138,14 +147,16 @@ def _options(
         if not is_for_it and tried_on is None:
             continue
         if name in app.refused:
-            turned_down.append((name, app.refused[name]))
+            (turned_down if is_for_it else turned_down_trials).append((name, app.refused[name]))
         elif name in app.trials:
             tries.append((name, f"a trial: {app.trials[name]}"))
         elif tried_on is not None:
             tries.append((name, _hope(tried_on)))
         elif found is not None and found.reasons and not wrong_numbers(one, profile.back_end):
             near.append((name, _clause(one, found.reasons)))
-    return _Options(near=tuple(near), refused=tuple(turned_down), tries=tuple(tries))
+    return _Options(
+        near=tuple(near), refused=tuple(turned_down), refused_trials=tuple(turned_down_trials), tries=tuple(tries)
+    )
 
 
 def _torch_first(one: Accepted | Rejected) -> tuple[bool, int, str]:
@@ -178,8 +189,8 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
     """Say that a profile brings only a part of an app to a card."""
     if options.near:
         reason = _blocked(options.near)
-    elif options.refused:
-        reason = _refused(options.refused)
+    elif options.all_refused:
+        reason = _refused(options)
     else:
         reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
     whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
@@ -204,9 +215,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _refused(refused: Sequence[tuple[str, str]]) -> str:
-    name, why = refused[0]
-    return f"{name} would fit it, but {why}"
+def _refused(options: _Options) -> str:
+    name, why = options.all_refused[0]
+    return f"{name} {'would fit' if options.refused else 'might run on'} it, but {why}"
 
 
 def _nothing(best: Accepted) -> str:

@@ -34,10 +34,15 @@ class MemoryVerdict:
         """Whether there is as much; None where nobody knows."""
         return self.takes <= self.has if self.has else None
 
-    def __str__(self) -> str:
+    @property
+    def need_text(self) -> str:
+        """Say what is taken, without what the machine has."""
         whose = "of the card's memory" if self.is_device else "of memory"
+        return f"{self.need.what}: {size_text(self.takes)} {whose}"
+
+    def __str__(self) -> str:
         there = f"{self.place} has {size_text(self.has)}" if self.has else f"how much {self.place} has is not known"
-        return f"{self.need.what}: {size_text(self.takes)} {whose}; {there}"
+        return f"{self.need_text}; {there}"
 
 
 def judge(

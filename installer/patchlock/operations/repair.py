@@ -71,7 +71,7 @@ def repair(request: Request, progress: Progress, tell: Callable[[int, int], None
     if not before.edited_lock:
         lockfile.require_sealed(lock, str(path), f"run `{command}`, which takes the lock of the catalogue")
     with _session.hold_installation(request, progress) as held:
-        with progress.stage("look"):
+        with progress.stage("check"):
             seen = _look(request, before, lock, before.id, tell)
             progress.say(f"{sum(r.passed for r in seen.results)} of {len(seen.results)} checks passed")
         if all(result.passed for result in seen.results):
@@ -120,7 +120,7 @@ def _rebuild(
             in_tree.build_extensions(request, lock, folder, before.applied, tell=progress.say, held=held)
             progress.say(f"{len(lock.packages)} packages, {len(afresh)} of them unpacked again")
         receipt = dataclasses.replace(before, id=name, python=venv.python_version(folder))
-        with progress.stage("look"):
+        with progress.stage("check"):
             again = _look(request, receipt, lock, name, tell)
             progress.say(f"{sum(result.passed for result in again.results)} of {len(again.results)} checks passed")
         more = _suspects(again, lock) - afresh
