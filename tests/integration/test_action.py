@@ -23,7 +23,8 @@ class Runner:
     """Runs the steps of the action in a repository, with the variables that they name and no others of GitHub's."""
 
     def __init__(self, repository: Path, folder: Path) -> None:
-        self.repository, self.folder = repository, folder
+        self.repository, self.folder, self.branch = repository, folder, "main"
+        self.exported: dict[str, str] = {}
         self.action = folder / "action"
         shutil.copytree(ROOT / ".ci", self.action / ".ci")
         (self.action / "install.sh").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m patchlock "$@"\n')
@@ -41,6 +42,7 @@ class Runner:
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
         env = {name: value for name, value in os.environ.items() if name != "PATCHLOCK_CATALOGUE"}
         env |= {"RUNNER_TEMP": str(self.folder / "temp"), "GITHUB_ACTION_PATH": str(self.action)}
+        env |= {"GITHUB_ENV": str(self.folder / "env"), "GITHUB_WORKSPACE": str(self.repository)}
         env |= {"GITHUB_PATH": str(self.folder / "path"), "PYTHONPATH": str(ROOT / "installer")}
         env |= {"GITHUB_STEP_SUMMARY": str(self.folder / "summary"), "GH_STATE": str(self.folder / "gh")}
         done = subprocess.CompletedProcess([], 0, "", "")
@@ -56,7 +58,7 @@ class Runner:
             done = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],
                 cwd=self.repository,
-                env=env | added | {"PATH": path},
+                env=env | self.exported | added | {"PATH": path},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -65,11 +67,16 @@ class Runner:
                 return done
             if (self.folder / "path").exists():
                 path = f"{(self.folder / 'path').read_text().splitlines()[-1]}:{path}"
+            if (self.folder / "env").exists():
+                lines = (self.folder / "env").read_text().splitlines()
+                self.exported = {name: value for name, _, value in (line.partition("=") for line in lines)}
         return done
 
     def _value(self, expression: str, given: dict[str, str]) -> str:
         if expression == "github.workspace":
             return str(self.repository)
+        if expression == "github.event.repository.default_branch":
+            return self.branch
         return given[expression.removeprefix("inputs.")]
 
 
@@ -120,6 +127,21 @@ def test_hostile_names_of_apps_are_names_of_no_app(
     assert not list(tmp_path.rglob("gone*"))
 
 
+def test_steps_of_the_workflows_own_find_the_catalogue(runner: Runner) -> None:
+    assert runner.run(catalogue="machines", run="set-up").returncode == 0
+    assert runner.exported["PATCHLOCK_CATALOGUE"] == str(runner.repository / "machines")
+    assert runner.exported["PATCHLOCK_TRUSTED_CATALOGUES"] == str(runner.repository)
+
+
+@pytest.mark.parametrize("hook", ["patchlock-locks", "patchlock-check"])
+def test_hooks_run_wherever_the_catalogue_is(hook: str) -> None:
+    listed = YAML(typ="safe").load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    (files,) = [one["files"] for one in listed if one["id"] == hook]
+    for path in ("patches/mini/app.toml", "machines/lockfiles/mini/cpu.txt", "a/b/profiles/cpu.toml"):
+        assert re.search(files, path), path
+    assert not re.search(files, "docs/my-patches/x.md")
+
+
 def test_empty_repository_is_told_what_is_missing(runner: Runner) -> None:
     done = runner.run(catalogue=".")
     assert done.returncode == 2
@@ -140,7 +162,7 @@ def _public(runner: Runner, world: World, tmp_path: Path, text: str) -> str:
     app = runner.repository / "machines" / "patches" / "mini" / "app.toml"
     toml = re.sub(
         r"\[upstream\]\n(?:\w+ = .*\n)+",
-        f'[upstream]\nurl = "{address}"\nbranch = "main"\ncommit = "{old}"\n',
+        f"[upstream]\nurl    = '{address}'\nbranch = \"main\"\ncommit = '{old}'\n",
         app.read_text(),
     )
     app.write_text(toml)
@@ -153,11 +175,13 @@ def _public(runner: Runner, world: World, tmp_path: Path, text: str) -> str:
 
 def test_newest_commit_on_which_all_holds_is_proposed(runner: Runner, locked: World, tmp_path: Path) -> None:
     new = _public(runner, locked, tmp_path, "")
+    runner.branch = "master"
     done = runner.run(run="newest", catalogue="machines")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "--base master " in (tmp_path / "gh.log").read_text()
     git(runner.repository, "fetch", "-q", "origin", "upstream/mini")
     shown = git(runner.repository, "show", "FETCH_HEAD:machines/patches/mini/app.toml")
-    assert f'commit = "{new}"' in shown
+    assert f"commit = '{new}'" in shown
     changed = git(runner.repository, "diff", "--name-only", "HEAD", "FETCH_HEAD").split()
     assert any(name.startswith("machines/lockfiles/mini/") for name in changed)
     assert git(runner.repository, "status", "--porcelain") == ""
@@ -172,6 +196,13 @@ def test_newest_commit_on_which_a_patch_fails_is_told(runner: Runner, locked: Wo
     assert git(runner.repository, "status", "--porcelain") == ""
 
 
+def test_file_that_cannot_be_read_fails_the_run(runner: Runner) -> None:
+    (runner.repository / "machines" / "patches" / "mini" / "app.toml").write_text("[upstream\n")
+    done = runner.run(catalogue="machines", run="newest")
+    assert done.returncode == 1
+    assert "patches/mini/app.toml cannot be read" in done.stderr
+
+
 def test_newest_without_any_app_fails_and_says_how_to_begin(runner: Runner) -> None:
     shutil.rmtree(runner.repository / "machines" / "patches" / "mini")
     done = runner.run(catalogue="machines", run="newest")
@@ -183,8 +214,8 @@ def test_newest_without_any_app_fails_and_says_how_to_begin(runner: Runner) -> N
 def test_an_upstream_that_cannot_be_reached_is_not_told_as_one_without_the_branch(runner: Runner) -> None:
     app = runner.repository / "machines" / "patches" / "mini" / "app.toml"
     url = f"{runner.folder}/nowhere"
-    lines = f'url = "{url}"\nbranch = "main"\ncommit = "{"0" * 40}"'
-    app.write_text(app.read_text().replace('embedded = "upstream"', lines))
+    lines = f'[upstream]\nurl = "{url}"\nbranch = "main"\ncommit = "{"0" * 40}"\n'
+    app.write_text(re.sub(r"\[upstream\]\n(?:\w+ = .*\n)+", lines, app.read_text()))
     done = runner.run(catalogue="machines", run="newest")
     assert done.returncode == 1
     assert f"mini: {url} cannot be reached" in done.stderr

@@ -51,9 +51,10 @@ def unsourced(file: str, text: str, is_there: Callable[[str], bool]) -> tuple[Un
         What was found, by line.
     """
     found = [
-        Unsourced(file=file, line=_line(text, source), what=f'nobody can open the source "{source}"')
+        Unsourced(file=file, line=line, what=f'nobody can open the source "{source}"')
         for source in dict.fromkeys(_sources(tomllib.loads(text)))
         if not _OPENABLE.search(source) and not is_there(source.partition(":")[0])
+        for line in _lines(text, source)
     ]
     return tuple(sorted([*found, *_variables(file, text)], key=lambda one: one.line))
 
@@ -73,9 +74,10 @@ def _sources(value: Any) -> Iterator[str]:
             yield from _sources(item)
 
 
-def _line(text: str, value: str) -> int:
-    """Find the line of a value; 1 where the file spells it with escapes."""
-    return text.count("\n", 0, max(text.find(value), 0)) + 1
+def _lines(text: str, value: str) -> list[int]:
+    """Find the lines of a value; the first where the file spells it with escapes."""
+    written = re.compile(rf"^[^#]*\bsources?\b.*{re.escape(value)}|^\s*[\"']{re.escape(value)}[\"']")
+    return [number for number, line in enumerate(text.splitlines(), start=1) if written.search(line)] or [1]
 
 
 def _variables(file: str, text: str) -> Iterator[Unsourced]:

@@ -268,7 +268,7 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
             words = "\n".join(map(str, (made.error.what, *made.error.evidence)))
             left = [name for name in names if name not in younger]
             younger += [name for name in left if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", words)] or left
-            tables = tuple(_newer(name, later, trying.profile) for name in sorted(younger))
+            tables = tuple(_newer(proposal, name, later, trying.profile) for name in sorted(younger))
             made = _resolved(
                 dataclasses.replace(proposal, tables=(*proposal.tables, *tables)),
                 trying,
@@ -287,14 +287,14 @@ def _remove_lock(file: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _newer(name: NormalizedName, until: str, profile: Profile) -> str:
+def _newer(proposal: Proposal, name: NormalizedName, until: str, profile: Profile) -> str:
     return document.rule_table(
         "newer",
         name=name,
         until=until,
         profiles=(profile.name,),
         why=f"no lock can be made for {profile.name} with files of the commit's day alone",
-        source="tried with uv",
+        source=proposal.link(proposal.requirements.path),
     )
 
 
