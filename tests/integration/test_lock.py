@@ -141,6 +141,26 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
     assert patchlock("lock", "--check", "mini").returncode == 0
 
 
+def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, patchlock: Patchlock) -> None:
+    assert patchlock("lock", "mini").returncode == 0
+    table = '\n[[refused]]\nprofile = "tiny"\nplatforms = ["linux-x86_64"]\nwhy = "no"\nsource = "https://example.com/why"\n'
+    world.app.write_text(world.app.read_text() + table)
+    file = world.catalogue / "lockfiles" / "mini" / "tiny.linux-x86_64.txt"
+    edited = file.read_bytes()
+    checked = patchlock("lock", "--check", "mini")
+    assert "the lockfile belongs to no pair any more; `patchlock lock` removes it: " in checked.stdout
+    file.write_bytes(edited.replace(b"# via", b"# mine via"))
+    assert patchlock("lock", "mini").returncode == 0
+    assert file.is_file()
+    file.write_bytes(edited)
+    done = patchlock("lock", "mini")
+    assert (done.returncode, file.is_file()) == (0, False)
+    assert re.search(r"removed: \S*lockfiles/mini/tiny\.linux-x86_64\.txt", done.stdout)
+    again = patchlock("lock", "--check", "mini")
+    assert again.returncode == 0
+    assert again.stderr.endswith("3 fresh, 1 refused\n")
+
+
 def test_time_with_another_zone_is_written_in_utc(world: World, patchlock: Patchlock) -> None:
     done = patchlock("lock", "mini", "--platform", "linux-x86_64", "--as-of", "2026-01-31T02:00:00.5+02:00")
     assert done.returncode == 0

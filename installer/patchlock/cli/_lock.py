@@ -256,8 +256,11 @@ def _lock(request: Request, cut_off: CutOff, accept: tuple[str, ...]) -> Line:
         _, state = relock.write(request, lock)
     except (PatchlockError, OSError) as found:  # a pair that the system stops does not stop the others
         error = from_os(found) if isinstance(found, OSError) else found
-        refused = "refused" if error.code == "refused" else "failed"
-        return Line(pair=pair, file=file, state=refused, detail=str(error), code=error.code)
+        is_refused = error.code == "refused"
+        detail = str(error)
+        if is_refused and relock.remove(request):
+            detail += f"\nremoved: {_output.place(request.catalogue.root, file)}"
+        return Line(pair=pair, file=file, state="refused" if is_refused else "failed", detail=detail, code=error.code)
     warnings = (*warnings, *lock.notices)
     count = len(lock.packages)
     place = _output.place(request.catalogue.root, file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -92,6 +93,9 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
             _output.echo(f"warning: {line.pair}: {warning}", err=True)
     for one in told.values():
         _output.echo(f"\n{one.text}")
+    states = collections.Counter(line.state for line in lines)
+    if check and len(states) > 1:
+        _output.echo(", ".join(f"{count} {state}" for state, count in states.most_common()), err=True)
     if check and (stale := _stale(lines)):
         words = command_lines.joined([*stale.split(), *_options.given("profile", "platform", "source", "catalogue")])
         _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {without_secrets(words)}", err=True)

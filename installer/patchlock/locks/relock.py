@@ -226,7 +226,7 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
         lockfile.require_addresses(lock, where, local=True)
     except RefusedError as error:
         if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
-            reason = f"it belongs to no pair, remove it: {error.what}"
+            reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
             return LockStatus(state="failed", reasons=(reason,), code=LockFormatError.code)
         return LockStatus(state="refused", reasons=(error.what,), code=error.code)
     except LockMissingError as error:
@@ -306,6 +306,24 @@ def write(request: Request, lock: Lock) -> tuple[Path, Literal["written", "uncha
     if not lock.build:
         beside.unlink(missing_ok=True)
     return path, "written" if changed else "unchanged"
+
+
+def remove(request: Request) -> bool:
+    """Remove the lock of a pair that cannot be, and what pins its builds; one that somebody edited stays.
+
+    Returns:
+        Whether it was removed.
+    """
+    path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+    try:
+        lock, _ = locks_request.read_lock(request)
+    except (LockMissingError, LockFormatError):
+        return False
+    if not lock.is_intact:
+        return False
+    path.unlink()
+    request.catalogue.build_path(path).unlink(missing_ok=True)
+    return True
 
 
 def _put(path: Path, text: str) -> bool:
