@@ -157,8 +157,8 @@ def _memory(request: Request) -> tuple[MemoryVerdict, ...]:
     return memory_needs.judge(
         wanted,
         machine.observed.host if machine else None,
-        machine.choice.chosen.device if machine else None,
-        on_processor=request.profile.back_end == "cpu",
+        machine.choice.device if machine else None,
+        on_processor=machine.choice.has_torch_on_processor if machine else request.profile.back_end == "cpu",
     )
 
 
