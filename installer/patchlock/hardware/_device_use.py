@@ -173,7 +173,7 @@ def _hope(found: FitMatch) -> str:
 def _unused(one: _Device, used: _Device | None, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
     """Say in one sentence that a card stays unused, in the next why, in the last what can be tried."""
     place = called(used) if used else "the CPU"
-    lead = f"{app.name or 'Apps'} will run on {place}; {_your(one)} will not be used."
+    lead = f"{app.name or 'Apps'} will run on {place}; {your(one)} will not be used."
     return f"{lead} Reason: {reason}{_to_try(tries, app)}"
 
 
@@ -192,12 +192,13 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
         reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
     whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
     return (
-        f"Only {whose} will run on {_your(one)}; the rest, with torch, will run on the CPU. "
+        f"Only {whose} will run on {your(one)}; the rest, with torch, will run on the CPU. "
         f"Reason: {reason}{_to_try(options.tries, app)}"
     )
 
 
-def _your(one: _Device) -> str:
+def your(one: _Device) -> str:
+    """Name a card as its owner's."""
     return f"your {without_article(called(one))}"
 
 

@@ -163,16 +163,12 @@ def choose(
     use = _device_use.account(best, ranking, host, seen, app)
     return Choice(
         chosen=best,
-        why=best.why if best.device else _without_device(seen, is_refused=len(fitting) < _fits(ranking)),
+        why=best.why if best.device else _without_device(seen, ranking, app),
         doubts=use.doubts,
         warnings=use.warnings,
         notes=(*use.notes, *_successors(best, ranking, app)),
         on_processor=app.on_processor.get(best.profile.name, ""),
     )
-
-
-def _fits(ranking: Iterable[Accepted | Rejected]) -> int:
-    return sum(isinstance(one, Accepted) for one in ranking)
 
 
 def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
@@ -231,9 +227,13 @@ def _taken_by_name(taken: Accepted, notes: tuple[str, ...], app: AppLimits) -> C
     return Choice(chosen=taken, why="it was named", warnings=warnings, notes=notes, on_processor=why)
 
 
-def _without_device(seen: Seen, *, is_refused: bool) -> str:
-    if is_refused:
-        return "the profiles that fit this machine better are not supported"
+def _without_device(seen: Seen, ranking: Iterable[Accepted | Rejected], app: AppLimits) -> str:
+    better = [one for one in ranking if isinstance(one, Accepted) and app.why_not(one.profile.name)]
+    for one in sorted(better, key=lambda one: one.profile.name not in app.refused):  # a trial is no refusal
+        use = f", which would use {_device_use.your(one.device)}" if one.device else ""
+        if one.profile.name in app.refused:
+            return f"{app.name or 'the app'} does not support {one.profile.name}{use}"
+        return f"{one.profile.name}{use}{',' if use else ''} is only a trial"
     if not seen:
         return "no GPU found"
     there = counted(called(one) for one in seen)
