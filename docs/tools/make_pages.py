@@ -143,7 +143,8 @@ def _about(command: click.Command, name: str) -> Iterator[str]:
 def catalogue_pages(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     """Describe each app and each profile, and which of them go together."""
     apps, profiles = catalogue.read_all()
-    states = pair_table.pair_states(apps, profiles, app_summaries.is_locked(catalogue.root, profiles))
+    summaries = app_summaries.read_summaries(catalogue.root)
+    states = pair_table.pair_states(summaries, profiles, app_summaries.is_locked(catalogue.root, profiles))
     yield "catalogue/index.md", "\n\n".join(_overview(apps, profiles, states))
     for app in apps:
         found = [one for one in states if one.app == app.name]
@@ -188,6 +189,11 @@ def _reasons(states: Iterable[pair_table.PairState]) -> tuple[pair_table.Reason,
 
 def _word(cell: str) -> str:
     return {"refused": "not supported", "missing": "no lockfile"}.get(cell, cell)
+
+
+def _state(one: pair_table.PairState) -> str:
+    on_processor = f"; computes on the CPU there: {_cell(one.on_processor)}" if one.on_processor else ""
+    return f"{_word(one.state)}{on_processor}"
 
 
 def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairState]) -> Iterator[str]:
@@ -266,7 +272,7 @@ def _fit(fit: Fit) -> str:
 def _states(
     head: str, states: list[pair_table.PairState], name: Callable[[pair_table.PairState], str]
 ) -> Iterator[str]:
-    there = [f"| {name(one)} | {one.platform} | {_word(one.state)} |" for one in states if one.state != "refused"]
+    there = [f"| {name(one)} | {one.platform} | {_state(one)} |" for one in states if one.state != "refused"]
     if there:
         yield "\n".join([*_head(head, "system", "state"), *there])
     refused = [

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 from packaging.specifiers import SpecifierSet
 
-from patchlock.catalogue import pair_table
+from patchlock.catalogue import app_summaries, pair_table
 from patchlock.catalogue.pair_table import PairState, Reason
 from patchlock.catalogue.reader import Catalogue
 from patchlock.model.refusals import RefusedPair
@@ -20,7 +20,7 @@ REFUSALS = (
     RefusedPair(profile="cpu", platforms=PLATFORMS[:2], why="no wheel | there", source="https://a.test/x"),
     RefusedPair(profile="directml-vega", platforms=(), why="too small", source="patches/demo/upstream/README.md"),
 )
-DEMO = dataclasses.replace(CATALOGUE.app("demo"), name="one", refusals=REFUSALS)
+DEMO = dataclasses.replace(app_summaries.read_summary(ROOT, "demo"), name="one", refusals=REFUSALS)
 OTHER = dataclasses.replace(DEMO, name="other", refusals=(), python=SpecifierSet("<3.4"))
 FREE = dataclasses.replace(DEMO, name="free", refusals=())
 
@@ -42,6 +42,8 @@ def test_each_platform_of_each_pair_stands_somewhere() -> None:
 
 
 def test_rows_are_machines_and_columns_are_apps() -> None:
+    found = pair_table.pair_states([dataclasses.replace(FREE, on_processor={CARD.name: "w"})], [CARD], _is_locked)
+    assert pair_table.rows(found)[1:] == [[CARD.name, "locked (CPU)"]]
     assert pair_table.rows(FOUND) == [
         ["", "one", "other", "free"],
         ["cpu", "locked 2 of 4", "refused", "locked 3 of 4"],

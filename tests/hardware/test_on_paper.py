@@ -14,6 +14,7 @@ from patchlock.hardware.preflight import NOTHING, UNKNOWN, DetectedResource
 from patchlock.model.conditions import VERSIONED, Condition
 from patchlock.model.hosts import Device, Host, Node
 from patchlock.model.needs import Finding, Resource
+from patchlock.model.package_managers import Way
 from patchlock.model.version_bounds import Bounds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,6 +118,8 @@ def test_steps_come_in_order_with_one_restart_after_what_needs_one() -> None:
         "windows", "nvidia", "restart", "hip", "ffmpeg",
     ]  # fmt: skip
     assert preflight.steps(()) == ()
+    windows = Finding(name="git", what="git", remedy="do", stops=True, way=Way(manager="winget", packages=("Git.Git",)))
+    assert preflight.steps((windows,)) == ("git; do", "open a new PowerShell window for what follows")
 
 
 def test_recording_lists_nodes_and_known_libraries_completely_and_nothing_else() -> None:

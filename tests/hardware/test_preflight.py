@@ -255,9 +255,17 @@ def test_store_s_python_stops_where_the_profile_says_so() -> None:
 
 
 def test_virus_scanner_is_a_note_with_its_command() -> None:
-    (found,) = _judge(NEED, _rule("unscanned-folder"), system=WINDOWS)
-    assert not found.stops
-    assert "`Add-MpPreference -ExclusionPath '/home/ada/ai'`" in found.remedy
+    for path, written in (
+        (r"C:\Users\Ada O'Neil", r"'C:\Users\Ada O''Neil'"),
+        (r"$env:LOCALAPPDATA\patchlock", r'"$env:LOCALAPPDATA\patchlock"'),
+    ):
+        folders = (Folder(path=path, variable="PATCHLOCK_HOME"),)
+        (found,) = _judge(NEED, _rule("unscanned-folder"), folders=folders, system=WINDOWS)
+        assert not found.stops
+        assert found.remedy == (
+            f"in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`; "
+            f"`Remove-MpPreference -ExclusionPath {written}` takes it back"
+        )
 
 
 @pytest.mark.parametrize(
@@ -368,7 +376,7 @@ def test_everything_is_told_at_once_and_what_stops_comes_first() -> None:
         ("espeak-ng", True),
         ("ffmpeg", False),
     ]
-    assert preflight.install_commands(found, DEBIAN) == ("sudo apt-get install git espeak-ng ffmpeg",)
+    assert preflight.install_commands(found, DEBIAN) == "sudo apt-get install git espeak-ng ffmpeg"
 
 
 def test_needs_are_those_of_the_pair_and_bounds_add_up() -> None:

@@ -230,6 +230,23 @@ def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> 
     )
 
 
+def test_app_on_the_processor_of_a_cards_profile_leaves_the_card_unused() -> None:
+    limits = AppLimits(name="demo", on_processor={"directml-vega": "it needs stft"})
+    told = "demo will run on the CPU; your Radeon Vega 8 Graphics (gfx902) will not be used. Reason: it needs stft"
+    for name in (None, "directml-vega"):
+        found = choose(OUTLINES.values(), windows(VEGA_8), CARDS, name, limits)
+        assert (found.chosen.profile.name, found.device) == ("directml-vega", None)
+        assert (found.doubts, found.warnings) == ((), (told,))
+
+
+def test_profile_that_leaves_the_app_on_the_processor_is_not_offered() -> None:
+    refused = {"directml-onnx": "r", "rocm-windows": "r", "zluda-rdna4": "r"}
+    limits = AppLimits(name="demo", refused=refused, on_processor={"directml-vega": "it needs stft"})
+    for card in (XT, Device(vendor="8086", device="fffe", name="Intel Arc Z990")):
+        found = choose(OUTLINES.values(), windows(card), CARDS, app=limits)
+        assert "You can try" not in " ".join((*found.doubts, *found.warnings))
+
+
 def test_onnx_alone_on_a_card_gives_the_apps_own_reason() -> None:
     limits = AppLimits(name="demo", refused={"rocm-windows": "torch 2.9 is too new for it", "zluda-rdna4": "r"})
     found = choose(OUTLINES.values(), windows(XT), CARDS, app=limits)

@@ -319,7 +319,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: needy"
     assert done.stderr.splitlines()[1:] == [
         f"{warning} would fit it, but it hums",
-        "profile tiny: the profiles that fit this machine better are not supported",
+        "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
     ]
 
 

@@ -21,6 +21,8 @@ from miniature import World, lock_here
 
 from patchlock.cli import COMMANDS, GROUPS, MORE
 from patchlock.core import uv
+from patchlock.hardware import host_overrides, probes
+from patchlock.operations import app_overview
 
 Face = Callable[..., Said]
 
@@ -64,6 +66,23 @@ def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
             assert [(one["name"], one["gives"], one["patches"]) for one in told[name]["optional"].get(profile, [])] == [
                 (one.name, one.gives, list(one.patches)) for one in options
             ]
+
+
+@pytest.mark.parametrize(
+    ("machine", "app", "place"),
+    [
+        ("vega8-windows-directml", "xtts-webui", "the CPU"),
+        ("vega8-windows-directml", "diffrhythm2", "Radeon Vega 8 Graphics"),
+        ("rx6600-windows", "advanced-rvc-inference", "the CPU, with ONNX models on Radeon RX 6600"),
+    ],
+)
+def test_info_says_where_an_app_computes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{machine}.json"))
+    (seen,) = app_overview.overviews(ROOT, host_overrides.observe(probes.basic), tmp_path, [app])
+    assert seen.computes_on == place
+    assert not any(verdict.is_device for verdict in seen.memory)
 
 
 @pytest.mark.parametrize("words", [("list",), ("info", "demo"), ("status",)], ids=" ".join)

@@ -54,5 +54,5 @@ def test_address_belongs_to_a_model(address: str, found: tuple[Model, ...]) -> N
 
 def test_what_nobody_knows_is_said() -> None:
     assert total_text(ModelSize(bytes=0, unknown=2)) == "2 files of unknown size"
-    assert total_text(ModelSize(bytes=2_000, unknown=1)) == "2.0 KiB and 1 file of unknown size"
+    assert total_text(ModelSize(bytes=2_000, unknown=1)) == "2.0 KiB plus 1 file of unknown size"
     assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"

@@ -142,6 +142,7 @@ def test_winget_is_asked_for_one_package_at_a_time() -> None:
     ways = [package_managers.way(system, {"winget": (name,)}, {}) for name in ("A.A", "B.B")]
     found = package_managers.commands([way for way in ways if way], system)
     assert found == ("winget install --exact --id A.A", "winget install --exact --id B.B")
+    assert package_managers.joined(found, system) == "; ".join(found)  # PowerShell 5.1 has no &&
 
 
 def test_os_release_below_usr_counts_where_etc_has_none(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +62,8 @@ class AppSummary:
     """What may be built from source, of those."""
     refusals: tuple[RefusedPair, ...]
     trials: tuple[RefusedPair, ...]
+    on_processor: Mapping[str, str]
+    """Profile on which all its models compute on the processor, whatever the machine has → why, a clause."""
     origin: Origin
     """The file; looking for lines would take as long as all the rest."""
 
@@ -118,7 +120,8 @@ def read_summary(root: Path, name: str) -> AppSummary:
     if name not in (names := app_names(root)):
         raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, names))
     profiles = tuple(path.stem for path in root.glob("profiles/*.toml"))
-    read = _toml_files.read(root, f"patches/{name}/app.toml", lambda t: _summary(t, name, profiles), whole=False)
+    file = f"patches/{name}/app.toml"
+    read = _toml_files.read(root, file, lambda t: _summary(t, name, profiles, root), whole=False)
     options = list(read.options)
     for shared in read.shared:
         if (root / (file := f"patches/shared/{shared}.toml")).is_file():
@@ -132,7 +135,7 @@ def read_summary(root: Path, name: str) -> AppSummary:
     return dataclasses.replace(read, options=(*_joined(options), *read.builds))
 
 
-def _summary(root: Table, name: str, profiles: tuple[str, ...]) -> AppSummary:
+def _summary(root: Table, name: str, profiles: tuple[str, ...], catalogue: Path) -> AppSummary:
     table, upstream = root.table("app"), root.table("upstream")
     return AppSummary(
         name=name,
@@ -150,8 +153,34 @@ def _summary(root: Table, name: str, profiles: tuple[str, ...]) -> AppSummary:
         builds=_builds(root),
         refusals=tuple(pair for _, pair in root.rows("refused", RefusedPair, {"profiles": profiles})),
         trials=tuple(pair for _, pair in root.rows("trial", RefusedPair, {"profiles": profiles})),
+        on_processor=_on_processor(root, catalogue),
         origin=Origin(file=f"patches/{name}/app.toml", line=1),
     )
+
+
+def _on_processor(root: Table, catalogue: Path) -> dict[str, str]:
+    """Find the profiles on which every check of the app's models is computed on the processor."""
+    checks = [table for table in root.tables("check") if table.text("kind", "") in _OF_MODELS]
+    profiles = [table.texts("on-the-processor", ()) for table in checks]
+    if not any(profiles):
+        return {}
+    from patchlock.catalogue import expectations, profile_summaries  # most apps compute where the profile does
+
+    needed = {kernel for table in checks for part in table.tables("parts") for kernel in part.texts("needs", ())}
+    found = {}
+    for name in profiles[0]:
+        if not all(name in names for names in profiles):
+            continue
+        file = f"profiles/expectations/{profile_summaries.read_summary(catalogue, name).back_end}.toml"
+        known = _toml_files.read(catalogue, file, expectations.expectations) if (catalogue / file).is_file() else ()
+        lacks = {one.kernel: one.why for one in known if one.kernel in needed}
+        whys = "; ".join(dict.fromkeys(lacks.values()))
+        found[name] = f"it needs {' and '.join(lacks)}, but {whys}" if lacks else "its models are computed there"
+    return found
+
+
+_OF_MODELS = ("layers", "sound")
+"""Kinds of checks that compute with an app's own models."""
 
 
 def read_resources(root: Path, name: str) -> AppResources:

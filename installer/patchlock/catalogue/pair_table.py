@@ -11,7 +11,6 @@ from patchlock.catalogue.pairs import refusal_reason
 
 if TYPE_CHECKING:
     from patchlock.catalogue.app_summaries import AppSummary
-    from patchlock.model.app import App
     from patchlock.model.fits import Platform, ProfileSummary
     from patchlock.model.profile import Profile
 
@@ -28,6 +27,8 @@ class PairState:
     """Of what is refused; a clause."""
     source: str = ""
     """Of what is refused: where that can be read."""
+    on_processor: str = ""
+    """Why the app computes on the CPU although the profile is for a device, a clause; "" where it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Reason:
 
 
 def pair_states(
-    apps: Iterable[App | AppSummary],
+    apps: Iterable[AppSummary],
     profiles: Iterable[Profile | ProfileSummary],
     is_locked: Callable[[str, str, str], bool],
 ) -> tuple[PairState, ...]:
@@ -63,9 +64,7 @@ def pair_states(
     )
 
 
-def _pair_state(
-    app: App | AppSummary, profile: Profile | ProfileSummary, platform: Platform, is_locked: bool
-) -> PairState:
+def _pair_state(app: AppSummary, profile: Profile | ProfileSummary, platform: Platform, is_locked: bool) -> PairState:
     refusal = refusal_reason(app, profile, platform)
     why, source = refusal or ("", "")
     return PairState(
@@ -75,6 +74,7 @@ def _pair_state(
         state="refused" if refusal else "locked" if is_locked else "missing",
         why=why,
         source=source,
+        on_processor=app.on_processor.get(profile.name, ""),
     )
 
 
@@ -82,7 +82,7 @@ def cell(found: Sequence[PairState]) -> str:
     """Say in a word how an app stands on a profile, whose platforms need not all stand alike."""
     states = [one.state for one in found]
     if len(set(states)) == 1:
-        return states[0]
+        return "locked (CPU)" if states[0] == "locked" and all(one.on_processor for one in found) else states[0]
     return f"locked {states.count('locked')} of {len(states)}"
 
 

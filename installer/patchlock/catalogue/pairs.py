@@ -63,13 +63,13 @@ def require_possible(app: App, profile: Profile, platform: Platform) -> None:
         raise RefusedError(_refused(app, profile, platform, why), where=source, remedy=remedy)
 
 
-def limits(app: App | AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
-    """Say which profiles of a platform nobody gets for an app unless he names them, and why."""
+def limits(app: AppSummary, profiles: Iterable[ProfileSummary], platform: Platform) -> AppLimits:
+    """Say which profiles of a platform nobody gets for an app unless he names them, and which leave it on the CPU."""
     there = tuple(one for one in profiles if platform in one.platforms)
     found = {one.name: refusal_reason(app, one, platform) for one in there}
     refused = {name: one[0] for name, one in found.items() if one is not None}
     trials = {one.name: trial.why for one in there for trial in app.trials if _is_of(trial, one, platform)}
-    return AppLimits(name=app.name, refused=refused, trials=trials)
+    return AppLimits(name=app.name, refused=refused, trials=trials, on_processor=app.on_processor)
 
 
 def _is_of(pair: RefusedPair, profile: Profile | ProfileSummary, platform: Platform) -> bool:

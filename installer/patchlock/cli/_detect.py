@@ -63,9 +63,7 @@ def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
 
 def _text(look: HostReport) -> str:
     host = look.observed.host
-    warnings = _output.warnings((*look.doubts, *look.warnings))
-    parts = [warnings] if warnings else []
-    parts.append(f"Machine\n{_output.rows(_machine(host))}")
+    parts = [f"Machine\n{_output.rows(_machine(host))}"]
     devices = [_device(one) for one in look.devices]
     parts.append("Devices\n" + (_columns(devices) if devices else "  none found"))
     parts.append("Profile\n" + _output.rows([_chosen(look)]))
@@ -76,7 +74,7 @@ def _text(look: HostReport) -> str:
         parts.append("Not seen\n" + _output.rows([(failure.probe, failure.why) for failure in host.failures]))
     if look.notes:
         parts.append("Notes\n" + _output.sentences(look.notes))
-    if warnings:
+    if warnings := _output.warnings((*look.doubts, *look.warnings)):
         parts.append(warnings)
     return "\n\n".join(parts)
 

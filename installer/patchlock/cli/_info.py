@@ -10,6 +10,7 @@ import click
 from patchlock.cli import _complete, _list, _options, _output
 
 if TYPE_CHECKING:
+    from patchlock.catalogue.app_summaries import AppSummary
     from patchlock.catalogue.pair_table import PairState
     from patchlock.model.fits import ProfileSummary
     from patchlock.model.models import ModelSize
@@ -72,7 +73,10 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
     for pair in found:
         if pair.state == "locked":
             locked.setdefault(pair.profile, []).append(pair.platform)
-    machines = [(name, f"{titles[name]}\n{', '.join(platforms)}") for name, platforms in locked.items()]
+    machines = [
+        (name, "\n".join([titles[name], ", ".join(platforms), *_on_processor(app, name)]))
+        for name, platforms in locked.items()
+    ]
     parts += ["\nSupported machines", _output.rows(machines)]
     told = _list.proved(found, root)
     parts += [
@@ -83,6 +87,11 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
     if seen.choice is not None:
         parts.append(f"\n{'Run' if there else 'Install'} it: patchlock {'run' if there else 'install'} {app.name}")
     return "\n".join(parts)
+
+
+def _on_processor(app: AppSummary, profile: str) -> list[str]:
+    why = app.on_processor.get(profile)
+    return [f"computes on the CPU there: {why}"] if why else []
 
 
 def here(seen: AppOverview) -> str:

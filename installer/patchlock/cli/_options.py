@@ -310,7 +310,7 @@ def _possible(
     opened: Catalogue, app: App, name: str | None, observed: ObservedHost, failed: Mapping[str, str]
 ) -> ProfileChoice:
     """Pass over profiles that the app cannot run on; where it can run on none, keep the best: its refusal says why."""
-    from patchlock.catalogue import pairs, profile_summaries
+    from patchlock.catalogue import app_summaries, pairs, profile_summaries
     from patchlock.hardware import profile_choice
     from patchlock.model import platforms
     from patchlock.model.choice import AppLimits
@@ -318,7 +318,8 @@ def _possible(
 
     platform = platforms.platform_of(observed.host)
     summaries = profile_summaries.read_summaries(opened.root)
-    limits = pairs.limits(app, summaries, platform) if platform else AppLimits(name=app.name)
+    summary = app_summaries.read_summary(opened.root, app.name)
+    limits = pairs.limits(summary, summaries, platform) if platform else AppLimits(name=app.name)
     limits = dataclasses.replace(limits, refused={**limits.refused, **failed})
     try:
         return profile_choice.choose(opened.root, name, observed, limits)

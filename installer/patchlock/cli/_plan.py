@@ -126,8 +126,9 @@ def plan_command(
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request, by_place=with_diff or _log.is_verbose()),
-        *([] if nothing else [("download", f"at most {total_text(size)}" if size else "size unknown offline")]),
+        *([] if nothing else [("download", f"up to {total_text(size)}" if size else "size unknown offline")]),
         *_models.summary_row(request, on_paper=pretended is not None),
+        *_licences(request),
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),
         ("by hand", steps or "nothing"),
@@ -144,7 +145,7 @@ def plan_command(
     for finding in ready.stops:
         _output.echo(f"missing: {finding}", err=True)
     if len(ready.stops) > 1 and ready.commands:
-        _output.echo(f"missing: all at once: {' && '.join(ready.commands)}", err=True)
+        _output.echo(f"missing: all at once: {ready.commands}", err=True)
     for finding in ready.findings:
         if not finding.stops and finding.is_sure and str(finding) not in ready.steps:
             _output.echo(f"note: {finding}", err=True)
@@ -176,6 +177,14 @@ def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str,
             if made.platform.name in o.platforms
         ),
     ]
+
+
+def _licences(request: Request) -> list[tuple[str, str]]:
+    """Name the licences of what the app downloads by itself; its code has one of its own."""
+    from patchlock.model.models import models_for
+
+    found = dict.fromkeys(one.license for one in models_for(request.app.models, request.profile.name))
+    return [("licence", "\n".join(f"models: {one}" for one in found))] if found else []
 
 
 def _words(made: Plan, request: Request, left_out: tuple[str, ...]) -> str:

@@ -76,6 +76,7 @@ def account(
     doubts: dict[str, None] = {}
     warnings: dict[str, None] = {}
     notes: dict[str, None] = {}
+    used = None if best.profile.name in app.on_processor else best.device
     strangers = [one for one in _accounted(best, seen) if _is_stranger(one, ranking, app)]
     for one in _accounted(best, seen):
         if one in strangers:
@@ -83,27 +84,29 @@ def account(
         options = _options(one, best, ranking, host, app)
         is_weak = isinstance(one, KnownDevice) and one.card.family in UNSUPPORTED_FAMILIES
         wrong = next((wrong for name in OF_CARDS if (wrong := wrong_numbers(one, name))), "")
-        if one == best.device and best.profile.back_end != "cpu":
+        if one == best.device and (why := app.on_processor.get(best.profile.name)):
+            warnings[on_processor(best, why, app, options.tries)] = None
+        elif one == best.device and best.profile.back_end != "cpu":
             doubts |= dict.fromkeys(f"{name} would fit {called(one)}, but {why}" for name, why in options.near)
             notes |= dict.fromkeys(f"{name} fits this machine better, but {why}" for name, why in options.refused)
         elif one == best.device:
             if options.near or options.all_refused or options.tries or not is_weak:
                 (doubts if options.near else warnings)[_on_the_processor(one, best, options, app)] = None
         elif options.near:
-            doubts[_unused(one, best, _blocked(options.near), options.tries, app)] = None
+            doubts[_unused(one, used, _blocked(options.near), options.tries, app)] = None
         elif one.device.is_hidden or one.device.trouble:
             if not is_weak or options.tries or options.all_refused:
-                doubts[_unused(one, best, _stopped(one, best, host), (), app)] = None
+                doubts[_unused(one, used, _stopped(one, best, host), (), app)] = None
         elif options.all_refused:
             told = doubts if _is_untested(options, app) else warnings
-            told[_unused(one, best, _refused(options), options.tries, app)] = None
+            told[_unused(one, used, _refused(options), options.tries, app)] = None
         elif wrong:
-            warnings[_unused(one, best, wrong.replace(called(one), "it"), options.tries, app)] = None
+            warnings[_unused(one, used, wrong.replace(called(one), "it"), options.tries, app)] = None
         elif options.tries:
             reason = f"no profile supports it on {best.platform.name}"
-            doubts[_unused(one, best, reason, options.tries, app)] = None
+            doubts[_unused(one, used, reason, options.tries, app)] = None
         elif not is_weak:
-            doubts[_unused(one, best, _nothing(best), (), app)] = None
+            doubts[_unused(one, used, _nothing(best), (), app)] = None
     if strangers:
         names = {called(one) for one in strangers}
         all_of_them = [one for one in seen if called(one) in names]
@@ -144,7 +147,7 @@ def _options(
             found = match(profile.fits, profile.back_end, host, (one,))
         is_for_it = found is not None and found.device is not None
         tried_on = None if is_for_it or one.device.trouble else trial(profile, host, (one,))
-        if not is_for_it and tried_on is None:
+        if (not is_for_it and tried_on is None) or name in app.on_processor:
             continue
         if name in app.refused:
             (turned_down if is_for_it else turned_down_trials).append((name, app.refused[name]))
@@ -178,11 +181,16 @@ def _hope(found: FitMatch) -> str:
     return f"{found.fit.why if found.fit else ''}, but nobody has tested it{lacks}"
 
 
-def _unused(one: _Device, best: Accepted, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
+def _unused(one: _Device, used: _Device | None, reason: str, tries: Sequence[tuple[str, str]], app: AppLimits) -> str:
     """Say in one sentence that a card stays unused, in the next why, in the last what can be tried."""
-    place = called(best.device) if best.device else "the CPU"
-    lead = f"{app.name or 'Apps'} will run on {place}; {_your(one)} will not be used."
+    place = called(used) if used else "the CPU"
+    lead = f"{app.name or 'Apps'} will run on {place}; {your(one)} will not be used."
     return f"{lead} Reason: {reason}{_to_try(tries, app)}"
+
+
+def on_processor(best: Accepted, why: str, app: AppLimits, tries: Sequence[tuple[str, str]] = ()) -> str:
+    """Say that an app leaves the card of its profile unused."""
+    return _unused(best.device, None, why, tries, app) if best.device else ""
 
 
 def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppLimits) -> str:
@@ -195,12 +203,13 @@ def _on_the_processor(one: _Device, best: Accepted, options: _Options, app: AppL
         reason = f"no profile of patchlock brings torch to this card on {best.platform.name} yet"
     whose = f"ONNX models of {app.name}" if app.name else "ONNX models"
     return (
-        f"Only {whose} will run on {_your(one)}; the rest, with torch, will run on the CPU. "
+        f"Only {whose} will run on {your(one)}; the rest, with torch, will run on the CPU. "
         f"Reason: {reason}{_to_try(options.tries, app)}"
     )
 
 
-def _your(one: _Device) -> str:
+def your(one: _Device) -> str:
+    """Name a card as its owner's."""
     return f"your {without_article(called(one))}"
 
 
@@ -291,7 +300,7 @@ def _tries_of_strangers(
         (one.profile.name, _hope(found))
         for one in sorted(ranking, key=_torch_first)
         if one.platform is not None
-        and one.profile.name not in {best.profile.name, *app.refused}
+        and one.profile.name not in {best.profile.name, *app.refused, *app.on_processor}
         and (found := trial(one.profile, host, strangers)) is not None
     ]
     return _to_try(tries, app)

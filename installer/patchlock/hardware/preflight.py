@@ -151,9 +151,10 @@ def judge(
     return tuple(sorted(found, key=lambda finding: not finding.stops))
 
 
-def install_commands(findings: Iterable[Finding], system: System) -> tuple[str, ...]:
-    """Write the commands that install everything that is missing, with one command for all packages."""
-    return package_managers.commands((f.way for f in findings if f.way is not None), system)
+def install_commands(findings: Iterable[Finding], system: System) -> str:
+    """Write in one line what installs everything that is missing, with one command for all packages."""
+    ways = (f.way for f in findings if f.way is not None)
+    return package_managers.joined(package_managers.commands(ways, system), system)
 
 
 def _git(facts: Facts) -> Iterator[Finding]:
@@ -286,8 +287,12 @@ def _rule(need: Need, resource: Resource, facts: Facts) -> Iterator[Finding]:
                     what = f"Python is that of the Microsoft Store ({facts.python.path}): {need.why}"
                     yield _finding(need, resource, what, "use another one: `uv python install` or python.org", None)
             case _:  # a virus scanner cannot be asked without rights that we do not want
-                command = f"Add-MpPreference -ExclusionPath '{facts.folders[0].path}'"
-                command = f"in PowerShell as administrator: `{command}`"
+                path = facts.folders[0].path
+                written = f'"{path}"' if path.startswith("$env:") else f"""'{path.replace("'", "''")}'"""
+                command = (
+                    f"in PowerShell as administrator: `Add-MpPreference -ExclusionPath {written}`; "
+                    f"`Remove-MpPreference -ExclusionPath {written}` takes it back"
+                )
                 told = f"{resource.title}: {need.why}"
                 yield dataclasses.replace(_finding(need, resource, told, command, None), stops=False)
 
@@ -357,13 +362,18 @@ def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
         *(text for text, _ in told[:last]),
         *(["restart the machine"] if last else []),
         *(t for t, _ in told[last:]),
+        *(
+            ["open a new PowerShell window for what follows"]
+            if any(f.way and f.way.needs_new_window for f in ordered)
+            else []
+        ),
     )
 
 
 def _install(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
-    return f"install it: `{' && '.join(package_managers.commands([way], system))}`"
+    return f"install it: `{package_managers.joined(package_managers.commands([way], system), system)}`"
 
 
 _OLDER = "take an older one: ask `patchlock doctor` for the commands, or see {}"
@@ -372,7 +382,7 @@ _OLDER = "take an older one: ask `patchlock doctor` for the commands, or see {}"
 def _newer(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
-    return f"{' && '.join(package_managers.commands([way], system))}, or see {resource.source}"
+    return f"{package_managers.joined(package_managers.commands([way], system), system)}, or see {resource.source}"
 
 
 def parsed(text: str) -> Version | None:

@@ -11,7 +11,7 @@ from patchlock.hardware import _device_use
 from patchlock.hardware._matching import FitMatch, Seen, called, counted, match, preference, wrong_numbers
 from patchlock.model import version_bounds
 from patchlock.model.choice import Accepted, AppLimits, Rejected
-from patchlock.model.devices import Card, identify
+from patchlock.model.devices import Card, KnownDevice, UnknownDevice, identify
 from patchlock.model.errors import NoProfileFitsError, UnknownProfileError, nearest
 from patchlock.model.fits import ProfileSummary
 from patchlock.model.hosts import Host
@@ -37,6 +37,18 @@ class Choice:
     """What computes more slowly than the machine could, sentences; there is nothing to choose."""
     notes: tuple[str, ...] = ()
     """What a person should hear, sentences."""
+    on_processor: str = ""
+    """Why the app computes on the CPU although the profile is for a device, a clause; "" where it does not."""
+
+    @property
+    def device(self) -> KnownDevice | UnknownDevice | None:
+        """Name the device that the app computes on, at least in part; None: on the CPU alone."""
+        return None if self.on_processor else self.chosen.device
+
+    @property
+    def has_torch_on_processor(self) -> bool:
+        """Say whether what needs the memory is computed on the CPU."""
+        return bool(self.on_processor) or self.chosen.profile.back_end == "cpu"
 
 
 def rank(
@@ -151,15 +163,12 @@ def choose(
     use = _device_use.account(best, ranking, host, seen, app)
     return Choice(
         chosen=best,
-        why=best.why if best.device else _without_device(seen, is_refused=len(fitting) < _fits(ranking)),
+        why=best.why if best.device else _without_device(seen, ranking, app),
         doubts=use.doubts,
         warnings=use.warnings,
         notes=(*use.notes, *_successors(best, ranking, app)),
+        on_processor=app.on_processor.get(best.profile.name, ""),
     )
-
-
-def _fits(ranking: Iterable[Accepted | Rejected]) -> int:
-    return sum(isinstance(one, Accepted) for one in ranking)
 
 
 def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
@@ -190,7 +199,7 @@ def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen
         raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, judged))
     found = judged[name]
     if isinstance(found, Accepted):
-        return Choice(chosen=found, why="it was named", notes=tuple(_successors(found, ranking, app)))
+        return _taken_by_name(found, tuple(_successors(found, ranking, app)), app)
     profile = found.profile
     vendors = {fit.vendor for fit in (*profile.fits, *profile.trials)}
     wrong = [wrong_numbers(one, profile.back_end) for one in seen if one.device.vendor in vendors]
@@ -209,12 +218,22 @@ def _named(name: str, ranking: tuple[Accepted | Rejected, ...], host: Host, seen
     if (trial := _device_use.trial(profile, host, seen)) is not None and trial.device and found.device is None:
         taken = dataclasses.replace(taken, device=trial.device, fit=trial.fit)
         note = _device_use.tried(name, trial)
-    return Choice(chosen=taken, why="it was named", notes=(note, *_successors(taken, ranking, app)))
+    return _taken_by_name(taken, (note, *_successors(taken, ranking, app)), app)
 
 
-def _without_device(seen: Seen, *, is_refused: bool) -> str:
-    if is_refused:
-        return "the profiles that fit this machine better are not supported"
+def _taken_by_name(taken: Accepted, notes: tuple[str, ...], app: AppLimits) -> Choice:
+    why = app.on_processor.get(taken.profile.name, "")
+    warnings = (_device_use.on_processor(taken, why, app),) if why and taken.device else ()
+    return Choice(chosen=taken, why="it was named", warnings=warnings, notes=notes, on_processor=why)
+
+
+def _without_device(seen: Seen, ranking: Iterable[Accepted | Rejected], app: AppLimits) -> str:
+    better = [one for one in ranking if isinstance(one, Accepted) and app.why_not(one.profile.name)]
+    for one in sorted(better, key=lambda one: one.profile.name not in app.refused):  # a trial is no refusal
+        use = f", which would use {_device_use.your(one.device)}" if one.device else ""
+        if one.profile.name in app.refused:
+            return f"{app.name or 'the app'} does not support {one.profile.name}{use}"
+        return f"{one.profile.name}{use}{',' if use else ''} is only a trial"
     if not seen:
         return "no GPU found"
     there = counted(called(one) for one in seen)

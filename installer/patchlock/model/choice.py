@@ -45,7 +45,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class AppLimits:
-    """On which profiles an app cannot run, or nobody knows whether it does; by default it runs on every one."""
+    """On which profiles an app cannot run, or not on their device; by default it runs on every one."""
 
     name: str = ""
     """Of the app; "" for none in particular."""
@@ -53,6 +53,8 @@ class AppLimits:
     """Profile → why it cannot run there, a clause."""
     trials: Mapping[str, str] = field(default_factory=dict)
     """Profile → why it is no more than a trial there, a clause; chosen only where a person names it."""
+    on_processor: Mapping[str, str] = field(default_factory=dict)
+    """Profile → why the app computes on the CPU there, whatever the machine has, a clause."""
 
     def why_not(self, profile: str) -> str:
         """Say why a profile is not chosen for the app unnamed, a clause; "" where it may be."""

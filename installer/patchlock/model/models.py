@@ -132,7 +132,7 @@ def total_text(size: ModelSize) -> str:
     unknown = f"{size.unknown} file{'s' if size.unknown > 1 else ''} of unknown size"
     if not size.bytes:
         return unknown if size.unknown else "nothing"
-    return f"{size_text(size.bytes)} and {unknown}" if size.unknown else size_text(size.bytes)
+    return f"{size_text(size.bytes)} plus {unknown}" if size.unknown else size_text(size.bytes)
 
 
 def models_at(models: Iterable[Model], address: str, hub: str = _HUB) -> tuple[Model, ...]:

@@ -83,6 +83,11 @@ class Way:
     packages: tuple[str, ...] = ()
     command: str = ""
 
+    @property
+    def needs_new_window(self) -> bool:
+        """Whether a shell that is open does not find what was installed: on Windows it keeps its PATH."""
+        return self.manager in {"winget", "choco"}
+
 
 def manager_of(system: System) -> str:
     """Name the package manager of a system, "" where we know none."""
@@ -128,6 +133,11 @@ def commands(ways: Iterable[Way], system: System) -> tuple[str, ...]:
     if "steamos" in system.ids:  # its root is read-only until then
         texts = [f"sudo steamos-readonly disable && {text}" for text in texts]
     return (*(_as_root(text, system) for text in texts), *own)
+
+
+def joined(listed: Iterable[str], system: System) -> str:
+    """Write commands in one line; PowerShell 5.1 has no `&&`."""
+    return ("; " if system.os == "windows" else " && ").join(listed)
 
 
 def _as_root(command: str, system: System) -> str:

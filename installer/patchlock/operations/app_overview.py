@@ -45,8 +45,11 @@ class AppOverview:
         """Name what computes: the card, or the CPU; "" where nothing does."""
         if self.choice is None:
             return ""
-        device = self.choice.chosen.device
-        return memory_needs.name_of(device) if device is not None else "the CPU"
+        device, back_end = self.choice.device, self.choice.chosen.profile.back_end
+        if device is None:
+            return "the CPU"
+        name = memory_needs.name_of(device)
+        return f"the CPU, with ONNX models on {name}" if back_end == "cpu" else name
 
     @property
     def model_sizes(self) -> Mapping[When, ModelSize]:
@@ -126,10 +129,10 @@ def overviews(
                 memory=memory_needs.judge(
                     memory_for(takes.memory, chosen.profile.name, chosen.platform.name),
                     host,
-                    chosen.device,
-                    on_processor=chosen.profile.back_end == "cpu",
+                    choice.device,
+                    on_processor=choice.has_torch_on_processor,
                 )
-                if chosen
+                if choice and chosen
                 else (),
                 proofs=proofs.of_pair(known, name, chosen.profile.name, chosen.platform.name) if chosen else (),
             )

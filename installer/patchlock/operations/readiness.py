@@ -36,9 +36,9 @@ class Readiness:
     """What was found, and what the environment is made with."""
 
     findings: tuple[Finding, ...]
-    commands: tuple[str, ...]
-    """That install everything that an install would stop at; empty where no command is known."""
-    later: tuple[str, ...]
+    commands: str
+    """Installs everything that an install would stop at, in one line; "" where no command is known."""
+    later: str
     """The same for what it would only tell."""
     python: str
     """What uv is asked for: the path of the interpreter that was judged, or a request."""
@@ -56,8 +56,8 @@ class Readiness:
     def notes(self) -> tuple[str, ...]:
         """Say what does not stop an install, with the commands that mend several of them at the end."""
         notes = [finding for finding in self.findings if not finding.stops]
-        several = self.later if sum(finding.way is not None for finding in notes) > 1 else ()
-        return (*map(str, notes), *([f"all at once: {' && '.join(several)}"] if several else []))
+        several = self.later if sum(finding.way is not None for finding in notes) > 1 else ""
+        return (*map(str, notes), *([f"all at once: {several}"] if several else []))
 
     @property
     def stops(self) -> tuple[Finding, ...]:
@@ -157,8 +157,8 @@ def _memory(request: Request) -> tuple[MemoryVerdict, ...]:
     return memory_needs.judge(
         wanted,
         machine.observed.host if machine else None,
-        machine.choice.chosen.device if machine else None,
-        on_processor=request.profile.back_end == "cpu",
+        machine.choice.device if machine else None,
+        on_processor=machine.choice.has_torch_on_processor if machine else request.profile.back_end == "cpu",
     )
 
 
@@ -200,12 +200,15 @@ def not_ready(request: Request, readiness: Readiness) -> NotReadyError:
     pair, stops = f"{request.app.name} on {request.profile.name}", readiness.stops
     lines = [str(finding) for finding in stops]
     if len(stops) > 1 and readiness.commands:
-        lines.append(f"all at once: {' && '.join(readiness.commands)}")
+        lines.append(f"all at once: {readiness.commands}")
     needed = any(request.catalogue.has_resource(finding.name) for finding in stops)
+    again = "fix this and run the same command again"
+    if any(finding.way is not None and finding.way.needs_new_window for finding in stops):
+        command = f"patchlock install {request.app.name} --profile {request.profile.name}"
+        again = f"fix this, open a new PowerShell window, and run `{command}` there"
     return NotReadyError(
         f"this machine is not ready for {pair}; nothing was touched",
-        remedy="fix this and run the same command again"
-        + (", or with --ignore-needs if you know better" if needed else ""),
+        remedy=again + (", or with --ignore-needs if you know better" if needed else ""),
         evidence=lines,
         findings=stops,
     )
