@@ -87,6 +87,11 @@ def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, t
     (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
     (told,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
     assert (told["state"], told["running"], told["busy"]) == ("interrupted", False, False)
+    (tmp_path / "installed" / "mini@tiny" / "current").unlink()
+    assert face("run", "mini").stderr == (
+        "error[not-installed]: mini is not installed on tiny: its install was interrupted "
+        f"({tmp_path / 'installed' / 'mini@tiny'}); finish it with `patchlock install mini --profile tiny`\n"
+    )
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     assert face("uninstall", "mini").returncode == 0
     assert "Nothing is installed." in face("status").stdout
@@ -320,9 +325,16 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
-@pytest.mark.parametrize("typed", ["demo\nn\nq\n", "demo\nq\n"], ids=["no", "leave-at-a-question"])
-def test_alone_on_a_terminal_it_guides(typed: str, patchlock: Patchlock) -> None:
-    code, text = _guided(typed, patchlock)
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        pytest.param("demo\nn\nq\n", (), id="no"),
+        pytest.param("demo\nq\n", (), id="leave-at-a-question"),
+        pytest.param("demo\nq\n", ("install",), id="install.sh-alone"),
+    ],
+)
+def test_alone_on_a_terminal_it_guides(typed: str, words: tuple[str, ...], patchlock: Patchlock) -> None:
+    code, text = _guided(typed, patchlock, *words)
     assert code == 0
     assert "This machine: " in text
     assert re.search(r"^\d  demo ", text, re.MULTILINE)
@@ -368,11 +380,12 @@ files = [{ path = "voice.bin", bytes = 1048576 }]
     assert "Download its models now (1.0 MiB)? [Y/n]" in text
 
 
-def _guided(typed: str, patchlock: Patchlock) -> tuple[int, str]:
+def _guided(typed: str, patchlock: Patchlock, *words: str) -> tuple[int, str]:
     """Type into the guide on a terminal; gives its exit code and what was on the screen."""
     ours, theirs = pty.openpty()
     env = patchlock.env({"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80", "LINES": "24"})
-    child = subprocess.Popen([sys.executable, "-m", "patchlock"], stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    argv = [sys.executable, "-m", "patchlock", *words]
+    child = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
     os.write(ours, typed.encode())
     said = b""

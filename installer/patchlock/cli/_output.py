@@ -236,6 +236,13 @@ def finding_data(finding: Finding) -> dict[str, object]:
 
 def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
     """Print a mistake on the command line, and give its exit code."""
+    import click
+
+    if isinstance(error, click.MissingParameter) and command == "install":
+        from patchlock.cli import _folders, _launcher
+
+        unnamed = UsageError("no app is named", remedy=_launcher.first_install(_folders.home()))
+        return fail(unnamed, command, as_json)
     path = error.ctx.command_path if error.ctx else "patchlock"
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message[:1].lower() + message[1:]
