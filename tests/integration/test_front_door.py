@@ -237,7 +237,7 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     (tmp_path / "patchlock-bug-theirs.txt").write_text("a mistake of theirs\n")
     if os.name == "posix" and os.getuid() == 0:
         os.chown(tmp_path / "patchlock-bug-theirs.txt", 65534, 65534)
-    assert face("report").returncode == 0
+    assert face("report").stdout.startswith(f"{tmp_path / 'patchlock-report.md'} is written. ")
     text = (tmp_path / "patchlock-report.md").read_text()
     assert "mini on tiny: up to date" in text
     assert "a mistake of mine" in text
@@ -268,10 +268,11 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert list((tmp_path / "cache").iterdir())
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
+    assert said.stdout.startswith("patchlock's own files are removed. ")
     assert said.stdout.endswith(
         f"\nDownloads are also in uv's cache, which other programs share: {os.environ['UV_CACHE_DIR']}\n"
     )
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert not (tmp_path / "cache").exists()
 
 
 def test_a_log_file_has_the_commands_without_passwords(locked: World, face: Face, tmp_path: Path) -> None:
