@@ -96,6 +96,34 @@ def test_a_command_in_backquotes_is_not_broken(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+OWN = "/home/somebody/.local/share/patchlock/bin/patchlock"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"remove it too: {OWN} uninstall demo --purge", f"remove it too:\n  {OWN} uninstall demo --purge"),
+        (f"undo: '/my apps/bin/patchlock' rollback {LONG}", f"undo:\n  '/my apps/bin/patchlock' rollback {LONG}"),
+        (f'undo: & "C:\\my apps\\patchlock.cmd" list {LONG}', f'undo:\n  & "C:\\my apps\\patchlock.cmd" list {LONG}'),
+        ("note: patchlock keeps your files in the folder", "note: patchlock keeps your files in the\n  folder"),
+    ],
+)
+def test_a_command_at_the_end_of_a_line_is_not_broken(
+    line: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _on_terminal(monkeypatch)
+    assert _output.broken(line, sys.stdout) == expected
+
+
+def test_a_command_in_a_column_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    told = _output.rows([("undo", f"{OWN} uninstall demo"), ("run", f"{OWN} run demo\n{LONG}")])
+    assert _output.broken(told, sys.stdout) == (
+        f"  undo  {OWN} uninstall demo\n  run   {OWN} run demo\n"
+        "        the kernel is 6.8.0-31-generic, and\n        must be 6.12 or later"
+    )
+
+
 def test_a_dumb_terminal_has_an_edge_too(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch)
     monkeypatch.setenv("TERM", "dumb")

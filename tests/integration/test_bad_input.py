@@ -38,7 +38,11 @@ def _nothing_installed(folder: Path) -> bool:
             2,
             "error[usage]: no such option '--profil'. (Did you mean one of: '--log-file', '--profile'?); see `patchlock install --help`",
         ),
-        (("install",), 2, "error[usage]: missing argument 'APP'; see `patchlock install --help`"),
+        (
+            ("install",),
+            2,
+            "error[usage]: no app is named; `patchlock install demo` installs the smallest; `patchlock list` shows all",
+        ),
         (
             ("lock", "--as-of", "yesterday"),
             2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -97,6 +98,7 @@ def test_installed_demo(patchlock: Patchlock) -> None:
     _works_with_the_python_of_the_lock_only(installed)
     _runs_and_says_where_it_computed(installed, patchlock)
     _training_says_what_is_missing(patchlock)
+    _leaves_no_telemetry(Path(os.environ["HOME"]))
 
 
 def _runs_and_says_where_it_computed(installed: Path, patchlock: Patchlock) -> None:
@@ -112,6 +114,11 @@ def _runs_and_says_where_it_computed(installed: Path, patchlock: Patchlock) -> N
     width, height = struct.unpack(">II", picture[16:24])
     assert width >= 600
     assert height >= 300
+
+
+def _leaves_no_telemetry(home: Path) -> None:
+    """ONNX Runtime keeps a device id and events there, and sends them."""
+    assert not [str(path) for path in home.rglob("*") if "onnxruntime" in path.name or path.name == "Microsoft"]
 
 
 def _requirements_keep_bom_line_endings_and_comments(installed: Path) -> None:

@@ -104,7 +104,10 @@ def test_install_proves_some_kernels_and_verify_all(installed: Path, patchlock: 
     assert f"{INSTALLED - 1} of {INSTALLED} kernels work on cuda:0 (Pretended GPU); {known}" in receipt
     done = patchlock("install", "mini", "--reinstall", env=card())
     assert done.stdout.strip().startswith("mini is installed and verified on tiny (")
-    assert "\n  verified  seen      packages: " in done.stdout
+    assert re.search(rf"\n  verified  \d+ checks passed, {INSTALLED - 1} kernels computed on cuda\n", done.stdout)
+    assert done.stdout.splitlines()[-1].startswith("  run       ")
+    told = patchlock("install", "mini", "--reinstall", "-v", env=card()).stdout
+    assert "\n  verified  seen      packages: " in told
     done = patchlock("verify", "mini", env=card("stft=abort,bmm=slow"))
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()

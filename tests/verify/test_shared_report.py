@@ -59,6 +59,8 @@ def test_what_names_nobody_stays() -> None:
     say = redaction.masker(["/home/erika"], ["erika", "pc"])
     text = "models/erikas.onnx and 127.0.0.1:7860 with torch 2.7.1, pcm audio, /usr/lib/x.so and https://pypi.example/x"
     assert say(text) == text
+    text = "check the network, the proxy and HF_ENDPOINT; HF_HUB_ENABLE_HF_TRANSFER; File file_download.py in hf_hub_download"
+    assert say(text) == text
     assert say("at /home/erika/x, (/home/erika) on pc") == "at ~/x, (~) on ~"
 
 

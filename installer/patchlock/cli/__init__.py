@@ -146,7 +146,7 @@ def _by_click(arguments: list[str], as_json: bool) -> int:
         from patchlock.cli import _completions  # registers PowerShell
 
         _completions.register()
-    elif not arguments and is_terminal(sys.stdin) and is_terminal(sys.stdout):
+    elif arguments in ([], ["install"]) and is_terminal(sys.stdin) and is_terminal(sys.stdout):
         from patchlock.cli import _guide
 
         return _guide.guide()

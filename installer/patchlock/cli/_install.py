@@ -363,21 +363,16 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
     from patchlock.cli._plan import outcome_summary
     from patchlock.model import lockfile
 
-    receipt, app, itself = report.receipt, request.app.name, _launcher.own_command(_options.home())
-    pair = _options.pair_arguments(request)
+    receipt, app, home = report.receipt, request.app.name, _options.home()
+    itself, pair = _launcher.own_command(home), _options.pair_arguments(request)
     pairs = [
         ("upstream", f"commit {receipt.upstream[:12]}, patched as {receipt.applied[:12]}"),
         ("patches", outcome_summary(report.outcomes, is_done=True) or "none"),
         ("packages", f"{receipt.packages} with Python {receipt.python}, each with its sha256"),
-        (
-            "verified" if report.computed else "checked",
-            "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in receipt.checks),
-        ),
+        ("verified" if report.computed else "checked", _checks(request, report)),
         ("folder", str(request.installation.source / request.app.directory)),
         *_models.summary_row(request),
-        ("run", f"{itself} run {pair}" + (f"\n{request.app.launch.says}" if request.app.launch.says else "")),
         ("launcher", _launchers(request)),
-        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
     ]
     if receipt.chosen:
         pairs.insert(2, ("chosen", ", ".join(receipt.chosen)))
@@ -389,6 +384,11 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
         pairs.insert(2, ("kept", f"your edits in {', '.join(report.merged)}"))
     if report.notes:
         pairs.append(("note", "\n".join(report.notes)))
+    says = _launcher.to_paste(request.app.launch.says, home, ())
+    pairs += [
+        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
+        ("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")),
+    ]
     done, but = (
         ("installed and verified", "") if report.computed else ("installed", "; not verified: no kernel was computed")
     )
@@ -396,6 +396,17 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
     if _log.is_quiet():
         return f"{head}\n{_output.rows([row for row in pairs if row[0] == 'run'])}"
     return f"\n{head}\n{_output.rows(pairs)}"
+
+
+def _checks(request: Request, report: InstallResult) -> str:
+    """Say how many checks passed and what computed; each check where nothing did, or with --verbose."""
+    from patchlock.cli import _log
+
+    checks = report.receipt.checks
+    if _log.is_verbose() or not report.computed:
+        return "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in checks)
+    device = {"cpu": "the CPU"}.get(request.profile.back_end, request.profile.back_end)
+    return f"{len(checks)} checks passed, {report.computed} kernels computed on {device}"
 
 
 def _launchers(request: Request) -> str:

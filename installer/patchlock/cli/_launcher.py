@@ -62,6 +62,15 @@ def own_command(home: Path) -> str:
     return command_lines.program(str(target))
 
 
+def first_install(home: Path) -> str:
+    """Name commands for who has not said which app: of the bootstrap, where its launcher is not there yet."""
+    bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
+    if not bootstrap or path(home).is_file():
+        return "`patchlock install demo` installs the smallest; `patchlock list` shows all"
+    script = command_lines.program(str(Path(bootstrap).with_suffix(".cmd" if os.name == "nt" else ".sh")))
+    return f"`{script} demo` installs the smallest; in a terminal, `{script}` alone shows all"
+
+
 def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
     """Write the commands between backquotes in a text so that they can be pasted after a command line that failed.
 

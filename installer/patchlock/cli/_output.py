@@ -5,6 +5,7 @@ Every text of a person's command goes through `echo`, which makes control charac
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 _NARROW = 30
 """Columns that a text needs at least to be broken between words."""
-_COMMANDS = ("$ ", "patchlock ")
-"""What a line begins with that is a command."""
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
@@ -170,13 +169,14 @@ def broken(text: str, stream: object) -> str:
     """Break long lines between words where a terminal would break them anywhere; a command to be pasted stays whole."""
     if not _has_width(stream):
         return text
+    import re
     import shutil
 
     room = shutil.get_terminal_size().columns
     lines: list[str] = []
     for line in text.split("\n"):
         is_one_word = " " not in line.strip()  # an address keeps its place
-        if len(line) <= room or is_one_word or line.lstrip().startswith(_COMMANDS):
+        if len(line) <= room or is_one_word or re.search(rf"(?:^|  ){_command()}", line):
             lines.append(line)
             continue
         lines += _filled(line, max(room, 40), " " * (len(line) - len(line.lstrip()) + 2))
@@ -184,7 +184,7 @@ def broken(text: str, stream: object) -> str:
 
 
 def _filled(line: str, width: int, indent: str = "") -> list[str]:
-    """Break a line between words, but not inside backquotes.
+    """Break a line between words, but not inside backquotes, and not in a command with which it ends.
 
     Args:
         line: the text.
@@ -194,9 +194,19 @@ def _filled(line: str, width: int, indent: str = "") -> list[str]:
     import re
     import textwrap
 
-    glued = re.sub(r"`[^`]*`", lambda found: found[0].replace(" ", "\u00a0"), line)
+    glued = re.sub(rf"`[^`]*`|(?<=: ){_command()}.*", lambda found: found[0].replace(" ", "\u00a0"), line)
     wrapper = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [part.replace("\u00a0", " ") for part in wrapper.wrap(glued)] or [""]
+
+
+@functools.cache
+def _command() -> str:
+    """Give the expression for what a command begins with that goes on to the end of its line."""
+    from patchlock.cli import COMMANDS
+
+    name, names = r"patchlock(?:\.cmd)?", "|".join(COMMANDS)
+    quoted = rf"'[^']*{name}'|\"[^\"]*{name}\""  # a folder's name has spaces
+    return rf"(?:\$ |(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
 
 
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
@@ -242,6 +252,13 @@ def finding_data(finding: Finding) -> dict[str, object]:
 
 def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
     """Print a mistake on the command line, and give its exit code."""
+    import click
+
+    if isinstance(error, click.MissingParameter) and command == "install":
+        from patchlock.cli import _folders, _launcher
+
+        unnamed = UsageError("no app is named", remedy=_launcher.first_install(_folders.home()))
+        return fail(unnamed, command, as_json)
     path = error.ctx.command_path if error.ctx else "patchlock"
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message[:1].lower() + message[1:]
@@ -323,7 +340,13 @@ def cut(line: str) -> str:
 def _is_cut(line: str, beside: int) -> bool:
     """Say whether a terminal would cut a line that has no room for words beside what stands before it."""
     room = _room(beside)
-    return room is not None and room < min(_NARROW, len(line)) and not line.startswith("$ ")
+    return room is not None and room < min(_NARROW, len(line)) and not _is_command(line)
+
+
+def _is_command(line: str) -> bool:
+    import re
+
+    return re.match(_command(), line) is not None
 
 
 def _room(beside: int) -> int | None:
@@ -336,6 +359,6 @@ def _room(beside: int) -> int | None:
 def _wrapped(line: str, beside: int) -> list[str]:
     """Break a line between words, where a terminal would break it anywhere; a command to be pasted stays whole."""
     room = _room(beside)
-    if room is None or room < _NARROW or line.startswith("$ "):
+    if room is None or room < _NARROW or _is_command(line):
         return [line]
     return _filled(line, room)

@@ -55,7 +55,7 @@ def report_command(target: Path, catalogue: Path | None, as_json: bool) -> None:
     if as_json:
         _output.succeed("report", {"file": str(target), "bytes": len(text.encode())})
     else:
-        _output.echo(f"{target} is written. Read it, and attach it to a bug report. Nothing was sent.")
+        _output.echo(f"{target.absolute()} is written. Read it, and attach it to a bug report. Nothing was sent.")
 
 
 def _parts(home: Path, cache: Path, root: Path) -> Iterator[str]:

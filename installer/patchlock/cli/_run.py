@@ -54,6 +54,7 @@ def run_command(
         return 0
     _tell_device(request, generation, place.variables, progress)
     _tell_models(request, progress)
+    _tell_running(request, progress)
     held = venv.mark_in_use(generation)
     listens = request.app.launch.listens
     if listens is None:
@@ -80,6 +81,21 @@ def _tell_models(request: Request, progress: Progress) -> None:
         progress.note(
             f"{request.app.name} needs {total_text(missing)} of models that it does not download itself; "
             f"fetch them with `{command}`"
+        )
+
+
+def _tell_running(request: Request, progress: Progress) -> None:
+    """Say that the app runs already, where it would find its port taken."""
+    from patchlock.core import service
+    from patchlock.environments import venv
+
+    listens = request.app.launch.listens
+    if listens is None or not any(map(venv.is_in_use, request.installation.environments.glob("*"))):
+        return
+    if service.is_answering(listens.port, listens.path):
+        progress.note(
+            f"{request.app.name} is already running; it answers at http://127.0.0.1:{listens.port}{listens.path}; "
+            "stop it with Ctrl-C in its terminal"
         )
 
 

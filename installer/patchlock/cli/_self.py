@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -149,9 +150,9 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     home, cache = _options.home(), _options.cache()
     for place in cache_pruning.homes(cache, home):
         if there := installed_profiles.by_app(place):
-            names, first = ", ".join(there), next(iter(there))
+            commands = " and ".join(f"`patchlock uninstall {name}`" for name in there)
             error = UsageError(
-                f"apps are installed: {names}", where=str(place), remedy=f"first run `patchlock uninstall {first}`"
+                f"apps are installed: {', '.join(there)}", where=str(place), remedy=f"first run {commands}"
             )
             if not dry_run:
                 raise error
@@ -175,12 +176,16 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
                 atomic_files.remove_tree(one.path)
             else:
                 one.path.unlink(missing_ok=True)
+        for folder_left in (cache, _launcher.path(home).parent, home):
+            with contextlib.suppress(OSError):  # something of the user's is in it
+                folder_left.rmdir()
     if as_json:
         rows_data = [{"path": str(one.path), "bytes": one.size} for one in found]
         _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
     else:
         way = f"To remove the rest: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
-        _output.echo(f"{way}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
+        done = "patchlock's own files are removed. " if found and not dry_run else ""
+        _output.echo(f"{done}{way}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:

@@ -135,7 +135,7 @@ def _watch(child: subprocess.Popen[bytes], port: int, path: str, answers: Callab
     """Ask until the page answers, or the program has ended."""
     while child.returncode is None:
         for one in _ports(child.pid, port):
-            if _answers(one, path) and child.returncode is None:
+            if is_answering(one, path) and child.returncode is None:
                 answers(f"http://127.0.0.1:{one}{path}")
                 return
         time.sleep(_BREATH)
@@ -162,7 +162,8 @@ def _listening(group: int) -> Iterator[int]:
                     yield int(row[1].rpartition(":")[2], 16)
 
 
-def _answers(port: int, path: str) -> bool:
+def is_answering(port: int, path: str) -> bool:
+    """Say whether a page of this machine answers, or wants a password."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
         connection.request("GET", path)

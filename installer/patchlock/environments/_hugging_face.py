@@ -16,6 +16,7 @@ from types import ModuleType
 from urllib.parse import urlsplit
 
 from patchlock.core import atomic_files
+from patchlock.model import telemetry
 from patchlock.model.errors import ModelError, NetworkError
 
 _MARKS = frozenset({".locks", "CACHEDIR.TAG"})
@@ -44,7 +45,8 @@ class HubFile(CachedName):
 
 
 def _library() -> ModuleType:
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # it would ask the server who is calling
+    for name, value in telemetry.OFF.items():  # it would tell the server who is calling
+        os.environ.setdefault(name, value)
     import huggingface_hub
     import huggingface_hub.constants
     import huggingface_hub.errors

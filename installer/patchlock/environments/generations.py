@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patchlock.core import atomic_files
+from patchlock.core import atomic_files, file_lock
 from patchlock.core.atomic_files import remove_tree
 from patchlock.hardware import stored_choice
 from patchlock.model import launchers
@@ -153,10 +153,13 @@ def require_current(installation: Installation, app: str) -> Receipt:
     """
     receipt = current(installation)
     if receipt is None:
+        command = f"`patchlock install {app} --profile {installation.profile}`"
+        is_interrupted = installation.journal.is_file() and not file_lock.is_held(installation.lock)
         raise NotInstalledError(
-            f"{app} is not installed on {installation.profile}",
+            f"{app} is not installed on {installation.profile}"
+            + (": its install was interrupted" if is_interrupted else ""),
             where=str(installation.folder),
-            remedy=f"run `patchlock install {app} --profile {installation.profile}`",
+            remedy=f"finish it with {command}" if is_interrupted else f"run {command}",
         )
     return receipt
 

@@ -16,7 +16,7 @@ from patchlock.core.atomic_files import remove_tree
 from patchlock.distributions import wheelhouse
 from patchlock.distributions.wheelhouse import LocalWheels
 from patchlock.environments import gate, preloads
-from patchlock.model import lockfile
+from patchlock.model import lockfile, telemetry
 from patchlock.model.errors import HashMismatchError, LockFormatError
 from patchlock.model.lockfile import Lock
 
@@ -194,6 +194,8 @@ def bytecode(folder: Path) -> Path:
 def launch_variables(folder: Path, profile: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
     """Make the variables for a process that runs in an environment: isolated, gated, with the profile's and the app's.
 
+    Telemetry is off, as far as the libraries let us.
+
     Args:
         folder: the environment.
         profile: the profile's variables, which win.
@@ -203,7 +205,7 @@ def launch_variables(folder: Path, profile: Mapping[str, str], defaults: Mapping
         OverlayError: the environment has an overlay that cannot work now.
     """
     env = process.environment()
-    env = preloads.variables(folder, dict(defaults) | env | dict(profile))
+    env = preloads.variables(folder, {**telemetry.OFF, **defaults, **env, **profile})
     scripts = interpreter(folder).parent
     env["VIRTUAL_ENV"] = str(folder)
     env["PYTHONPYCACHEPREFIX"] = str(bytecode(folder))

@@ -16,7 +16,7 @@ _ADDRESSES = (
     r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     r"\b(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}\b(?=:\d|/|$|[\s,;)])",
     r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b",
-    r"\b(?:hf|ghp|gho|github_pat|sk)_[A-Za-z0-9_]{8,}",
+    r"\b(?-i:hf|ghp|gho|github_pat|sk)_[A-Za-z0-9_]{16,}",  # not HF_ENDPOINT, not hf_hub_download
     r"(?<=://)[^/@\s]+@",
     r"(?<=[?&])(?:token|key|sig|signature|password|auth)=[^&\s]+",
 )

@@ -50,7 +50,7 @@ def _earlier(request: Request) -> Receipt:
     earlier = [r for r in generations.receipts(installation) if r.sequence < now.sequence]
     if not earlier:
         raise NotInstalledError(
-            f"{request.app.name} has no earlier generation",
+            f"{request.app.name} has no earlier version installed, so there is nothing to go back to",
             where=str(installation.folder),
             remedy="nothing was changed",
         )

@@ -510,7 +510,6 @@ def _environment(home: str, proxy: int) -> dict[str, str]:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         env |= {name: address, name.upper(): address}
     env |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost,::1,0.0.0.0")
-    env |= {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
     # A browser of the user's must not open.
     return env | {"BROWSER": sys.executable + " -c pass %s", "PYTHONUNBUFFERED": "1"}
 
