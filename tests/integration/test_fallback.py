@@ -30,13 +30,13 @@ id = "device"
 kind = "python"
 code = "import os; exec(os.environ.get('FAULT', '')); print('computed')"
 prints = "computed"
-timeout = 4
+timeout = 10
 memory-gb = 1
 """
 FAULTS = {
     "it crashes": ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
     "the system kills it": ("import signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    "it hangs with children": ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", "4 seconds"),
+    "it hangs with children": ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", "10 seconds"),
     "its runtime is missing": ("import ctypes; ctypes.CDLL('libamdhip64.so.6')", "libamdhip64.so.6"),
     "it has no code": ("raise RuntimeError('HIP error: no kernel image is available for execution on the device')", "no kernel image"),
     "it takes all memory": ("x = bytearray(8 << 30)", "more than 953.7 MiB of memory"),

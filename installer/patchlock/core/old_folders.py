@@ -13,8 +13,8 @@ from pathlib import Path
 from patchlock.core.atomic_files import remove_tree
 
 _OURS = re.compile(
-    r"patchlock-(addresses|build|bundle|cases|check|cross-check|hooks|index|kernels|layers|lock|merge|new-app|record|smoke"
-    r"|sound|start|submodule|upstream)-[a-z0-9_]{8}"
+    r"patchlock-(addresses|build|bundle|cases|check|cross-check|diff|hooks|index|kernels|layers|lock|merge|new-app|record"
+    r"|smoke|sound|start|submodule|upstream)-[a-z0-9_]{8}"
 )
 """As `tempfile` writes the names that we ask it for."""
 _AGE = 24 * 3600
