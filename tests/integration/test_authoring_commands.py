@@ -263,6 +263,33 @@ def test_history_is_walked_and_nothing_silent(world: World, clone: Path, patchlo
     assert re.search(r"^  on-the-cpu +3 +2 +1 +0 +3$", shown.stdout, re.MULTILINE)
 
 
+def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(
+    world: World, clone: Path, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    lines = f'[upstream]\nurl = "{clone}"\nbranch = "main"\ncommit = "{git(clone, "rev-parse", "HEAD")}"\n'
+    text = (
+        world.app.read_text().replace("**/*.py", "app/*.py").replace('["requirements.txt"]', '["app/requirements.txt"]')
+    )
+    world.app.write_text(re.sub(r"\[upstream\]\n(?:[^\[\n].*\n)*", lines, text))
+    first, mine = git(clone, "rev-parse", "HEAD"), tmp_path / "mine"
+    git(tmp_path, "clone", "-q", str(clone), str(mine))
+    words = ("patch", "test", "mini", "--source", str(mine))
+    broken = commit(clone, app__app_py='DEVICE = ("cuda"\n')
+    git(mine, "fetch", "-q")
+    assert patchlock(*words).returncode == 0, "HEAD, which is as it was"
+    done = patchlock(*words, "--since", first)
+    assert done.returncode == 1
+    assert f"together on commit {broken[:12]}\n" in done.stdout
+    assert "  2 commits, 2 states" in done.stdout
+    wrong = "app/app.py:1: unparsable upstream: it does not parse: '(' was never closed"
+    assert f"  on-the-cpu: {wrong}\n" in done.stdout
+    alone = patchlock("patch", "test", "mini")
+    assert (alone.returncode, alone.stdout.partition("\n")[0]) == (
+        0,
+        "mini: 0 cases, 0 as written; not tried on upstream: add --source CLONE",
+    )
+
+
 def test_what_an_op_misses_is_silent_and_fails(world: World, clone: Path, patchlock: Patchlock) -> None:
     # The check forbids what the op, which looks inside one function only, does not find.
     text = (
