@@ -16,15 +16,15 @@ from patchlock.catalogue.authoring.files import Likeness
 from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model.patch import OutcomeKind, Patch
 from patchlock.model.text_files import SourceText, decode, encode, splice
-from patchlock.patches import engine
+from patchlock.patches import engine, trials
 
 
-def read_back(authored: assembly.Authored) -> tuple[Patch, ...]:
+def read_back(authored: assembly.Authored, known: tuple[Patch, ...] = ()) -> tuple[Patch, ...]:
     """Write the patches as TOML and read them as the catalogue does."""
     text = writing.tables(authored.patches)
-    writing.require_readable(text, authored.patches)
+    writing.require_readable(text, authored.patches, known)
     report = Report(file="app.toml", text="")
-    patches = _apps_and_profiles.patches(Table(tomllib.loads(text), report), None)
+    patches = _apps_and_profiles.patches(Table(tomllib.loads(text), report), None, known)
     assert report.problems == []
     return patches
 
@@ -189,6 +189,13 @@ def notebook(*cells: str) -> str:
             id="items-by-their-names",
         ),
         pytest.param("m.py", "x = 1\n# a\n", "x = 1\n# b\n", ["unified-diff"], id="a-comment"),
+        pytest.param(
+            "m.py",
+            'x = "a"\ny = "b"\n',
+            'x = "b"\ny = "c"\n',
+            ["replace-expression", "unified-diff"],
+            id="what-one-op-makes-another-would-change",
+        ),
         pytest.param("m.py", "x = (\n", "x = [\n", ["unified-diff"], id="does-not-parse"),
         pytest.param("m.py", "a\nb\n", "a\nb", ["unified-diff"], id="the-last-newline"),
         pytest.param("run.bat", "a\r\nb\r\n", "a\r\nc\r\nb\r\n", ["unified-diff"], id="crlf"),
@@ -208,6 +215,14 @@ def test_edit_becomes_ops_that_give_the_same_bytes(path: str, before: str, after
             "requirements.txt", "a==1 # x\n", "a==2 # y\n", ["set-requirement"], id="comment-of-a-requirement"
         ),
         pytest.param("requirements.txt", "b\n", "b\nc>=1,<2\n", ["add-requirement"], id="clauses-in-another-order"),
+        pytest.param("m.py", "x = g(1)\ny = 2\n", "x = g(3)\n\ny = 2\n", ["replace-expression"], id="and-a-blank-line"),
+        pytest.param(
+            "setup.cfg",
+            "[options]\ninstall_requires =\n    a==1\n[x]\n",
+            "[options]\ninstall_requires =\n    a==2\n\n[x]\n",
+            ["set-requirement"],
+            id="a-blank-line-in-setup-cfg",
+        ),
         pytest.param(
             "m.py",
             "import deepspeed as ds, os\nfrom deepspeed import a\n\n\ndef f():\n    return ds\n",
@@ -277,10 +292,162 @@ def test_edit_becomes_ops_that_mean_the_same(path: str, before: str, after: str,
     assert made != before
 
 
+PROJECT = (
+    '[project]\nname = "x"\ndependencies = [\n    "boto3",\n    "numpy>=1",\n    "transformers",\n    "tqdm",\n]\n'
+)
+POETRY = '[tool.poetry.dependencies]\npython = "^3.10"\nx = {version = "^4", extras = ["a", "b"]}\n'
+GROUPS = '[dependency-groups]\ndev = ["a", {include-group = "x"}, "b"]\nx = ["c"]\n'
+SETUP = 'setup(name="x", install_requires=["boto3", "transformers", "tqdm"])\n'
+CONDA = "dependencies:\n  - numpy\n  - pip:\n    - boto3\n    - transformers\n"
+ITEMS = "a:\n  - x\n  - y\nb:\n  - uses: p\n    with: 1\n  - uses: q\n    with: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "upstream", "edits", "moved", "wanted"),
+    [
+        pytest.param(
+            "pyproject.toml",
+            PROJECT,
+            [('"transformers"', '"transformers>=4.31,<5"'), ('    "boto3",\n', "")],
+            [('    "boto3"', '    "aiohttp",\n    "boto3"')],
+            '"aiohttp", "numpy>=1", "transformers<5,>=4.31", "tqdm"',
+            id="range-and-dropped",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            PROJECT,
+            [('"transformers"', '"transformers[torch]>=4.31,<5"')],
+            [('    "boto3",\n', "")],
+            '"numpy>=1", "transformers[torch]<5,>=4.31", "tqdm"',
+            id="extras",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            PROJECT,
+            [('"transformers"', "\"transformers; sys_platform == 'linux'\"")],
+            [('    "boto3",\n', "")],
+            '"numpy>=1", "transformers; sys_platform == \'linux\'", "tqdm"',
+            id="marker",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            PROJECT.replace('"transformers"', '"transformers[torch]"'),
+            [("[torch]", "")],
+            [('    "boto3",\n', "")],
+            '"numpy>=1", "transformers", "tqdm"',
+            id="extras-gone",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[build-system]\nrequires = ["setuptools", "torch"]\n',
+            [('"torch"', '"torch>=2,<3"')],
+            [('"setuptools"', '"wheel", "setuptools"')],
+            '"wheel", "setuptools", "torch<3,>=2"',
+            id="one-line-of-build-requirements",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            GROUPS,
+            [('"b"', '"b>=1,<2"')],
+            [('"a"', '"z", "a"')],
+            '"z", "a", {include-group = "x"}, "b>=1,<2"',
+            id="group",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            POETRY,
+            [('"b"]', '"c"]')],
+            [('["a"', '["z", "a"')],
+            'extras = ["z", "a", "c"]',
+            id="extras-of-poetry",
+        ),
+        pytest.param(
+            "requirements.txt",
+            "# base\nboto3\ntransformers>=4  # models\n",
+            [("transformers>=4", "transformers[torch]>=4.31,<5")],
+            [("boto3", "aiohttp\nboto3")],
+            "# base aiohttp boto3 transformers[torch]<5,>=4.31  # models",
+            id="extras-in-a-requirement-file",
+        ),
+        pytest.param(
+            "setup.py",
+            SETUP,
+            [('"transformers"', '"transformers>=4.31,<5"'), ('"boto3", ', "")],
+            [('"boto3"', '"aiohttp", "boto3"')],
+            '"aiohttp", "transformers<5,>=4.31", "tqdm"',
+            id="setup-py",
+        ),
+        pytest.param(
+            "environment.yml",
+            CONDA,
+            [("transformers", "transformers>=4.31,<5"), ("numpy", "numpy>=1.2,<2")],
+            [("- boto3", "- aiohttp\n    - boto3")],
+            "- numpy<2,>=1.2 - pip: - aiohttp - boto3 - transformers<5,>=4.31",
+            id="conda",
+        ),
+        pytest.param(
+            "conf.yaml",
+            ITEMS,
+            [("- y", "- z"), ("q\n    with: 1", "q\n    with: 2")],
+            [("- x", "- v\n  - x"), ("- uses: p", "- uses: o\n    with: 1\n  - uses: p")],
+            "- v - x - z b: - uses: o with: 1 - uses: p with: 1 - uses: q with: 2",
+            id="items-of-lists",
+        ),
+    ],
+)
+def test_edit_of_a_list_means_its_item_wherever_upstream_moves_it(
+    path: str, upstream: str, edits: list[tuple[str, str]], moved: list[tuple[str, str]], wanted: str
+) -> None:
+    def changed(changes: list[tuple[str, str]]) -> bytes:
+        text = upstream
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        return text.encode()
+
+    file = PurePosixPath(path)
+    patches = read_back(assembly.author({file: upstream.encode()}, {file: changed(edits)}))
+    assert trials.problems_together(patches, {file: upstream.encode()}) == ()
+    patched = engine.apply(patches, {file: changed(moved)})
+    assert patched.failures == ()
+    (change,) = patched.changes
+    assert " ".join(wanted.split()) in " ".join(change.after.decode().split())
+
+
+def test_item_that_upstream_changed_too_is_refused_and_no_other_is_overwritten() -> None:
+    file = PurePosixPath("conf.yaml")
+    patches = read_back(assembly.author({file: b"a: [x, y]\n"}, {file: b"a: [x, z]\n"}))
+    patched = engine.apply(patches, {file: b"a: [x, w, v]\n"})
+    assert patched.changes == ()
+    assert [outcome.kind for outcome in patched.outcomes] == [OutcomeKind.AMBIGUOUS]
+
+
+def test_what_the_file_has_already_is_not_written_again() -> None:
+    path, new = PurePosixPath("m.py"), b"x = load(2)\ny = start(2)\n"
+    before = {path: b"x = load(1)\ny = start(1)\n"}
+    first = read_back(assembly.author(before, {path: b"x = load(2)\ny = start(1)\n"}))
+    unrelated = read_back(assembly.author(before, {path: b"x = load(3)\ny = start(1)\n"}, "other"))
+    known = (*first, *unrelated)
+    rest = assembly.author(before, {path: new}, taken={one.id for one in known}, known=known)
+    assert rest.known == tuple(one.id for one in first)
+    assert [one.patch.after for one in rest.patches] == [("load-2",)], "it would change that one's place too"
+    both = (*first, *read_back(rest, known))
+    patched = engine.apply(both, before)
+    assert [change.after for change in patched.changes] == [new]
+    assert trials.problems_together(both, before) == ()
+    assert assembly.author(before, {path: new}, known=both).patches == ()
+
+
+def test_short_line_proves_nothing_by_itself() -> None:
+    before = "def f():\n    x = 1\n    if x:\n        y = 2\n        z = 3\n"
+    authored, _ = author({"m.py": before}, {"m.py": before.replace("        y = 2\n        z = 3\n", "        pass\n")})
+    assert [ensure.text for one in authored.patches for _, ensure in one.ensures] == ["    if x:\n        pass\n"]
+
+
 def test_early_return_beside_another_edit_is_said_by_its_op() -> None:
     before = "import q\n\n\ndef install(a):\n    run(a)\n"
     found, likeness, made = only("m.py", before, "def install(a):\n    return None\n    run(a)\n")
-    assert (found, likeness) == (["disable-function", "unified-diff"], Likeness.MEANING)
+    assert (found, likeness) == (["disable-function", "unified-diff"], Likeness.SHORTER)
     assert made == "def install(a):\n    return None\n"
 
 
@@ -312,7 +479,7 @@ def test_function_that_returns_at_once_is_disabled_where_there_is_such_an_op() -
     before = "def f(a):\n    x = install(a)\n    return x\n"
     found, likeness, _ = only("m.py", before, "def f(a):\n    return None\n    x = install(a)\n    return x\n")
     if "disable-function" in OPS:
-        assert (found, likeness) == (["disable-function"], Likeness.MEANING)
+        assert (found, likeness) == (["disable-function"], Likeness.SHORTER)
     else:
         assert (found, likeness) == (["unified-diff"], Likeness.BYTES)
 
@@ -357,13 +524,14 @@ def test_each_patch_asks_for_its_why_and_has_checks_that_failed_before() -> None
             {"a": b"x\ny\n"},
             "a differs in its encoding or line endings alone: patches keep upstream's",
         ),
+        ({"a.py": b"x\ny\n"}, {"a.py": b"x\n\ny\n"}, "a.py differs in blank lines alone: left out"),
         (
             {"a": b"x\n"},
             {"a": b""},
             "a was changed in a way that no patch holds: its place cannot be told from its text",
         ),
     ],
-    ids=["deleted", "binary", "new-binary", "new-empty", "line-endings", "emptied"],
+    ids=["deleted", "binary", "new-binary", "new-empty", "line-endings", "blank-lines", "emptied"],
 )
 def test_what_no_patch_holds_is_said(before: dict[str, bytes], after: dict[str, bytes], note: str) -> None:
     old, new = ({PurePosixPath(path): data for path, data in files.items()} for files in (before, after))

@@ -119,14 +119,22 @@ def test_tables_are_appended_and_can_be_tried_at_once(
     done = patchlock("patch", "test", "mini")
     assert done.returncode == 0, done.stdout
     assert "to be explained (why or source begins with TODO): readme-by-text" in done.stdout
-    assert patchlock(*words).returncode == 0
-    assert re.findall(r'id = "(readme.*)"', world.app.read_text()) == ["readme-by-text", "readme-by-text-2"]
+    again = patchlock(*words)
+    assert again.returncode == 0
+    assert again.stderr == f"note: 1 change is already in {world.app} (readme-by-text): not written again\n"
+    assert re.findall(r'id = "(readme.*)"', world.app.read_text()) == ["readme-by-text"]
 
 
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
     done = patchlock("patch", "new", "--source", str(clone))
     assert (done.returncode, done.stdout) == (0, "")
-    assert re.fullmatch(r"nothing differs from commit [0-9a-f]{12}\n", done.stderr)
+    head = git(clone, "rev-parse", "HEAD")
+    assert done.stderr == (
+        f"nothing differs from HEAD (commit {head[:12]}); if your edits are committed, name upstream's commit: "
+        "--base COMMIT\n"
+    )
+    named = patchlock("patch", "new", "--source", str(clone), "--base", head)
+    assert named.stderr == f"nothing differs from commit {head[:12]}\n"
 
 
 @pytest.mark.parametrize(
@@ -144,8 +152,9 @@ def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
         ),
         (("--source", "clone", "--id", "A b"), 'the id "A b" must be lower-case words joined by "-"; use --id a-b'),
         (("--source", "clone", "--into", "bad.toml"), r"that file is not TOML: .* \(bad.toml\); correct it first"),
+        (("--source", "clone", "--into", "no/app.toml"), "there is no folder no; make it first, or correct --into"),
     ],
-    ids=["no-folder", "no-clone", "no-commit", "two-bases", "id", "into"],
+    ids=["no-folder", "no-clone", "no-commit", "two-bases", "id", "into", "into-no-folder"],
 )
 def test_mistakes_of_patch_new(
     clone: Path, patchlock: Patchlock, tmp_path: Path, words: tuple[str, ...], message: str
@@ -263,6 +272,33 @@ def test_history_is_walked_and_nothing_silent(world: World, clone: Path, patchlo
     assert json.loads(every.stdout)["data"]["apps"][0]["commits"] == 5
     shown = patchlock("patch", "test", "mini", "--source", str(clone), "--since", first)
     assert re.search(r"^  on-the-cpu +3 +2 +1 +0 +3$", shown.stdout, re.MULTILINE)
+
+
+def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(
+    world: World, clone: Path, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    lines = f'[upstream]\nurl = "{clone}"\nbranch = "main"\ncommit = "{git(clone, "rev-parse", "HEAD")}"\n'
+    text = (
+        world.app.read_text().replace("**/*.py", "app/*.py").replace('["requirements.txt"]', '["app/requirements.txt"]')
+    )
+    world.app.write_text(re.sub(r"\[upstream\]\n(?:[^\[\n].*\n)*", lines, text))
+    first, mine = git(clone, "rev-parse", "HEAD"), tmp_path / "mine"
+    git(tmp_path, "clone", "-q", str(clone), str(mine))
+    words = ("patch", "test", "mini", "--source", str(mine))
+    broken = commit(clone, app__app_py='DEVICE = ("cuda"\n')
+    git(mine, "fetch", "-q")
+    assert patchlock(*words).returncode == 0, "HEAD, which is as it was"
+    done = patchlock(*words, "--since", first)
+    assert done.returncode == 1
+    assert f"together on commit {broken[:12]}\n" in done.stdout
+    assert "  2 commits, 2 states" in done.stdout
+    wrong = "app/app.py:1: unparsable upstream: it does not parse: '(' was never closed"
+    assert f"  on-the-cpu: {wrong}\n" in done.stdout
+    alone = patchlock("patch", "test", "mini")
+    assert (alone.returncode, alone.stdout.partition("\n")[0]) == (
+        0,
+        "mini: 0 cases, 0 as written; not tried on upstream: add --source CLONE",
+    )
 
 
 def test_what_an_op_misses_is_silent_and_fails(world: World, clone: Path, patchlock: Patchlock) -> None:

@@ -139,6 +139,7 @@ UNTOUCHED = [
     pytest.param(put("b", '{"d": {}, "c": [1, "x"]}'), JSON, FLOW, Site(line=3, text='"b": {"c": [1, "x"], "d": {}},'), id="json-as-wanted-in-another-order"),
     pytest.param(put("m/1", "{n: 2}"), YAML, BLOCK, Site(line=14, text="- n: 2"), id="yaml-as-wanted"),
     pytest.param(delete("x"), TOML, TABLES, None, id="toml-absent"),
+    pytest.param(put("a/=x", "z"), YAML, "a: [w, z]\n", Site(line=1, text="a: [w, z]"), id="yaml-item-is-as-wanted"),
     pytest.param(delete("b/c/=z"), JSON, FLOW, None, id="json-absent"),
     pytest.param(delete("m/n=3/o"), YAML, BLOCK, None, id="yaml-absent"),
     pytest.param(delete("a/b"), YAML, BLOCK, None, id="yaml-below-a-scalar"),

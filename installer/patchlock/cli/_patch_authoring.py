@@ -50,18 +50,24 @@ def new_command(
     if prefix != slug(prefix) and prefix:
         raise UsageError(f'the id "{prefix}" must be lower-case words joined by "-"', remedy=f"use --id {slug(prefix)}")
     if into is not None:
+        if not into.parent.is_dir():
+            raise UsageError(f"there is no folder {into.parent}", remedy="make it first, or correct --into")
         location.require_own(into.parent)
     edits = edited_tree.read(source, base=base, base_folder=base_dir)
     known = into.read_bytes().decode("utf-8") if into is not None and into.exists() else ""
     try:
-        taken = writing.ids(known)
+        taken, patches = writing.ids(known), writing.patches_of(known)
     except ValueError as error:
         raise UsageError(f"that file is not TOML: {error}", where=str(into), remedy="correct it first") from error
-    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken)
+    authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches)
     text = writing.tables(authored.patches)
-    writing.require_readable(text, authored.patches)
+    writing.require_readable(text, authored.patches, patches)
     if into is not None and text:
         _append(into, known, text)
+    notes = (*edits.notes, *authored.notes)
+    if authored.known:
+        count = "1 change is" if len(authored.known) == 1 else f"{len(authored.known)} changes are"
+        notes += (f"{count} already in {into} ({', '.join(authored.known)}): not written again",)
     missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
         wrong = None
@@ -69,12 +75,16 @@ def new_command(
             wrong = PatchError(
                 f"what was written does not give the edited {', '.join(missed)}",
                 remedy="read what it gives in `data`, and write a patch for the rest by hand",
-                evidence=(*edits.notes, *authored.notes),
+                evidence=notes,
             )
-        return _output.succeed("patch new", _data(authored, text, (*edits.notes, *authored.notes)), wrong)
+        return _output.succeed("patch new", _data(authored, text, notes), wrong)
     if into is None:
         _output.file_text(text)
-    for line in _report(authored, edits.base, (*edits.notes, *authored.notes), into):
+    if not authored.patches and not notes:
+        by_name = f"HEAD ({edits.base}); if your edits are committed, name upstream's commit: --base COMMIT"
+        _output.echo(f"nothing differs from {edits.base if base or base_dir else by_name}", err=True)
+        return 0
+    for line in _report(authored, edits.base, notes, into):
         _output.echo(line, err=True)
     return 1 if missed else 0
 
@@ -98,8 +108,6 @@ def _data(authored: Authored, text: str, notes: tuple[str, ...]) -> dict[str, ob
 
 
 def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | None) -> list[str]:
-    if not authored.patches and not notes:
-        return [f"nothing differs from {base}"]
     lines = []
     for path, like in authored.files.items():
         ops = [one.patch.op_name for one in authored.patches if str(path) in one.patch.paths]

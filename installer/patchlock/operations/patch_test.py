@@ -8,10 +8,11 @@ from pathlib import Path
 
 from patchlock.catalogue import optional_patches, patch_cases
 from patchlock.catalogue.reader import Catalogue
-from patchlock.model.app import App, EmbeddedUpstream
+from patchlock.model.app import App, EmbeddedUpstream, GitUpstream
 from patchlock.model.errors import UsageError, nearest
 from patchlock.model.patch import Patch
 from patchlock.patches import engine, trials
+from patchlock.patches.evaluation import Memoized
 from patchlock.patches.trials import Survival
 from patchlock.worktree import histories, upstream_cache
 
@@ -27,7 +28,7 @@ class PatchTestRequest:
     source: str | None = None
     """Where upstream is taken from, a path or a URL."""
     revision: str | None = None
-    """Where the history ends; HEAD of the source where there is one."""
+    """Where the history ends; otherwise HEAD of the source, or upstream's branch there, if that is ahead."""
     since: str | None = None
     every: bool = False
 
@@ -98,7 +99,7 @@ def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
         ),
         without_case=tuple(patch.id for patch in patches if patch.id not in {case.patch for case in read}),
         unexplained=tuple(p.id for p in patches if p.why.startswith("TODO") or p.source.startswith("TODO")),
-        tree="upstream was not asked for",
+        tree="not tried on upstream: add --source CLONE",
         together=tuple(dict.fromkeys(together)),
     )
     if wanted.source is None and wanted.since is None and not isinstance(app.upstream, EmbeddedUpstream):
@@ -111,7 +112,12 @@ def _on_upstream(
 ) -> PatchTestResult:
     snapshot = _snapshot(app, wanted)
     contents = histories.contents(snapshot, patches)
-    problems = [problem for group in _groups(patches, wanted) for problem in trials.problems_together(group, contents)]
+    seen, evaluator = histories.seen(snapshot, patches, app.upstream.commit), Memoized()
+    problems: list[str] = []
+    for group in _groups(patches, wanted):
+        wrong = engine.incomplete_error(engine.apply(group, contents, seen, evaluator), snapshot.commit)
+        problems += wrong.evidence if wrong is not None else ()
+        problems += trials.problems_together(group, contents, evaluator)
     tried = dataclasses.replace(
         tried,
         tree=f"together on commit {snapshot.commit[:12]}",
@@ -127,7 +133,10 @@ def _on_upstream(
 def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
     """Take upstream from a clone on this machine as it is, or bring it into the cache."""
     is_open = wanted.since is not None or wanted.source is not None
-    revision = wanted.revision or ("HEAD" if is_open and not isinstance(app.upstream, EmbeddedUpstream) else None)
+    revision = wanted.revision
+    if revision is None and is_open and isinstance(app.upstream, GitUpstream):
+        is_walked = wanted.since is not None and wanted.source is not None
+        revision = histories.newest(wanted.source or "", app.upstream.url, app.branch) if is_walked else "HEAD"
     is_one = wanted.source is not None and not app.submodules
     local = histories.in_place(str(wanted.source), revision or "HEAD", app.directory) if is_one else None
     return local or upstream_cache.fetch(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from patchlock.model.patch import Refusal
 from patchlock.model.text_files import SourceText
-from patchlock.patches.ops._structured.documents import Document, read, same
+from patchlock.patches.ops._structured.documents import Document, is_selected, read, same
 from patchlock.patches.ops._structured.tree import Node
 
 _REQUIREMENTS = frozenset({"dependencies", "requires", "pip", "optional-dependencies", "dependency-groups"})
@@ -27,6 +29,8 @@ class KeyChange:
     key: tuple[str, ...]
     value: str | None
     """As the other file has it, on one line; None: the key is gone."""
+    afterwards: tuple[str, ...] = ()
+    """By which key the value is found then, where that is another."""
 
 
 def compare(before: SourceText, after: SourceText) -> tuple[KeyChange, ...]:
@@ -61,7 +65,7 @@ def _ordered(value: object, key: tuple[str, ...]) -> object:
     """Write the requirements of a list in one way, in alphabetical order: their own order means nothing."""
     if isinstance(value, dict):
         return {name: _ordered(inner, (*key, str(name))) for name, inner in value.items()}
-    if not isinstance(value, list) or not _REQUIREMENTS.intersection(key[-2:]):
+    if not isinstance(value, list) or not _holds_requirements(key):
         return value
     if not all(isinstance(one, str) for one in value):
         return value
@@ -69,6 +73,17 @@ def _ordered(value: object, key: tuple[str, ...]) -> object:
         return sorted(str(Requirement(one)) for one in value)
     except InvalidRequirement:
         return value
+
+
+def _holds_requirements(key: tuple[str, ...]) -> bool:
+    return bool(_REQUIREMENTS.intersection(key[-2:]))
+
+
+def _is_of_one_name(*requirements: object) -> bool:
+    try:
+        return len({canonicalize_name(Requirement(str(one)).name) for one in requirements}) == 1
+    except InvalidRequirement:
+        return False
 
 
 def _leaves(value: object, key: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -114,10 +129,10 @@ class _Comparison:
         self, old: Node, new: Node, was: list[object], now: list[object], key: tuple[str, ...]
     ) -> Iterator[KeyChange]:
         if len(was) == len(now):
-            for index, (one, other) in enumerate(zip(was, now, strict=True)):
-                part = _named(was, index) if _named(was, index) == _named(now, index) else str(index)
-                yield from self.nodes(old.children[index].node, new.children[index].node, one, other, (*key, part))
+            yield from self._items(old, new, was, now, key)
             return
+        if _holds_requirements(key):
+            return  # upstream adds others, and gives them versions: only the ops on requirements know them again
         gone = [one for one in was if one not in now]
         if [one for one in was if one in now] == now and not any(isinstance(one, dict | list) for one in gone):
             for one in gone:
@@ -127,6 +142,23 @@ class _Comparison:
             yield from self._named_items(old, new, was, now, key)
             return
         yield from self._set(new, key)
+
+    def _items(
+        self, old: Node, new: Node, was: list[object], now: list[object], key: tuple[str, ...]
+    ) -> Iterator[KeyChange]:
+        """Compare lists of one length; an item is named by what it is, as upstream may put others before it."""
+        changed = [index for index in range(len(was)) if not same(was[index], now[index])]
+        parts = {index: _selector(was, now, index) for index in changed}
+        if _holds_requirements(key) and not all(_is_of_one_name(was[index], now[index]) for index in changed):
+            return
+        if all(parts.values()):
+            for index, part in parts.items():
+                one, other = was[index], now[index]
+                for change in self.nodes(old.children[index].node, new.children[index].node, one, other, (*key, part)):
+                    is_item = change.key == (*key, part)
+                    yield dataclasses.replace(change, afterwards=(*key, f"={other}")) if is_item else change
+        elif not _holds_requirements(key) and not any(isinstance(one, dict) for one in (*was, *now)):
+            yield from self._set(new, key)
 
     def _named_items(
         self, old: Node, new: Node, was: list[object], now: list[object], key: tuple[str, ...]
@@ -159,6 +191,23 @@ def _on_one_line(value: object) -> str:
     except TypeError:  # a date
         return ""
     return text if len(text) <= _SHORT else ""
+
+
+def _selector(was: list[object], now: list[object], index: int) -> str:
+    """Name an item that two lists have at one place by what only it is there; "" where nothing tells it."""
+    one, other = was[index], now[index]
+    if isinstance(one, dict) and isinstance(other, dict):
+        kept = [name for name, value in one.items() if isinstance(value, str) and value and other.get(name) == value]
+        parts = [f"{name}={one[name]}" for name in sorted(kept, key=lambda name: name not in {"name", "id"})]
+        return next((part for part in parts if _count(was, part) == _count(now, part) == 1), "")
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return ""
+    return f"={one}" if (_count(was, f"={one}"), _count(was, f"={other}")) == (1, 0) else ""
+
+
+def _count(items: list[object], part: str) -> int:
+    name, _, wanted = part.partition("=")
+    return sum(is_selected(item, name, wanted) for item in items)
 
 
 def _named(items: list[object], index: int) -> str:

@@ -115,20 +115,34 @@ def problems_together(patches: Sequence[Patch], contents: Files, evaluator: Eval
         if change.path not in made
     ]
     problems += [f"applied twice: {failure}" for failure in again.failures if failure not in patched.failures]
+    problems += [
+        f'{path}: {one} and {other} give other bytes in another order; write after = ["{one}"] in {other}'
+        for path, one, other in dependent_on_order(patches, contents, evaluator)
+    ]
+    return tuple(problems)
+
+
+def dependent_on_order(
+    patches: Sequence[Patch], contents: Files, evaluator: Evaluator | None = None
+) -> Iterator[tuple[PurePosixPath, str, str]]:
+    """Find each two patches that give other bytes in another order, without one being `after` the other.
+
+    Yields:
+        A file, and the ids in the order in which they go now.
+    """
+    evaluator = evaluator or Memoized()
     by_id = {patch.id: patch for patch in patches}
-    for one, other in sorted(_neighbours(patched)):
+    for one, other in sorted(_neighbours(engine.apply(patches, contents, evaluator=evaluator))):
         if one in _before(by_id, other) or other in _before(by_id, one):
+            continue
+        if _only_adds_a_line(by_id[one]) and _only_adds_a_line(by_id[other]):
             continue
         here, there = (
             _after(contents, engine.apply(pair, contents, evaluator=evaluator))
             for pair in ((by_id[one], by_id[other]), (by_id[other], by_id[one]))
         )
-        problems += [
-            f'{path}: {one} and {other} give other bytes in another order; write after = ["{one}"] in {other}'
-            for path in _unequal(here, there)
-            if not (_only_adds_a_line(by_id[one]) and _only_adds_a_line(by_id[other]))
-        ]
-    return tuple(problems)
+        for path in _unequal(here, there):
+            yield path, one, other
 
 
 def _only_adds_a_line(patch: Patch) -> bool:

@@ -42,6 +42,41 @@ def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot |
     return Snapshot(repository=repository, commit=commit, tree=commit, date="", directory=directory)
 
 
+def newest(source: str, url: str, branch: str) -> str:
+    """Name the newest commit of upstream in a clone on this machine: its fetched branch where that is ahead, else HEAD.
+
+    Args:
+        source: the clone, or something else, which has a HEAD too.
+        url: upstream's; a remote with this address has it, else the one that the clone's branch follows.
+        branch: of upstream.
+    """
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        return "HEAD"
+    asked = ("config", "--get-regexp", r"^remote\..*\.url$")
+    listed = git(*asked, repository=folder, allowed=(0, 1, 128)).text.splitlines()
+    remotes = [
+        key[len("remote.") : -len(".url")]
+        for key, _, one in (row.partition(" ") for row in listed)
+        if _alike(one) == _alike(url)
+    ]
+    for name in (*(f"{remote}/{branch}" for remote in remotes), "@{upstream}"):
+        found = git("rev-parse", "--abbrev-ref", "--verify", "--quiet", name, repository=folder, allowed=(0, 1, 128))
+        if found.returncode == 0 and found.text:
+            ahead = git("rev-list", "--count", f"HEAD..{found.text}", repository=folder, allowed=(0, 128)).text
+            return found.text if ahead not in {"", "0"} else "HEAD"
+    return "HEAD"
+
+
+def _alike(url: str) -> str:
+    return url.rstrip("/").removesuffix(".git").lower()
+
+
+def seen(snapshot: Snapshot, patches: Sequence[Patch], author_saw: CommitId) -> Mapping[PurePosixPath, bytes]:
+    """Read files as the patches' author saw them, by which one that was renamed is known again."""
+    return read_known(snapshot, author_saw, {path for patch in patches for path in targets.missing(patch, ())})
+
+
 def contents(snapshot: Snapshot, patches: Sequence[Patch]) -> dict[PurePosixPath, bytes]:
     """Read the files of a snapshot that concern some patches; those that an incomplete clone lacks are left out."""
     listing = _Concern(patches).files(_listings(snapshot, [snapshot.tree])[snapshot.tree])
@@ -89,7 +124,7 @@ def survival(
     content: dict[str, bytes | None] = {}
     listings = _listings(snapshot, wanted)
     concern = _Concern(patches)
-    seen = read_known(snapshot, author_saw, {path for patch in patches for path in targets.missing(patch, ())})
+    known_files = seen(snapshot, patches, author_saw)
     for start in range(0, len(wanted), _AT_ONCE):
         states = [(commit, concern.files(listings[commit])) for commit in wanted[start : start + _AT_ONCE]]
         unread = {blob for _, state in states for blob in state.values() if blob not in content}
@@ -99,7 +134,7 @@ def survival(
             key = frozenset(state.items())
             if key not in known:
                 files = {path: data for path, blob in state.items() if (data := content[blob]) is not None}
-                known[key] = trials.verdicts(patches, files, seen, evaluator)
+                known[key] = trials.verdicts(patches, files, known_files, evaluator)
             for patch, verdict in known[key].items():
                 table[patch].count(commit, verdict)
     return tuple(table.values()), len(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 from collections.abc import Collection
 
 from patchlock.patches.ops.optional_import import standin_class
@@ -53,6 +54,13 @@ def normalized_code(tree: ast.Module, packages: Collection[str]) -> str:
             rest = [] if is_at_end and _returns_none(kept[cut : cut + 1]) else kept[cut : cut + 1]
             setattr(node, "body", kept[:cut] + rest)  # noqa: B010 - not every node has one
     return ast.dump(plain)
+
+
+def unreachable(tree: ast.Module) -> int:
+    """Count the statements that stand behind a `return` of their block."""
+    blocks = [block for node in ast.walk(tree) if isinstance(block := getattr(node, "body", None), list)]
+    behind = (itertools.dropwhile(lambda one: not isinstance(one, ast.Return), block) for block in blocks)
+    return sum(max(len(list(rest)) - 1, 0) for rest in behind)
 
 
 def _returns_none(statements: list[ast.stmt]) -> bool:

@@ -22,7 +22,8 @@ def recognise(before: SourceText, after: SourceText) -> Iterator[Draft]:
             word = "delete-key"
         else:
             fields: dict[str, object] = {"key": change.key, "value": change.value}
-            made, checks = op("set-key", **fields), ensures(("key", fields))
+            made = op("set-key", **fields)
+            checks = ensures(("key", fields | {"key": change.afterwards or change.key}))
             word = "set-key"
         if made is not None:
             yield Draft(op_name=word, op=made, slug=slug(word, name), ensures=checks)

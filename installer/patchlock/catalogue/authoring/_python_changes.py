@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from patchlock.catalogue.authoring import _comparison, _guards
 from patchlock.catalogue.authoring._comparison import Change, Inserted, Removed, Replaced, Returned
-from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.catalogue.authoring.drafts import TELLING, Draft, NamedEnsure, ensures, longest_word, op, slug
 from patchlock.model.patch import Op
 from patchlock.patches.ops.syntax import Module
 
@@ -172,7 +172,9 @@ class _Sayer:
         made = op("replace-expression", pattern=pattern, replacement=replacement, within=within)
         if len(pattern) > _TOO_LONG or made is None or self._count(made) != count:
             return None
-        checks = _string_checks(old) + ensures(("lacks", {"text": pattern}), ("contains", {"text": replacement}))
+        said: list[tuple[str, dict[str, object]]] = [("lacks", {"text": pattern}), ("contains", {"text": replacement})]
+        lines = [one for one, text in zip(said, (pattern, replacement), strict=True) if len(text) >= TELLING]
+        checks = _string_checks(old) + ensures(*lines)
         return self._draft("replace-expression", made, (pattern,), checks, sites=count, name=replacement)
 
     def _arguments(self, changes: list[Replaced]) -> tuple[list[Draft], list[Replaced]]:

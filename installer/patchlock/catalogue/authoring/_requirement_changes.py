@@ -34,15 +34,27 @@ def recognise(before: SourceText, after: SourceText) -> Iterator[Draft]:
             yield from _rename(name, new[renamed[name]])
         elif name not in new:
             yield from _draft("drop-requirement", f"no-{name}", {"name": name}, ("no-requirement", {"name": name}))
-        elif _specifiers(lines) != _specifiers(new[name]):
-            specifier = new[name][0].requirement.specifier
-            fields: dict[str, object] = {"name": name, "specifier": specifier}
-            yield from _draft("set-requirement", f"{name}-version", fields, ("requirement", fields), sites=len(lines))
+        elif _wanted(lines) != _wanted(new[name]):
+            yield from changed(name, lines[0].requirement, new[name][0].requirement, sites=len(lines))
     for name, lines in new.items():
         if name not in old and name not in renamed.values():
             requirement = lines[0].requirement
             check = ("requirement", {"name": name, "specifier": requirement.specifier})
             yield from _draft("add-requirement", f"add-{name}", {"requirement": requirement}, check)
+
+
+def changed(
+    name: NormalizedName, have: Requirement, wanted: Requirement, within: str = "", sites: int = 1
+) -> Iterator[Draft]:
+    """Give the op for a requirement that asks for something else of the same distribution."""
+    place: dict[str, object] = {"within": within} if within else {}
+    fields: dict[str, object] = {"name": name, "specifier": wanted.specifier, **place}
+    if wanted.url is None and (have.extras, have.marker) == (wanted.extras, wanted.marker):
+        yield from _draft("set-requirement", f"{name}-version", fields, ("requirement", fields), sites=sites)
+    else:  # where it has no extras or marker any more, upstream's would stay: then it is none
+        replaced: dict[str, object] = {"name": name, "to": wanted, **place}
+        text: dict[str, object] = {"text": str(wanted)}
+        yield from _draft("rename-requirement", f"{name}-replaced", replaced, ("contains", text), sites=sites)
 
 
 def _rename(name: NormalizedName, lines: Sequence[RequirementLine]) -> Iterator[Draft]:
@@ -74,8 +86,8 @@ def _by_name(source: SourceText) -> dict[NormalizedName, list[RequirementLine]]:
     return found
 
 
-def _specifiers(lines: Sequence[RequirementLine]) -> list[str]:
-    return sorted(f"{line.requirement.specifier} @ {line.requirement.url}" for line in lines)
+def _wanted(lines: Sequence[RequirementLine]) -> list[str]:
+    return sorted(str(line.requirement) for line in lines)
 
 
 def _renamed(old: list[NormalizedName], new: list[NormalizedName]) -> Iterator[tuple[NormalizedName, NormalizedName]]:

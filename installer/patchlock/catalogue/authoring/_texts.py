@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures, longest_word, op, slug
+from patchlock.catalogue.authoring.drafts import TELLING, Draft, NamedEnsure, ensures, longest_word, op, slug
 from patchlock.model.text_files import SourceText
 
 _CONTEXTS = (3, 8, 20)
@@ -16,6 +18,7 @@ _CONTEXTS = (3, 8, 20)
 
 _NEIGHBOURS = 6
 """Lines around a change that are tried to tell it, and one."""
+_WORDS = re.compile(r"\w+|[^\w\s]")
 _COMMENTS = ("#", "//", "::", "REM ", "rem ", ";")
 
 
@@ -34,6 +37,22 @@ def changed_lines(before: str, after: str) -> int:
     """Count the lines that a diff removes and adds."""
     rows = difflib.unified_diff(lines_of(before), lines_of(after), n=0)
     return sum(row[:1] in {"+", "-"} for row in rows) - 2
+
+
+def distance(text: str, wanted: str) -> tuple[int, int]:
+    """Count the lines, and the words in them, in which a text differs from another."""
+    have, want = words(text), words(wanted)
+    return changed_lines(text, wanted), ((have - want) + (want - have)).total()
+
+
+def written_lines(text: str) -> list[str]:
+    """Give the lines that are not blank."""
+    return [line for line in lines_of(normalize_newlines(text)) if line.strip()]
+
+
+def words(text: str) -> Counter[str]:
+    """Count the words and signs of a text, wherever they stand."""
+    return Counter(_WORDS.findall(text))
 
 
 def diffs(path: PurePosixPath, before: SourceText, after: SourceText) -> Iterator[Draft]:
@@ -108,13 +127,12 @@ class _Run:
     end: int
 
     def proof(self) -> tuple[NamedEnsure, ...]:
-        for line in _by_weight(self.new[self.start : self.end]):
-            if self._appears(line):
-                return ensures(("contains", {"text": line}))
-        for line in _by_weight(self.removed):
-            if self._vanishes(line):
-                return ensures(("lacks", {"text": line}))
-        # The same lines in another order, or once more: their neighbours tell.
+        came, went = (_by_weight(lines) for lines in (self.new[self.start : self.end], self.removed))
+        for line in (one for one in came if len(one) >= TELLING and self._appears(one)):
+            return ensures(("contains", {"text": line}))
+        for line in (one for one in went if len(one) >= TELLING and self._vanishes(one)):
+            return ensures(("lacks", {"text": line}))
+        # Short lines, such as `pass`, the same lines in another order, or once more: their neighbours tell.
         for around in range(1, _NEIGHBOURS):
             above, below = self.new[max(0, self.start - around) : self.start], self.new[self.end : self.end + around]
             made = "".join([*above, *self.new[self.start : self.end], *below])

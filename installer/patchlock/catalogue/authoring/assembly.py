@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,7 +12,7 @@ from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure
 from patchlock.catalogue.authoring.files import FileDrafts, Likeness, drafts_for, likeness
 from patchlock.model.patch import Patch
 from patchlock.model.text_files import SourceText, decode
-from patchlock.patches import engine
+from patchlock.patches import engine, trials
 
 Files = Mapping[PurePosixPath, bytes]
 
@@ -34,6 +34,8 @@ class Authored:
     """Each edited file that the patches make, sorted by path, and how near they come to it."""
     notes: tuple[str, ...]
     """What patches do not say, a sentence without full stop each."""
+    known: tuple[str, ...] = ()
+    """Ids of the patches that were there, and do some of the edits already."""
 
 
 def author(
@@ -42,6 +44,7 @@ def author(
     prefix: str = "",
     executable: Collection[PurePosixPath] = frozenset(),
     taken: Collection[str] = frozenset(),
+    known: Sequence[Patch] = (),
 ) -> Authored:
     """Say the edits of a tree as patches.
 
@@ -51,27 +54,78 @@ def author(
         prefix: begins each id.
         executable: new files that may be started.
         taken: ids that other patches have.
+        known: patches of the same file; what they do is not said again.
     """
     notes = [f"{path} was deleted: no patch deletes a file; neutralise what uses it" for path in _gone(before, after)]
     notes += _renames(before, after)
+    done = [patch for patch in known if _is_done(patch, before, after)]
+    base, target = _patched(done, before), _patched(done, after)
     found: list[FileDrafts] = []
-    for path in sorted(after):
-        if before.get(path) == after[path]:
+    for path in sorted(target):
+        is_done = path in after and base.get(path) != before.get(path) and _is_reached(path, before, base, after)
+        if base.get(path) == target[path] or is_done:
             continue
-        of_file = _of_file(path, before.get(path), after[path], path in executable)
+        of_file = _of_file(path, base.get(path), target[path], path in executable)
         if isinstance(of_file, str):
             notes.append(of_file)
         else:
             found.append(of_file)
     patches = _assembled(found, prefix, taken)
-    reached = _reached(patches, before, after, found)
-    wrong = {path for path, like in reached.items() if like is Likeness.OTHER}
+    reached = _reached(patches, base, target, found)
+    wrong = {path for path, like in reached.items() if like is Likeness.OTHER} | _unsettled(patches, base)
     if wrong:  # together they do what none does alone: a diff for these files
-        found = [_as_diff(one, before, after) if one.path in wrong else one for one in found]
+        found = [_as_diff(one, base, target) if one.path in wrong else one for one in found]
         patches = _assembled(found, prefix, taken)
-        reached = _reached(patches, before, after, found)
+        reached = _reached(patches, base, target, found)
     notes += [f"{path} could not be said by patches" for path, like in reached.items() if like is Likeness.OTHER]
-    return Authored(patches=patches, files=reached, notes=tuple(notes))
+    return Authored(
+        patches=_in_order(patches, done, before),
+        files=reached,
+        notes=tuple(notes),
+        known=tuple(patch.id for patch in done),
+    )
+
+
+def _is_done(patch: Patch, before: Files, after: Files) -> bool:
+    """Tell whether a patch does some of the edits: upstream's files need it, and it adds nothing to the edited ones."""
+    needed, again = (engine.apply((patch,), files) for files in (before, after))
+    if patch.op_name == "codemod" or not needed.changes or needed.failures or again.failures:
+        return False
+    edited = _patched((patch,), after)
+    return all(
+        path in after
+        and _is_reached(path, before, edited, after)
+        and not any(ensure.problems(path, edited[path]) for ensure in patch.ensures)
+        for path in (change.path for change in needed.changes)
+    )
+
+
+def _patched(patches: Sequence[Patch], files: Files) -> dict[PurePosixPath, bytes]:
+    return {**files, **{change.path: change.after for change in engine.apply(patches, files).changes}}
+
+
+def _unsettled(written: Iterable[Written], base: Files) -> set[PurePosixPath]:
+    """Give the files that patches change again if they are applied to what they made."""
+    patches = [one.patch for one in written]
+    made = _patched(patches, base)
+    return {change.path for change in engine.apply(patches, {path: made[path] for path in base}).changes}
+
+
+def _is_reached(path: PurePosixPath, before: Files, made: Files, after: Files) -> bool:
+    return likeness(before.get(path), made.get(path), after[path], path) is not Likeness.OTHER
+
+
+def _in_order(patches: Iterable[Written], known: Sequence[Patch], before: Files) -> tuple[Written, ...]:
+    """Let each patch say after which it goes, where another order would give other bytes."""
+    written = {one.patch.id: one for one in patches}
+    together = (*known, *(one.patch for one in written.values()))
+    for _, one, other in trials.dependent_on_order(together, before):
+        if other in written and one not in written[other].patch.after:
+            patch = written[other].patch
+            written[other] = dataclasses.replace(
+                written[other], patch=dataclasses.replace(patch, after=(*patch.after, one))
+            )
+    return tuple(written.values())
 
 
 def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executable: bool) -> FileDrafts | str:
@@ -86,6 +140,8 @@ def _of_file(path: PurePosixPath, before: bytes | None, after: bytes, is_executa
     if not found.drafts:
         if found.likeness is Likeness.TEXT:
             return f"{path} differs in its encoding or line endings alone: patches keep upstream's"
+        if found.likeness is Likeness.MEANING:
+            return f"{path} differs in blank lines alone: left out"
         return f"{path} was changed in a way that no patch holds: its place cannot be told from its text"
     return found
 

@@ -17,6 +17,8 @@ NamedEnsure = tuple[str, Ensure]
 
 WHY = "TODO: say what is wrong with upstream's code here, and for whom"
 SOURCE = "TODO: a link that shows the trouble"
+TELLING = 8
+"""Characters of a text that hardly comes to stand somewhere by itself, as `1` or `pass` does."""
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 
 

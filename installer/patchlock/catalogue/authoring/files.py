@@ -19,7 +19,7 @@ from patchlock.catalogue.authoring import (
 )
 from patchlock.catalogue.authoring.drafts import Draft, NamedEnsure, ensures
 from patchlock.model.patch import Refusal
-from patchlock.model.text_files import SourceText, Undecodable, decode
+from patchlock.model.text_files import SourceText, Undecodable, decode, encode
 from patchlock.patches import engine, evaluation, key_changes
 from patchlock.patches.ops.syntax import parse
 
@@ -30,6 +30,7 @@ class Likeness(enum.Enum):
     BYTES = "the same bytes"
     TEXT = "the same text, in upstream's encoding and line endings"
     MEANING = "the same code, requirements or values, not the same layout and comments"
+    SHORTER = "the same code without the lines that follow a function's first return"
     OTHER = "something else"
 
 
@@ -52,11 +53,18 @@ def likeness(before: bytes | None, patched: bytes | None, edited: bytes, path: P
         return Likeness.OTHER
     if _texts.normalize_newlines(one.text) == _texts.normalize_newlines(other.text):
         return Likeness.TEXT
-    return Likeness.MEANING if _means_the_same(old, one, other) else Likeness.OTHER
+    if not _means_the_same(old, one, other):
+        return Likeness.OTHER
+    return Likeness.SHORTER if _unreachable(one) < _unreachable(other) else Likeness.MEANING
+
+
+def _unreachable(source: SourceText) -> int:
+    read = parse(source) if source.path.suffix in {".py", ".pyw"} else None
+    return 0 if read is None or isinstance(read, Refusal) else _guards.unreachable(read.tree)
 
 
 def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bool = True) -> FileDrafts:
-    """Find the ops that make one file into the other; none where only its encoding or line endings changed.
+    """Find the ops that make one file into the other; none where only encoding, line endings or blank lines changed.
 
     Args:
         path: from the app's folder.
@@ -69,6 +77,8 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
         raise TypeError(f"{path} is no text")
     if _texts.normalize_newlines(old.text) == _texts.normalize_newlines(new.text):
         return FileDrafts(path=path, drafts=(), likeness=Likeness.TEXT)
+    if _texts.written_lines(old.text) == _texts.written_lines(new.text) and _means_the_same(old, old, new):
+        return FileDrafts(path=path, drafts=(), likeness=Likeness.MEANING)
     drafts, is_complete = _recognised(old, new) if semantic else ((), False)
     if drafts and is_complete:
         whole = _proved(drafts, path, before, after)
@@ -76,7 +86,8 @@ def drafts_for(path: PurePosixPath, before: bytes, after: bytes, *, semantic: bo
             return whole
     found = None
     if semantic:
-        found = _hunk_by_hunk(path, before, _without_dead_code(drafts, path, before, after), after)
+        target = _without_dead_code(drafts, path, before, encode(_declared_changes.as_ops_write(old, new)))
+        found = _hunk_by_hunk(path, before, target, after)
         if found is None or not _is_layout_alone(found, path, before, after):
             found = _by_values(path, before, after) or found
     if found is not None:
@@ -117,7 +128,7 @@ def _without_dead_code(drafts: Iterable[Draft], path: PurePosixPath, before: byt
     for draft in drafts:
         if draft.op_name == "disable-function":
             cut = _applied((draft,), path, after)
-            after = cut if likeness(before, cut, after, path) is Likeness.MEANING else after
+            after = after if likeness(before, cut, after, path) is Likeness.OTHER else cut
     return after
 
 
@@ -146,7 +157,7 @@ def _is_nearer(path: PurePosixPath, step: bytes, current: bytes, target: bytes) 
     one, other, wanted = (
         "" if isinstance(text, Undecodable) else _texts.normalize_newlines(text.text) for text in texts
     )
-    return step != current and _texts.changed_lines(one, wanted) < _texts.changed_lines(other, wanted)
+    return step != current and _texts.distance(one, wanted) < _texts.distance(other, wanted)
 
 
 def _by_text(path: PurePosixPath, old: SourceText, new: SourceText, before: bytes, after: bytes) -> FileDrafts:
@@ -163,7 +174,10 @@ _Said = tuple[tuple[Draft, ...], bool]
 
 
 def _recognised(old: SourceText, new: SourceText) -> _Said:
-    return _requirements(old, new) if _requirement_changes.is_requirement_file(old) else _python(old, new)
+    if _requirement_changes.is_requirement_file(old):
+        return _requirements(old, new)
+    drafts, is_complete = _python(old, new)
+    return drafts, is_complete and not _declared_changes.declares(old)  # of a `setup.py`, its requirements go first
 
 
 def _requirements(old: SourceText, new: SourceText) -> _Said:
@@ -187,7 +201,7 @@ def _python(old: SourceText, new: SourceText) -> _Said:
         said = _python_changes.recognise(before, after)
     except RecursionError:
         return (), False
-    return said.drafts, said.is_complete
+    return tuple(draft for draft in said.drafts if not _declared_changes.sets_whole_list(old, draft)), said.is_complete
 
 
 def _completed(
@@ -201,8 +215,9 @@ def _completed(
     if half_text == new_text:
         found = _proved(exact, path, before, after)
         return found if found.drafts else None
-    if path.suffix == ".ipynb" and likeness(before, middle, after, path) is Likeness.MEANING:
-        found = _proved(exact, path, before, after)  # what a run printed is no edit
+    is_same = likeness(before, middle, after, path) is Likeness.MEANING
+    if is_same and (path.suffix == ".ipynb" or _texts.words(half_text) == _texts.words(new_text)):
+        found = _proved(exact, path, before, after)  # what a run printed is no edit, nor are blank lines or an order
         return found if found.drafts else None
     if _texts.changed_lines(half_text, new_text) >= _texts.changed_lines(old_text, new_text):
         return None
@@ -273,6 +288,11 @@ def _second(found: tuple[NamedEnsure, ...]) -> tuple[NamedEnsure, ...]:
 
 
 def _means_the_same(old: SourceText, one: SourceText, other: SourceText) -> bool:
+    one, other = (_declared_changes.as_ops_write(old, source) for source in (one, other))
+    if _texts.normalize_newlines(one.text) == _texts.normalize_newlines(other.text):
+        return True
+    if old.path.name.lower() == "setup.cfg":
+        return _texts.written_lines(one.text) == _texts.written_lines(other.text)
     if _requirement_changes.is_requirement_file(old):
         return _requirement_changes.same_requirements(one, other)
     if key_changes.same_values(one, other):

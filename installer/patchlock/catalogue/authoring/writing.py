@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from patchlock.catalogue import _apps_and_profiles, table_reader
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.model.origins import Origin
-from patchlock.model.patch import Ensure, Op
+from patchlock.model.patch import Ensure, Op, Patch
 from patchlock.model.toml_text import item
 
 if TYPE_CHECKING:
@@ -39,14 +39,29 @@ def ids(text: str) -> frozenset[str]:
     return frozenset(str(one.get("id")) for one in listed if isinstance(one, dict))
 
 
-def require_readable(text: str, patches: Iterable[Written]) -> None:
+def patches_of(text: str) -> tuple[Patch, ...]:
+    """Give the patches of a file, those without a mistake.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    report = table_reader.Report(file="", text="")
+    return _apps_and_profiles.patches(table_reader.Table(tomllib.loads(text), report), None)
+
+
+def require_readable(text: str, patches: Iterable[Written], known: tuple[Patch, ...] = ()) -> None:
     """Read tables back as the catalogue does.
+
+    Args:
+        text: the tables.
+        patches: what they say.
+        known: patches that go before them in the same file.
 
     Raises:
         ValueError: they do not say the same patches, which is a mistake of this module.
     """
     report = table_reader.Report(file="", text="")
-    read = _apps_and_profiles.patches(table_reader.Table(tomllib.loads(text), report), None)
+    read = _apps_and_profiles.patches(table_reader.Table(tomllib.loads(text), report), None, known)
     same = [dataclasses.replace(one, origin=_NOWHERE) for one in read]
     if report.problems or same != [dataclasses.replace(one.patch, origin=_NOWHERE) for one in patches]:
         raise ValueError(f"the tables do not say the patches: {'; '.join(p.what for p in report.problems)}")

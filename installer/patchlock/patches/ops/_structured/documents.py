@@ -158,13 +158,14 @@ def _index(items: list[object], part: str) -> int | _Several | None:
     name, equals, wanted = part.partition("=")
     if not equals:
         return int(part) if part.isdecimal() and int(part) < len(items) else None
-    found = [index for index, item in enumerate(items) if _is_selected(item, name, wanted)]
+    found = [index for index, item in enumerate(items) if is_selected(item, name, wanted)]
     if len(found) > 1:
         return _Several(why=f"{len(found)} items have it")
     return found[0] if found else None
 
 
-def _is_selected(item: object, name: str, wanted: str) -> bool:
+def is_selected(item: object, name: str, wanted: str) -> bool:
+    """Tell whether `name=wanted` means an item of a list."""
     if isinstance(item, dict):
         return name in item and str(item[name]) == wanted
     return not name and not isinstance(item, list) and str(item) == wanted

@@ -29,7 +29,7 @@ class SetKey:
 
     Attributes:
         key: keys from the top; in a list an index, `name=value` for the one table whose `name` is `value`, or
-            `=value` for the one text or number.
+            `=value` for the one text or number. As the last part, `=value` is what stands there before.
         value: as it is written in the file's language, on one line.
     """
 
@@ -61,6 +61,10 @@ class SetKey:
             edit = _replaced(document, _child(place), self.value)
             wanted = changed(document.data, place.steps, value)
             return _proved(document, source, (edit,), _child(place).span, wanted)
+        if target.kind == "sequence" and self.key[-1].startswith("="):
+            done = find(document, (*self.key[:-1], f"={value}"))
+            if not isinstance(done, Refusal) and not done.missing and same(done.value, value):
+                return Located(settled=(_site(document, _child(done).span),))
         if len(place.missing) > 1 or target.kind != "mapping":
             return _refused(line_at(source.text, target.span.start), _absent(place, self.key))
         added = _added(document, target, place.missing[0], self.value, source.newline)
