@@ -305,7 +305,7 @@ def _source(text: str) -> str:
 
 def errors_by_code(text: str) -> str:
     """Give each row of the table of errors a heading of its own, so that it can be linked and found."""
-    row = re.compile(r"^\| `([\w-]+)` \| (\d) \| (.+) \| (.+) \|$", re.MULTILINE)
+    row = re.compile(r"^\| `([\w-]+)` \| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)
     text = re.sub(r"^\| code .*\n\|[-| ]+\n", "", text, flags=re.MULTILINE)
     return row.sub(
         lambda found: f"## {found[1]}\n\nExit code {found[2]}: {found[3]}.\n\n**What to do:** {found[4]}.\n", text

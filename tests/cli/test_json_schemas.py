@@ -11,9 +11,12 @@ import click
 import envelopes
 import jsonschema
 import pytest
+from conftest import ROOT
 
 from patchlock.cli import _output
 from patchlock.cli._commands import patchlock as every_command
+from patchlock.hardware import host_overrides, report
+from patchlock.model import hosts
 
 
 def _names(group: click.Group, *before: str) -> Iterator[str]:
@@ -83,3 +86,12 @@ def test_widened_schema_accepts_both_outputs() -> None:
     assert not jsonschema.Draft7Validator(schema).is_valid({"a": "t", "b": [], "packages": {}})
     with pytest.raises(AssertionError, match="no keys such as up_to_date"):
         envelopes.widen(schema, {"as-of": 1})
+
+
+def test_every_recorded_machine_is_as_the_schemas_of_detect_and_doctor_say() -> None:
+    for path in sorted((ROOT / "tests" / "hardware" / "hosts").glob("*.json")):
+        recording = hosts.from_json(json.loads(path.read_text(encoding="utf-8")), path.name)
+        look = report.build_report(ROOT, host_overrides.ObservedHost(recording=recording))
+        envelopes.check(_output.envelope("detect", report.data(look), None))
+        told = {"findings": [], "unused": [], "recording": hosts.to_json(recording)}
+        envelopes.check(_output.envelope("doctor", told, None))

@@ -194,3 +194,56 @@ def test_what_a_command_finds_wrong_is_an_error_beside_its_data(
     assert error["what"]
     assert error["remedy"]
     assert data
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list",),
+        ("list", "--all"),
+        ("info", "mini"),
+        ("status",),
+        ("outdated",),
+        ("cache",),
+        ("detect",),
+        ("doctor",),
+        ("doctor", "mini"),
+        ("doctor", "mini", "--says", "the cat sat on the keyboard"),
+        ("models", "mini"),
+        ("plan", "mini"),
+        ("verify", "mini", "--quick"),
+        ("check", "mini", "--offline"),
+        ("check", "--offline"),
+        ("check", "demo", "--offline", "--catalogue", str(ROOT)),
+        ("lock", "--check"),
+        ("matrix",),
+        ("matrix", "--groups", "2"),
+        ("why", "mini", "alpha"),
+        ("install", "mini"),
+        ("uninstall", "mini", "--dry-run"),
+        ("self", "remove", "--dry-run"),
+        ("run", "mini"),
+    ],
+    ids=" ".join,
+)
+def test_what_is_printed_of_an_installed_app_is_as_the_schemas_say(
+    installed: Face, words: Words, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The face holds each output against its schema; what is printed of nothing installed stands in other tests."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/rocm/lib")
+    assert _envelope(installed(*words, "--json"))["data"] is not None
+
+
+@pytest.fixture
+def installed(locked: World, face: Face) -> Face:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    return face
+
+
+def test_doctor_of_an_app_that_is_not_there_says_so(face: Face, locked: World) -> None:
+    done = face("doctor", "mini")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "error[not-installed]: mini is not installed; run `patchlock install mini`\n",
+    )
+    assert face("doctor", "minj").stderr.startswith('error[unknown-app]: there is no app "minj"')

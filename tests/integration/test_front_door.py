@@ -19,7 +19,8 @@ from conftest import ROOT, Patchlock, Said
 from depot import Depot
 from miniature import World, lock_here
 
-from patchlock.cli import COMMANDS, GROUPS, MORE
+from patchlock import cli
+from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
 from patchlock.core import uv
 from patchlock.hardware import host_overrides, probes
 from patchlock.operations import app_overview
@@ -248,20 +249,46 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["install", "demo"], "interrupted; the next `patchlock install` finishes it or undoes it"),
+        (["verify", "demo"], "interrupted"),
+        (["models", "demo", "--fetch"], "interrupted; the same command continues the download"),
+    ],
+    ids=lambda one: one[0] if isinstance(one, list) else "",
+)
+def test_ctrl_c_says_what_becomes_of_what_was_begun(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_by_click", stopped)
+    assert cli.main(words) == 130
+    assert capsys.readouterr() == ("", f"{said}\n")
+    assert cli.main([*words, "--json"]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert (told["command"], told["ok"], told["error"]["code"]) == (words[0], False, "interrupted")
+
+
 def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USER", "rumpelstilz")
     assert face("install", "mini").returncode == 0
     assert face("verify", "nothing").returncode == 1
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "patchlock-bug-mine.txt").write_text("a mistake of mine\n")
-    (tmp_path / "patchlock-bug-theirs.txt").write_text("a mistake of theirs\n")
+    mine, theirs = (tmp_path / f"{_folders.bug_prefix()}{name}.txt" for name in ("mine", "theirs"))
+    mine.write_text("a mistake of mine\n")
+    theirs.write_text("a mistake of theirs\n")
+    (tmp_path / "patchlock-bug-01234567-x.txt").write_text("a mistake in another home\n")
     if os.name == "posix" and os.getuid() == 0:
-        os.chown(tmp_path / "patchlock-bug-theirs.txt", 65534, 65534)
+        os.chown(theirs, 65534, 65534)
     assert face("report").stdout.startswith(f"{tmp_path / 'patchlock-report.md'} is written. ")
     text = (tmp_path / "patchlock-report.md").read_text()
     assert "mini on tiny: up to date" in text
     assert "a mistake of mine" in text
+    assert "a mistake in another home" not in text
     assert ("a mistake of theirs" in text) == (os.name != "posix" or os.getuid() != 0)
     assert 'verify [unknown-app]\nthere is no app "nothing"' in text
     assert str(tmp_path) not in text

@@ -12,7 +12,14 @@ from collections.abc import Mapping, Sequence
 
 from patchlock import __version__
 from patchlock.model.addresses import without_secrets
-from patchlock.model.errors import EXIT_INTERRUPTED, EXIT_USAGE_OR_BUG, BugError, PatchlockError, from_os
+from patchlock.model.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_USAGE_OR_BUG,
+    BugError,
+    InterruptedCommandError,
+    PatchlockError,
+    from_os,
+)
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("_list", "Show the apps, the profiles they support, and what is installed."),
@@ -73,13 +80,22 @@ MORE: Mapping[str, tuple[str, ...]] = {
 }
 
 
+_AFTER_CTRL_C = {
+    **dict.fromkeys(("install", "update", "rollback"), "the next `patchlock install` finishes it or undoes it"),
+    "lock": "every lock is new or as it was; run the same command again",
+    "models": "the same command continues the download",
+    "sdist": "nothing was changed",
+}
+"""Command → what becomes of what it has begun."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run a command line to its end; every expected failure becomes one message and its exit code.
 
     Returns:
         0 done, 1 the world says no, 2 usage or a bug, 130 interrupted.
     """
-    from patchlock.cli._output import echo
+    from patchlock.cli._output import echo, fail
 
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -96,11 +112,11 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _failed(from_os(error), arguments, as_json)
     except KeyboardInterrupt:
-        after = {
-            "lock": "every lock is new or as it was; run the same command again",
-            "sdist": "nothing was changed",
-        }.get(_command_path(arguments), "the next `patchlock install` finishes it or undoes it")
-        echo(f"interrupted; {after}", err=True)
+        after = _AFTER_CTRL_C.get(_command_path(arguments), "")
+        if as_json:
+            stopped = InterruptedCommandError("interrupted", remedy=after or "run the same command again")
+            return fail(stopped, _command_path(arguments), True)
+        echo(f"interrupted; {after}" if after else "interrupted", err=True)
         return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the error boundary
         return _failed(_bug(error, arguments), arguments, as_json)
@@ -172,9 +188,11 @@ def _bug(error: Exception, arguments: Sequence[str]) -> BugError:
     import tempfile
     import traceback
 
+    from patchlock.cli import _folders
+
     head = f"patchlock {__version__}, Python {platform.python_version()}, {platform.platform()}\n{list(arguments)}\n\n"
     with tempfile.NamedTemporaryFile(
-        "w", prefix="patchlock-bug-", suffix=".txt", delete=False, encoding="utf-8"
+        "w", prefix=_folders.bug_prefix(), suffix=".txt", delete=False, encoding="utf-8"
     ) as file:
         file.write(without_secrets(head + "".join(traceback.format_exception(error))))
     return BugError(

@@ -17,6 +17,7 @@ from patchlock.environments import installed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from patchlock.catalogue.reader import Catalogue
     from patchlock.hardware.doctor import Finding
     from patchlock.model.hosts import Recording
     from patchlock.model.troubles import Remedy, Shell
@@ -68,7 +69,7 @@ def doctor_command(
     if says_file is not None:
         with _decoded(says_file) as log:
             lines += _lines(log, doctor.tells(opened.troubles()))
-    environment = _environment(app, profile) if app is not None else None
+    environment = _environment(opened, app, profile) if app is not None else None
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
     look = report.build_report(opened.root, observed)
@@ -130,15 +131,18 @@ def _lines(log: TextIO, tells: Callable[[str], bool]) -> list[str]:
     return [*(line for line in told if line not in last), *last]
 
 
-def _environment(app: str, profile: str | None) -> Path:
+def _environment(opened: Catalogue, app: str, profile: str | None) -> Path:
     from patchlock.environments import generations
-    from patchlock.model.errors import UsageError
+    from patchlock.model.errors import NotInstalledError, UsageError
     from patchlock.model.installation import Installation
 
     names = [profile] if profile else _options.profiles_of(app)
+    if not names:
+        opened.app(app)  # which names the nearest one, if there is none of that name
+        raise NotInstalledError(f"{app} is not installed", remedy=f"run `patchlock install {app}`")
     if len(names) > 1:
         raise UsageError(f"{app} is installed on {' and on '.join(names)}", remedy=f"name one: --profile {names[0]}")
-    installation = Installation(folder=_options.home() / f"{app}@{names[0] if names else ''}")
+    installation = Installation(folder=_options.home() / f"{app}@{names[0]}")
     receipt = generations.require_current(installation, app)
     return generations.generation(installation, receipt.id)
 

@@ -26,6 +26,13 @@ def cache() -> Path:
     return platformdirs.user_cache_path("patchlock", appauthor=False)
 
 
+def bug_prefix() -> str:
+    """Give what the names of files about our own mistakes begin with: they lie in a folder that all homes share."""
+    import hashlib
+
+    return f"patchlock-bug-{hashlib.sha256(os.fsencode(home())).hexdigest()[:8]}-"
+
+
 def root(folder: Path | None) -> Path:
     """Name the folder of the catalogue, without a look into it."""
     from patchlock.catalogue.location import catalogue_root

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from patchlock.cli import _options, _output
+from patchlock.cli import _folders, _options, _output
 
 _LINES = 150
 """Last lines of each log."""
@@ -113,7 +113,7 @@ def _logs(home: Path, cache: Path) -> list[Path]:
     found = [
         *cache.glob("tool-*.log"),
         *cache.glob("builds/**/*.log"),
-        *(path for path in temporary.glob("patchlock-bug-*.txt") if _is_ours(path)),
+        *(path for path in temporary.glob(f"{_folders.bug_prefix()}*.txt") if _is_ours(path)),
         *home.glob("*/verify.json"),
     ]
     return sorted((path for path in found if path.is_file()), key=lambda path: -path.stat().st_mtime)[:_LOGS]

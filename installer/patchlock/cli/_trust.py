@@ -11,7 +11,7 @@ from patchlock.cli import _options, _output
 
 @click.command("trust")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--withdraw", is_flag=True, help="Undo the patches.")
+@click.option("--withdraw", is_flag=True, help="No longer allow it to run code.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
     """Allow another catalogue to run its code here.

@@ -422,6 +422,13 @@ class UntrustedCatalogueError(PatchlockError):
     code = "untrusted-catalogue"
 
 
+class InterruptedCommandError(PatchlockError):
+    """A person has ended the command."""
+
+    code = "interrupted"
+    exit_code = EXIT_INTERRUPTED
+
+
 class BugError(PatchlockError):
     """Patchlock itself is wrong; carries where the details were written."""
 
