@@ -71,6 +71,17 @@ def first_install(home: Path) -> str:
     return f"`{script} demo` installs the smallest; in a terminal, `{script}` alone shows all"
 
 
+def with_own_command(text: str, home: Path) -> str:
+    """Name patchlock in a form that can be pasted wherever a text has a command of it.
+
+    Commands stand between backquotes, or after "$ " or ": "; one for a simulated machine stays as it is.
+    """
+    itself = "patchlock" if os.environ.get("PATCHLOCK_HOST") else own_command(home)
+    if itself == "patchlock":
+        return text
+    return re.sub(r"(`|\$ |: )patchlock (?=[a-z])", lambda found: f"{found[1]}{itself} ", text)
+
+
 def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
     """Write the commands between backquotes in a text so that they can be pasted after a command line that failed.
 

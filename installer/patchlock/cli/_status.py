@@ -31,7 +31,7 @@ def status_command(catalogue: Path | None, as_json: bool) -> None:
     if as_json:
         _output.succeed("status", {"home": str(_options.home()), "installed": [_data(one) for one in found]})
     elif not found:
-        _output.echo("Nothing is installed. Start with: patchlock list, or patchlock install demo")
+        _output.echo("Nothing is installed. Start with `patchlock list`, or `patchlock install demo`")
     else:
         _output.echo(_output.rows([(_name(one), _text(one, exact=_log.is_verbose())) for one in found], indent=0))
 
