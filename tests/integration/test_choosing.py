@@ -82,15 +82,15 @@ Others
   cuda128-linux        needs an NVIDIA GPU (sm_100, sm_103, sm_120); none found
   rocm72-linux         needs an AMD GPU (gfx1150, gfx1151); found Radeon 610M (gfx1036), Radeon RX 9070 XT (gfx1201)
   xpu-linux            needs an Intel GPU (dg2, mtl-h, arl-h, bmg, lnl-m); none found
-  cuda-windows         needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not)
-  cuda126-windows      needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not)
-  cuda13-aarch64       needs linux-aarch64; this machine is linux-x86_64 (and 1 more: --why-not)
-  cuda13-thor-aarch64  needs linux-aarch64; this machine is linux-x86_64 (and 1 more: --why-not)
+  cuda-windows         needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not cuda-windows)
+  cuda126-windows      needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not cuda126-windows)
+  cuda13-aarch64       needs linux-aarch64; this machine is linux-x86_64 (and 1 more: --why-not cuda13-aarch64)
+  cuda13-thor-aarch64  needs linux-aarch64; this machine is linux-x86_64 (and 1 more: --why-not cuda13-thor-aarch64)
   directml-onnx        needs windows-amd64; this machine is linux-x86_64
-  directml-vega        needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not)
-  mps-macos            needs macos-arm64; this machine is linux-x86_64 (and 1 more: --why-not)
+  directml-vega        needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not directml-vega)
+  mps-macos            needs macos-arm64; this machine is linux-x86_64 (and 1 more: --why-not mps-macos)
   rocm-windows         needs windows-amd64; this machine is linux-x86_64
-  xpu-windows          needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not)
+  xpu-windows          needs windows-amd64; this machine is linux-x86_64 (and 1 more: --why-not xpu-windows)
   zluda-rdna4          needs windows-amd64; this machine is linux-x86_64
 
 Not seen

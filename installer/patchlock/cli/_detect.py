@@ -67,7 +67,7 @@ def _text(look: HostReport) -> str:
     devices = [_device(one) for one in look.devices]
     parts.append("Devices\n" + (_columns(devices) if devices else "  none found"))
     parts.append("Profile\n" + _output.rows([_chosen(look)]))
-    others = [(one.profile.name, _short(reasons)) for one, reasons in look.others]
+    others = [(one.profile.name, _short(one.profile.name, reasons)) for one, reasons in look.others]
     if others:
         parts.append(f"Others\n{_output.rows(others)}")
     if host.failures:
@@ -140,8 +140,8 @@ def _chosen(look: HostReport) -> tuple[str, str]:
     return look.choice.chosen.profile.name, f"{look.choice.chosen.profile.title}\n{look.choice.why}"
 
 
-def _short(reasons: tuple[str, ...]) -> str:
-    more = f" (and {len(reasons) - 1} more: --why-not)" if len(reasons) > 1 else ""
+def _short(name: str, reasons: tuple[str, ...]) -> str:
+    more = f" (and {len(reasons) - 1} more: --why-not {name})" if len(reasons) > 1 else ""
     return f"{reasons[0]}{more}"
 
 

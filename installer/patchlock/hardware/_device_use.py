@@ -50,6 +50,8 @@ class _Options:
     """Profile that might run on it → why the app cannot run on that one."""
     tries: tuple[tuple[str, str], ...]
     """Profile that can be tried by name → what speaks for and against it."""
+    others: tuple[str, ...]
+    """Profiles that fit it, but less well than what was chosen fits the machine."""
 
     @property
     def all_refused(self) -> tuple[tuple[str, str], ...]:
@@ -104,6 +106,8 @@ def account(
             warnings[_unused(one, used, wrong.replace(called(one), "it"), options.tries, app)] = None
         elif options.tries:
             reason = f"no profile supports it on {best.platform.name}"
+            if options.others:
+                reason = f"{options.others[0]} fits it, but {best.profile.name} fits this machine better"
             doubts[_unused(one, used, reason, options.tries, app)] = None
         elif not is_weak:
             doubts[_unused(one, used, _nothing(best), (), app)] = None
@@ -135,7 +139,7 @@ def _accounted(best: Accepted, seen: Seen) -> Iterator[_Device]:
 def _options(
     one: _Device, best: Accepted, ranking: Sequence[Accepted | Rejected], host: Host, app: AppLimits
 ) -> _Options:
-    near, tries = [], []
+    near, tries, others = [], [], []
     turned_down: list[tuple[str, str]] = []
     turned_down_trials: list[tuple[str, str]] = []
     for other in sorted(ranking, key=_torch_first):
@@ -157,8 +161,14 @@ def _options(
             tries.append((name, _hope(tried_on)))
         elif found is not None and found.reasons and not wrong_numbers(one, profile.back_end):
             near.append((name, _clause(one, found.reasons)))
+        elif found is not None and not found.reasons:
+            others.append(name)
     return _Options(
-        near=tuple(near), refused=tuple(turned_down), refused_trials=tuple(turned_down_trials), tries=tuple(tries)
+        near=tuple(near),
+        refused=tuple(turned_down),
+        refused_trials=tuple(turned_down_trials),
+        tries=tuple(tries),
+        others=tuple(others),
     )
 
 
