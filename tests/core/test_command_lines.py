@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,12 @@ def test_powershell_starts_what_is_quoted_after_an_ampersand() -> None:
 def test_sh_takes_apart_what_was_joined(word: str) -> None:
     assert shlex.split(command_lines.joined([word, "two"], windows=False)) == [word, "two"]
     assert command_lines.program(word, windows=False) == command_lines.quoted(word, windows=False)
+
+
+def test_folders_are_removed_with_what_is_read_only() -> None:
+    folders = (Path("/my clone"), Path("/cache"))
+    assert command_lines.removal(*folders, windows=True) == 'Remove-Item -Recurse -Force "/my clone", /cache'
+    assert command_lines.removal(*folders, windows=False) == "rm -rf '/my clone' /cache"
 
 
 def test_words_are_joined_for_powershell() -> None:

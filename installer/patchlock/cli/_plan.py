@@ -126,7 +126,11 @@ def plan_command(
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request, by_place=with_diff or _log.is_verbose()),
-        *([] if nothing else [("download", f"up to {total_text(size)}" if size else "size unknown offline")]),
+        *(
+            []
+            if nothing
+            else [("download", f"up to {total_text(size)}" if size else "size not known without the index")]
+        ),
         *_models.summary_row(request, on_paper=pretended is not None),
         *_licences(request),
         ("folder", folder),

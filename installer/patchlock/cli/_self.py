@@ -160,7 +160,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     found = own_files(home, cache)
     of_uv = "" if as_json else uv.cache_folder()  # asked now, as uv goes with the rest
     folder = _checkout()
-    rest = f"rm -r {command_lines.quoted(str(folder))}" if folder else _by_installer("remove")
+    rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
     if not as_json:
         rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found]
         head = "patchlock would remove:" if dry_run else "patchlock removes:"

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable
+from pathlib import Path
 
 _IS_WINDOWS = os.name == "nt"
 _PLAIN = re.compile(r"[\w+=:./\\-]+")
@@ -32,6 +33,12 @@ def program(path: str, *, windows: bool = _IS_WINDOWS) -> str:
     """Write what a command begins with; PowerShell starts what is quoted only after `&`."""
     written = quoted(path, windows=windows)
     return f"& {written}" if windows and written != path else written
+
+
+def removal(*folders: Path, windows: bool = _IS_WINDOWS) -> str:
+    """Write what removes folders with all that is in them; git's own files are read-only."""
+    words = (quoted(str(folder), windows=windows) for folder in folders)
+    return f"Remove-Item -Recurse -Force {', '.join(words)}" if windows else f"rm -rf {' '.join(words)}"
 
 
 def joined(words: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:
