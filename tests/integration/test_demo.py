@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import os
 import shutil
 import struct
@@ -151,7 +152,9 @@ def _works_with_the_python_of_the_lock_only(installed: Path) -> None:
 def test_committed_locks_are_what_lock_gives(patchlock: Patchlock, tmp_path: Path) -> None:
     for name in ("profiles", "patches"):
         shutil.copytree(ROOT / name, tmp_path / "catalogue" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    done = patchlock("lock", "demo", "--catalogue", str(tmp_path / "catalogue"))
+    committed = sorted((ROOT / "lockfiles" / "demo").iterdir())
+    (as_of,) = {re.findall(r'^# as-of = "(.+)"$', path.read_text(), re.MULTILINE)[0] for path in committed}
+    done = patchlock("lock", "demo", "--as-of", as_of, "--catalogue", str(tmp_path / "catalogue"))
     assert done.returncode == 0, done.stdout
-    for path in (ROOT / "lockfiles" / "demo").iterdir():
+    for path in committed:
         assert (tmp_path / "catalogue" / "lockfiles" / "demo" / path.name).read_bytes() == path.read_bytes()
