@@ -252,7 +252,7 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["install", "demo"], "interrupted; the next `patchlock install` finishes it or undoes it"),
+        (["install", "demo"], "interrupted; run the same command again, to finish it or undo it"),
         (["verify", "demo"], "interrupted"),
         (["models", "demo", "--fetch"], "interrupted; the same command continues the download"),
     ],
@@ -314,8 +314,10 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert face("self", "remove").returncode == 2
     assert face("self", "remove", "--dry-run").returncode == 0
     assert list((tmp_path / "cache").iterdir())
+    (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True, exist_ok=True)
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
+    assert f"\nYour own files stay in {tmp_path / 'installed' / 'mini@tiny'}\n" in said.stdout
     assert said.stdout.startswith("patchlock's own files are removed. ")
     assert said.stdout.endswith(
         f"\nDownloads are also in uv's cache, which other programs share: {os.environ['UV_CACHE_DIR']}\n"
