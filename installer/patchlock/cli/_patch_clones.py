@@ -442,7 +442,8 @@ def _moved(moved: Moved) -> dict[str, object]:
 
 def _kept(moved: Moved) -> str:
     kept = [*moved.merged, *moved.kept]
-    told = f"; your edits are kept in {', '.join(map(str, kept))}" if kept else ""
+    edits = "your other edits" if moved.replaced else "your edits"
+    told = f"; {edits} are kept in {', '.join(map(str, kept))}" if kept else ""
     if moved.unstaged:
         told += f"; {', '.join(map(str, moved.unstaged))} is no longer staged, see `patchlock patch status`"
     return f"{told}; you removed {', '.join(map(str, moved.removed))}, so it stays away" if moved.removed else told
