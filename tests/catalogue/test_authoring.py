@@ -618,3 +618,12 @@ def test_a_diff_without_one_of_its_edits_fails_a_check(one: list[str], other: li
     for edit in edits:
         mutant = encode(splice(source, tuple(other for other in edits if other is not edit)))
         assert any(ensure.problems(path, mutant) for ensure in patch.ensures), (patch.ensures, mutant)
+
+
+def test_postconditions_hold_in_the_tree_that_was_edited_however_bounds_are_ordered() -> None:
+    after = 'numpy>=1.24.0,<2.3; python_version >= "3.9"  # two bounds\n'
+    authored, _ = author({"requirements.txt": "numpy>=1.24.0\n"}, {"requirements.txt": after})
+    path = PurePosixPath("requirements.txt")
+    ensures = [one for patch in read_back(authored) for one in patch.ensures]
+    assert ensures
+    assert [problem for one in ensures for problem in one.problems(path, after.encode())] == []

@@ -53,8 +53,11 @@ def changed(
         yield from _draft("set-requirement", f"{name}-version", fields, ("requirement", fields), sites=sites)
     else:  # where it has no extras or marker any more, upstream's would stay: then it is none
         replaced: dict[str, object] = {"name": name, "to": wanted, **place}
+        # Bounds are compared as a set; a text would have them in the order that `str` gives them.
+        is_bounded = wanted.url is None and have.specifier != wanted.specifier
         text: dict[str, object] = {"text": str(wanted)}
-        yield from _draft("rename-requirement", f"{name}-replaced", replaced, ("contains", text), sites=sites)
+        check = ("requirement", fields) if is_bounded else ("contains", text)
+        yield from _draft("rename-requirement", f"{name}-replaced", replaced, check, sites=sites)
 
 
 def _rename(name: NormalizedName, lines: Sequence[RequirementLine]) -> Iterator[Draft]:
