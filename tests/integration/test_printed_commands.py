@@ -39,6 +39,7 @@ OTHERS = {
     "tests/aarch64-root": "makes a system for the tests marked aarch64",
     "export": "a variable of the shell",
     "$env:PATH": "a variable of PowerShell",
+    "[Environment]::SetEnvironmentVariable('Path',": "needs Windows, and changes the reader's system",
     "git": "git's own commands, with the reader's files",
     "cd": "goes into the clone",
     "sudo": "changes the reader's system",
