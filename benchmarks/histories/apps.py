@@ -96,9 +96,9 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "a-whole-number-of-the-device": _lacks(r"True if device != 'cpu' else False", r".*/config\.py"),
     },
     "advanced-rvc-inference": {
-        "torch-for-cpu": _pinned("torch", "==2.7.0"),
-        "torchaudio-for-cpu": _pinned("torchaudio", "==2.7.0"),
-        "torchvision-for-cpu": _pinned("torchvision", "==0.22.0"),
+        "torch-by-default": _pinned("torch", "==2.7.0"),
+        "torchaudio-by-default": _pinned("torchaudio", "==2.7.0"),
+        "torchvision-by-default": _pinned("torchvision", "==0.22.0"),
         "no-torchcodec": (Dropped(names=frozenset({"torchcodec"})), _ROOT),
         "transformers-before-5": _pinned("transformers", ">=4.49,<5"),
         "onnxconverter-common-required": _added("onnxconverter-common", "", _ROOT),
@@ -128,8 +128,8 @@ _JUDGES: Mapping[str, Mapping[str, Judged]] = {
         "device-of-the-helper": _lacks(r"torch\.cuda\.is_available\(\)", r"inference\.py"),
     },
     "amphion": {
-        "torch-for-cpu": _pinned("torch", "==2.7.0", _AMPHION),
-        "torchaudio-for-cpu": _added("torchaudio", "==2.7.0", _MASKGCT),
+        "torch-by-default": _pinned("torch", "==2.7.0", _AMPHION),
+        "torchaudio-by-default": _added("torchaudio", "==2.7.0", _MASKGCT),
         "pyworld-required": _added("pyworld", "", _MASKGCT),
         "ipython-required": _added("ipython", "", _MASKGCT),
         "peft-required": _added("peft", "<0.13", _MASKGCT),
