@@ -431,8 +431,8 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     screen = text[text.index("This machine: ") :].splitlines()
     assert (len(screen) <= lines, [line for line in screen if len(line) > columns]) == (True, [])
     assert cards in " ".join(text.split())
-    assert re.search(rf"^2  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
-    assert re.search("^1  advanced-rvc-inference ", text, re.MULTILINE)
+    assert re.search(rf"^\d  amphion +GPU .*{re.escape(memory)}", text, re.MULTILINE)
+    assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
 
@@ -444,6 +444,26 @@ def test_the_guide_comes_back_when_an_app_has_ended(locked: World, patchlock: Pa
     code, text = _guided("mini\ny\n\nq\n", patchlock)
     assert (code, text.count("This machine: ")) == (0, 2), text
     assert text.index("$ patchlock run mini") < text.index("Press Enter to go on")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+@pytest.mark.parametrize("lines", [24, 60])
+def test_the_guide_says_what_an_app_is_for_where_there_is_room(lines: int, patchlock: Patchlock) -> None:
+    _, text = _guided("q\n", patchlock, more={"COLUMNS": "70", "LINES": str(lines)})
+    assert ("Tonewheel, a tiny demo" in text, re.findall(r"^\d  (\S+)", text, re.MULTILINE)[0]) == (lines > 24, "demo")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_finishes_an_install_that_was_interrupted(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    assert locked.app.is_file()
+    assert patchlock("install", "mini").returncode == 0
+    (tmp_path / "installed" / "mini@tiny" / "journal").write_text("an install is running\n")
+    _, text = _guided("mini\nn\nq\n", patchlock)
+    assert re.search(r"^1  mini .* interrupted\b", text, re.MULTILINE)
+    assert "install mini --profile tiny" in text
+    assert "Finish its installation now? [Y/n]" in text
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -15,6 +15,7 @@ import click
 from patchlock.cli import _info, _options, _output
 
 if TYPE_CHECKING:
+    from patchlock.environments.installation_states import InstallationState
     from patchlock.model.hosts import Host
     from patchlock.operations.app_overview import AppOverview
 
@@ -53,7 +54,9 @@ def guide() -> int:
     code = 0
     try:
         while True:
-            _output.echo(_screen(devices, observed.host, here, others))
+            standing = _standing(root)
+            here.sort(key=lambda one: (one.app.name not in standing, _info.proof(one) != _info.WORKS))
+            _output.echo(_screen(devices, observed.host, here, others, standing))
             word = click.prompt("\nNumber of an app, h for help, q to leave", default="q", show_default=False).strip()
             if word.lower() in _LEAVE:
                 return code
@@ -65,10 +68,18 @@ def guide() -> int:
             if chosen is None:
                 _output.echo(f'there is no app "{word}" in the list')
                 continue
-            code = _steps(app_overview.with_packages(chosen, root, _options.cache()))
+            code = _steps(app_overview.with_packages(chosen, root, _options.cache()), standing)
     except click.Abort:  # q, Ctrl-C or Ctrl-D at a question, where nothing was begun
         _output.echo()
         return code
+
+
+def _standing(catalogue: Path) -> dict[str, InstallationState]:
+    """Give an installation of each app that has one; of several, one whose install did not finish."""
+    from patchlock.environments import installation_states
+
+    found = [one for one in installation_states.states(_options.home(), catalogue) if one.state != "removed"]
+    return {one.installation.app: one for one in sorted(found, key=lambda one: one.state == "interrupted")}
 
 
 def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
@@ -86,10 +97,8 @@ def _help() -> str:
     return formatter.getvalue() + "\n`patchlock help COMMAND` explains a command; `patchlock --help` has more."
 
 
-def _steps(seen: AppOverview) -> int:
+def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     """Show an app, and offer what can be done with it now."""
-    from patchlock.environments import installed_profiles
-
     app = seen.app
     licences = [f"{app.license} (the code)"]
     if seen.models:
@@ -103,10 +112,12 @@ def _steps(seen: AppOverview) -> int:
         ("more", f"patchlock info {app.name}"),
     ]
     _output.echo(f"\n{_output.sentences([f'{app.name}: {app.title}'], 0)}\n\n{_output.rows(rows)}")
-    if app.name not in installed_profiles.by_app(_options.home()):
-        if not _agreed("Install it now?", "install", app.name):
+    there = standing.get(app.name)
+    if not there or there.state == "interrupted":
+        install = ("install", app.name, *(("--profile", there.installation.profile) if there else ()))
+        if not _agreed("Finish its installation now?" if there else "Install it now?", *install):
             return 0
-        if code := _run("install", app.name):
+        if code := _run(*install):
             _pause()
             return code
     pair = _installed(seen)
@@ -180,17 +191,32 @@ def _pause() -> None:
         raise click.Abort
 
 
-def _screen(devices: Sequence[str], host: Host, here: Sequence[AppOverview], others: Sequence[AppOverview]) -> str:
-    parts = [_output.sentences([f"This machine: {_machine(host, devices)}"], 0), ""]
-    heads, lines = _table([_row(number, one) for number, one in enumerate(here, 1)])
-    parts += [*lines, ""]
+def _screen(
+    devices: Sequence[str],
+    host: Host,
+    here: Sequence[AppOverview],
+    others: Sequence[AppOverview],
+    standing: Mapping[str, InstallationState],
+) -> str:
+    """Write the first screen, with what each app is for where that fits the terminal's height."""
+    heads, (first, *lines) = _table([_row(number, one, standing) for number, one in enumerate(here, 1)])
+    told = [line for one, row in zip(here, lines, strict=True) for line in (row, _output.sentences([one.app.title], 3))]
+    before = [_output.sentences([f"This machine: {_machine(host, devices)}"], 0), "", first]
+    after = ["", *_below(heads, here, others)]
+    whole = "\n".join([*before, *told, *after])
+    fits = whole.count("\n") + 3 <= shutil.get_terminal_size().lines  # its last line, a blank one, and the question
+    return whole if fits else "\n".join([*before, *lines, *after])
+
+
+def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[AppOverview]) -> list[str]:
+    parts: list[str] = []
     if legend := " ".join(told for head, told in _LEGEND.items() if head in heads):
         parts.append(_output.sentences([legend], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
         parts.append(_output.sentences([f"Not supported here: {names} (patchlock info APP says why)"], 0))
     parts += [_output.sentences([f"Warning: {text} (an app's page says why)"], 0) for text in _warnings(here)[:2]]
-    return "\n".join(parts)
+    return parts
 
 
 def _warnings(here: Iterable[AppOverview]) -> list[str]:
@@ -211,13 +237,11 @@ def _machine(host: Host, devices: Sequence[str]) -> str:
     return ", ".join(filter(None, [*words, "" if cards else "no graphics card found"]))
 
 
-def _row(number: int, seen: AppOverview) -> Mapping[str, Sequence[str]]:
+def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationState]) -> Mapping[str, Sequence[str]]:
     """Say each thing in words and, where they are too long for a terminal, in fewer."""
-    from patchlock.environments import installed_profiles
-
     need = max((verdict.takes for verdict in seen.memory), default=0)
     lacks = any(verdict.is_enough is False for verdict in seen.memory)
-    there = installed_profiles.by_app(_options.home()).get(seen.app.name)
+    there = standing.get(seen.app.name)
     memory = _output.size(need) if need else "unknown"
     on = seen.computes_on.removeprefix("the ")
     return {
@@ -227,7 +251,7 @@ def _row(number: int, seen: AppOverview) -> Mapping[str, Sequence[str]]:
         "Proved": (_info.proof(seen),),
         "Models": (_models(seen),),
         "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),
-        "Installed": ("installed" if there else "",),
+        "Installed": ((there.state if there.state == "interrupted" else "installed") if there else "",),
     }
 
 
@@ -239,7 +263,8 @@ def _models(seen: AppOverview) -> str:
         return "none"
     if not size.unknown:
         return _output.size(size.bytes)
-    return f"over {_output.size(size.bytes)}" if size.bytes else "unknown"
+    is_most = sum(len(one.files) for one in seen.models) > 2 * size.unknown
+    return f"over {_output.size(size.bytes)}" if is_most else "unknown"
 
 
 def _table(rows: Sequence[Mapping[str, Sequence[str]]]) -> tuple[list[str], list[str]]:

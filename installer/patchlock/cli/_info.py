@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from patchlock.model.models import ModelSize
     from patchlock.operations.app_overview import AppOverview
 
+WORKS = "works"
+"""What `proof` says of an app that starts and computes."""
+
 
 @click.command("info")
 @click.argument("app", shell_complete=_complete.apps)
@@ -106,7 +109,7 @@ def here(seen: AppOverview) -> str:
 def proof(seen: AppOverview) -> str:
     """Say in a word how far an app got on a real machine of this kind."""
     if "computes" in seen.levels and "starts" in seen.levels:
-        return "works"
+        return WORKS
     return seen.levels[-1] if seen.levels else "not yet"
 
 
