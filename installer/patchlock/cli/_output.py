@@ -30,13 +30,13 @@ ENVELOPE = 1
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible.
 
-    On a terminal, a line that is too long is broken between words, and commands of patchlock can be pasted as they are.
+    Commands of patchlock can be pasted as they are; on a terminal, a line that is too long is broken between words.
     """
     stream = sys.stderr if err else sys.stdout
-    if "patchlock " in text and is_terminal(stream):
+    if "patchlock " in text:
         from patchlock.cli import _folders, _launcher
 
-        text = _launcher.with_own_command(text, _folders.home())
+        text = _launcher.to_paste(text, _folders.home())
     _write(f"{broken(visible(text), stream)}\n", stream)
 
 
