@@ -13,7 +13,7 @@ import click
 
 from patchlock.cli import _options, _output, _progress
 from patchlock.cli._commands import Subcommands
-from patchlock.model.errors import DriftError, UsageError, nearest
+from patchlock.model.errors import DriftError, UnknownIndexError, nearest
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
@@ -84,7 +84,7 @@ def record_command(
     if not check:
         location.require_own(opened.root)
     if name not in opened.index_names():
-        raise UsageError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
+        raise UnknownIndexError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
     index = opened.index(name)
     path = opened.root / index.origin.file
     progress = _progress.progress(as_json)

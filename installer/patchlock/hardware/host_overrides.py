@@ -85,7 +85,8 @@ def _read(path: Path) -> Recording:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text)
     except OSError as error:
-        raise UsageError(f"{VARIABLE} names a file that cannot be read", where=f"{error}", remedy=remedy) from error
+        why = f"{VARIABLE} names a file that cannot be read: {(error.strerror or str(error)).lower()}"
+        raise UsageError(why, where=str(path), remedy=remedy) from error
     except (ValueError, RecursionError) as error:  # also UnicodeDecodeError
         raise UsageError(f"{VARIABLE} names a file that is not JSON", where=str(path), remedy=remedy) from error
     return hosts.from_json(data, str(path))
