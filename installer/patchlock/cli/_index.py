@@ -63,10 +63,10 @@ def record_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Ask an index what it has now, and record it: pages and METADATA only, unless --download is given.
+    """Record what an index offers now, from its pages and METADATA alone unless --download is given.
 
-    What is kept stands in the record, under [index.keep]. A wheel whose hash has changed under the same name stops
-    everything, and nothing is written; with --accept-changed the record keeps what it was before, too.
+    [index.keep] in the record says which files it lists. If a wheel has another hash than before, nothing is written;
+    --accept-changed accepts it, and the record keeps the earlier hash, too.
 
     \b
     Example:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def status_command(catalogue: Path | None, as_json: bool) -> None:
     """Show what is installed, interrupted, out of date or running.
 
-    Asks no network; `patchlock outdated` also asks upstream.
+    Works without a network; `patchlock outdated` also asks upstream for newer versions.
 
     \b
     Example:
