@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
-from conftest import ROOT, Patchlock
+from conftest import ROOT, Patchlock, Said
+from receipts import install
 
 from patchlock.cli import COMMANDS
 from patchlock.cli._commands import Commands
@@ -103,3 +106,12 @@ def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patc
     )
     assert found is not None
     assert "ZeroDivisionError" in Path(found[1]).read_text(encoding="utf-8")
+
+
+def test_app_that_is_installed_on_another_profile_is_named_with_it(face: Callable[..., Said]) -> None:
+    install(Path(os.environ["PATCHLOCK_HOME"]), app="demo", profile="cpu")
+    assert face("uninstall", "demo", "--profile", "cuda-linux").stderr == (
+        "error[not-installed]: demo is not installed on cuda-linux, only on cpu; "
+        "remove it there with `patchlock uninstall demo --profile cpu`\n"
+    )
+    assert "demo is not installed on cuda-linux, only on cpu (" in face("run", "demo", "--profile", "cuda-linux").stderr

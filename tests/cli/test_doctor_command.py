@@ -41,6 +41,7 @@ def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:
     assert done.returncode == 0
     assert "likely: NumPy 2 is installed with modules that were built for NumPy 1" in done.stdout
     assert "$ patchlock install APP --reinstall" in done.stdout
+    assert "proof   $ patchlock verify APP\n" in done.stdout, "without an app, no Python is known that has its packages"
 
 
 def test_nothing_known_says_what_to_send(face: Callable[..., Said]) -> None:
@@ -65,6 +66,38 @@ def test_a_card_that_stays_unused_is_told_as_detect_tells_it(
     assert unused
     assert all(line in told.stdout for line in unused)
     assert [f"warning: {one}" for one in json.loads(face("doctor", "--json").stdout)["data"]["unused"]] == unused
+
+
+@pytest.mark.parametrize(
+    ("machine", "title", "confidence"),
+    [
+        (
+            "docker-rtx3070-driver-470",
+            "the driver is 470.161.03, and must be 525.60.13 or later for cuda-linux",
+            "certain",
+        ),
+        (
+            "rx7900xtx-windows-adrenalin-25.3",
+            "AMD's driver is Adrenalin 25.3.1, and must be Adrenalin 26.2.2 or later for rocm-windows",
+            "certain",
+        ),
+        (
+            "rx9070xt-windows-zluda",  # which ZLUDA uses all the same
+            "AMD's driver is Adrenalin 25.12.1, and must be Adrenalin 26.2.2 or later for rocm-windows",
+            "possible",
+        ),
+    ],
+)
+def test_driver_that_is_too_old_is_a_finding(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, machine: str, title: str, confidence: str
+) -> None:
+    host = Path(__file__).resolve().parents[1] / f"hardware/hosts/{machine}.json"
+    monkeypatch.setenv("PATCHLOCK_HOST", str(host))
+    found = json.loads(face("doctor", "--json").stdout)["data"]["findings"]
+    assert [(one["title"], one["confidence"]) for one in found if one["name"] == "version-too-old"] == [
+        (title, confidence)
+    ]
+    assert f"{confidence}: {title} [version-too-old]\n" in face("doctor").stdout
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

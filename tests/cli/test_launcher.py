@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from patchlock.cli import _launcher
+from patchlock.cli import _launcher, _output
 
 TEXTS = {
     "`patchlock info APP` tells more": "`{} info APP` tells more",
@@ -24,6 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     target = _launcher.path(folder)
     target.parent.mkdir(parents=True)
     target.touch()
+    monkeypatch.setenv("PATCHLOCK_HOME", str(folder))
     monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", "/clone/install.sh")
     monkeypatch.setenv("PATH", str(tmp_path))
     return folder
@@ -32,7 +33,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("text", "pasted"), TEXTS.items(), ids=range(len(TEXTS)))
 def test_commands_of_a_text_can_be_pasted(text: str, pasted: str, home: Path) -> None:
     itself = shlex.quote(str(_launcher.path(home)))
-    assert _launcher.with_own_command(text, home) == pasted.format(itself)
+    assert _launcher.to_paste(text, home) == pasted.format(itself)
+
+
+def test_options_of_a_line_that_failed_come_after_the_commands_that_take_them(home: Path) -> None:
+    itself, line = shlex.quote(str(_launcher.path(home))), ["plan", "mini", "--catalogue", "/their catalogue"]
+    assert _launcher.to_paste("`patchlock list`, `patchlock --version`: patchlock list", home, line) == (
+        f"`{itself} list --catalogue '/their catalogue'`, `{itself} --version`: {itself} list"
+    )
+
+
+def test_a_person_can_paste_what_is_printed_into_a_pipe(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _output.echo("`patchlock info APP`")
+    assert capsys.readouterr().out == f"`{shlex.quote(str(_launcher.path(home)))} info APP`\n"
 
 
 def test_text_stays_where_patchlock_is_on_path_or_the_machine_is_simulated(
@@ -40,7 +53,7 @@ def test_text_stays_where_patchlock_is_on_path_or_the_machine_is_simulated(
 ) -> None:
     text = "`patchlock info APP`"
     monkeypatch.setenv("PATCHLOCK_HOST", "machine.json")
-    assert _launcher.with_own_command(text, home) == text
+    assert _launcher.to_paste(text, home) == text
     monkeypatch.delenv("PATCHLOCK_HOST")
     monkeypatch.delenv("PATCHLOCK_BOOTSTRAP")
-    assert _launcher.with_own_command(text, home) == text
+    assert _launcher.to_paste(text, home) == text

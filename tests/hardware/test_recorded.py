@@ -75,9 +75,9 @@ def test_binary_file_is_refused(tmp_path: Path) -> None:
         host_overrides.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / "x")})
 
 
-@pytest.mark.parametrize("name", ["missing.json", "."])
-def test_file_that_cannot_be_read_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+@pytest.mark.parametrize(("name", "why"), [("missing.json", "no such file or directory"), (".", "is a directory")])
+def test_file_that_cannot_be_read_is_refused(name: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"cannot be read: {why} \\({tmp_path}"):
         host_overrides.observe(_never, {"PATCHLOCK_HOST": str(tmp_path / name)})
 
 

@@ -36,8 +36,24 @@ def _nothing_installed(folder: Path) -> bool:
         (
             ("install", "mini", "--profil", "x"),
             2,
-            "error[usage]: no such option '--profil'. (Did you mean one of: '--log-file', '--profile'?); see `patchlock install --help`",
+            'error[usage]: there is no option "--profil"; did you mean "--profile"? see `patchlock install --help`',
         ),
+        (
+            ("list", "--zzz"),
+            2,
+            'error[usage]: there is no option "--zzz"; see `patchlock list --help`',
+        ),
+        (
+            ("cache", "cleen"),
+            2,
+            'error[usage]: there is no command "cleen"; did you mean "clean"? see `patchlock cache --help`',
+        ),
+        (
+            ("install", "mini", "--profile"),
+            2,
+            "error[usage]: option '--profile' requires an argument; see `patchlock install --help`",
+        ),
+        (("-q", "list", "-v"), 2, "error[usage]: -v and -q contradict each other; leave one out"),
         (
             ("install",),
             2,
@@ -52,7 +68,19 @@ def _nothing_installed(folder: Path) -> bool:
             ),
         ),
     ],
-    ids=["app", "profile", "app-of-lock", "command", "option", "argument", "time"],
+    ids=[
+        "app",
+        "profile",
+        "app-of-lock",
+        "command",
+        "option",
+        "strange-option",
+        "subcommand",
+        "value",
+        "both",
+        "argument",
+        "time",
+    ],
 )
 def test_unknown_word(world: World, patchlock: Patchlock, words: tuple[str, ...], code: int, sentence: str) -> None:
     done = patchlock(*words)

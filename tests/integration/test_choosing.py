@@ -266,7 +266,7 @@ def test_install_for_another_platform_is_refused(
     done = face("install", "mini")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        f"error[usage]: the machine is pretended (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
+        f"error[usage]: the machine is simulated (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
         "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
     )
     assert not (locked.catalogue.parent / "installed").exists()

@@ -243,10 +243,20 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     assert [one["bytes"] for one in told["entries"]] == sorted((one["bytes"] for one in told["entries"]), reverse=True)
     said = face("cache").stdout
     assert "in total" in said
-    assert said.endswith(
-        "To free disk space (--dry-run only shows what would be removed):\n  $ patchlock cache clean\n"
-        f"Downloads are also in uv's cache, which other programs share. To empty it:\n  $ {uv.cache_clean_command()}\n"
+    assert re.search(r"mini on tiny: \S+ \(\S+ [KM]iB shared\)\n", said), "uv links the files of its cache"
+    emptied = f"To empty uv's cache, which other programs share:\n  $ {uv.cache_clean_command()}\n"
+    assert said.endswith(f"`patchlock cache clean` would free nothing: all of it is in use.\n{emptied}")
+    assert face("install", "mini", "--reinstall").returncode == 0
+    assert re.search(
+        r"\nTo free \S+ [KM]iB \(--dry-run only shows what would be removed\):\n  \$ patchlock cache clean\n",
+        face("cache").stdout,
     )
+
+
+def test_cache_refuses_a_folder_without_a_catalogue(face: Face, tmp_path: Path) -> None:
+    done = face("cache", "--catalogue", str(tmp_path / "nope"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error[usage]: that folder holds no catalogue (")
 
 
 @pytest.mark.parametrize(

@@ -151,5 +151,5 @@ def test_failure_leaves_the_record_and_nothing_beside_it(
 def test_unknown_index_gets_the_nearest(record: Path, patchlock: Patchlock) -> None:
     assert record.exists()
     done = patchlock("index", "record", "vendr")
-    assert done.returncode == 2
-    assert 'error[usage]: there is no recorded index "vendr"; did you mean "vendor"?' in done.stderr
+    assert done.returncode == 1
+    assert 'error[unknown-index]: there is no recorded index "vendr"; did you mean "vendor"?' in done.stderr

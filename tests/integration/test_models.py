@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -149,9 +150,10 @@ def test_models_are_listed_with_size_licence_and_what_for(installed: World, patc
 
 def test_run_names_the_models_that_the_app_never_downloads(installed: World, patchlock: Patchlock) -> None:
     done = patchlock("run", "mini")
-    assert "mini needs 97.7 KiB of models that it does not download itself; fetch them with `" in done.stderr
+    assert done.stderr.startswith("missing: "), "before what the app itself prints"
+    assert re.search(r"\. Fetch it first \(97\.7 KiB\) with `\S*patchlock models mini --fetch`\n", done.stderr)
     assert patchlock("models", "mini", "--fetch").returncode == 0
-    assert "does not download" not in patchlock("run", "mini").stderr
+    assert "missing: " not in patchlock("run", "mini").stderr
 
 
 def test_fetched_models_are_where_the_app_looks(
@@ -253,12 +255,15 @@ def test_server_that_does_not_answer_is_named(
 ) -> None:
     assert hub.url
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    place = json.loads(patchlock("models", "mini", "--json").stdout)["data"]["models"][0]["files"][0]["place"]
     done = patchlock("models", "mini", "--fetch")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "error[network]: 127.0.0.1 does not answer (maker/speaks, model.bin at main); "
-        "check the network, the proxy and HF_ENDPOINT"
+        f"check the network, the proxy and HF_ENDPOINT; or download "
+        f"https://huggingface.co/maker/speaks/resolve/main/model.bin in a browser, and save it as {place}"
     )
+    assert "127.0.0.1 does not answer; trying for up to half a minute\n" in done.stderr
 
 
 def test_cut_download_is_gone_on_with(installed: World, patchlock: Patchlock, hub: LoopbackHub, tmp_path: Path) -> None:

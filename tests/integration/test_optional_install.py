@@ -50,7 +50,7 @@ def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_pa
 
     assert "optional  loud: it says it louder (--with loud)" in face("plan", "mini").stdout
     said = face("install", "mini", "--profile", "tiny", "--with", "lout")
-    assert (said.returncode, 'nothing called "lout" to choose on tiny; did you mean "loud"?' in said.stderr) == (
+    assert (said.returncode, 'no option "lout" on tiny; did you mean "loud"?' in said.stderr) == (
         2,
         True,
     )

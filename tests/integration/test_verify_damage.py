@@ -134,6 +134,29 @@ def test_install_with_nothing_new_names_damage_that_a_glance_shows(whole: Path, 
     assert json.loads(face("install", "mini", "--json").stdout)["error"]["code"] == "verify"
 
 
+def test_failed_verify_is_known_until_one_passes(packages: Path, face: Face) -> None:
+    stood = (packages / "beta.py").read_bytes()
+    (packages / "beta.py").write_bytes(stood.replace(b"1.5", b"6.6"))
+    assert face("verify", "mini", "--deep").returncode == 1
+    told = face("status").stdout
+    assert re.search(r"the last verify failed on \d{4}-\d\d-\d\d \d\d:\d\d: files; see whether it passes now", told)
+    (one,) = json.loads(face("status", "--json").stdout)["data"]["installed"]
+    assert (one["failed_verify"]["depth"], one["failed_verify"]["checks"][0]["id"]) == ("deep", "files")
+    for words in ((), ("mini",)):
+        (finding,) = [
+            each
+            for each in json.loads(face("doctor", "--json", *words).stdout)["data"]["findings"]
+            if each["name"] == "verify-failed"
+        ]
+        assert finding["title"].startswith("mini on tiny: the last verify failed on ")
+        assert finding["remedies"][0]["proof"] == "patchlock verify mini --profile tiny"
+    assert face("verify", "mini", "--quick").returncode == 0, "sizes are right"
+    assert "the last verify failed" in face("status").stdout, "what looks less deep knows nothing of it"
+    (packages / "beta.py").write_bytes(stood)
+    assert face("verify", "mini", "--deep").returncode == 0
+    assert "the last verify" not in face("status").stdout + face("doctor").stdout
+
+
 def test_repair_mends_exactly_what_is_wrong(packages: Path, face: Face, tmp_path: Path) -> None:
     inode = (packages / "alpha.py").stat().st_ino
     _edit(packages)

@@ -84,7 +84,11 @@ def test_wheels_for_other_machines_only_are_told(locked: World, patchlock: Patch
     ("arguments", "code", "words"),
     [
         (("gama",), "unknown-distribution", 'gama is not in the lock (lockfiles/mini/tiny.txt); did you mean "gamma"?'),
-        (("nothere",), "unknown-distribution", "nothere is not in the lock (lockfiles/mini/tiny.txt)\n"),
+        (
+            ("nothere",),
+            "unknown-distribution",
+            "nothere is not in the lock (lockfiles/mini/tiny.txt); that file lists what is installed with the app\n",
+        ),
         (("gamma", "--platform", "linux-x86"), "usage", 'did you mean "linux-x86_64"?'),
     ],
     ids=["distribution", "unlike all", "platform"],

@@ -104,14 +104,14 @@ def choose(app: App, profile: str, kept: Iterable[str], choice: Choice | None) -
 
 def _unknown(app: App, profile: str, name: str, known: Collection[str]) -> UsageError:
     """Say that there is no such choice on a profile, and on which there is one."""
-    what = f'{app.name} has nothing called "{name}" to choose on {profile}'
+    what = f'{app.name} has no option "{name}" on {profile}'
     if name.endswith(FROM_SOURCE):
         what = f"{app.name} has no recipe that builds {name.removesuffix(FROM_SOURCE)} from its source on {profile}"
     profiles = {at for one in app.recipes if one.option == name for at in one.profiles}
     profiles |= {at for one in app.patches if one.optional == name for at in one.profiles}
     if profiles:
         return UsageError(what, remedy=f"leave it out; it is there on {', '.join(sorted(profiles))}")
-    return UsageError(what, remedy=nearest(name, known) or "leave it out")
+    return UsageError(what, remedy=nearest(name, known) or "leave it out: there are no options on that profile")
 
 
 def recommend(failed: Collection[str], app: App, profile: str = "", chosen: Collection[str] = ()) -> tuple[Option, ...]:

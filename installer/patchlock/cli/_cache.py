@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
+from patchlock.cli import _complete, _log, _options, _output, _progress
 from patchlock.cli._commands import Subcommands
 
 if TYPE_CHECKING:
+    from patchlock.locks.lock_request import Request
+    from patchlock.model.progress import Progress
     from patchlock.operations.lifecycle import PruneResult
 
 _KINDS = {
@@ -30,7 +32,7 @@ _SHOWN = 5
 @click.group("cache", cls=Subcommands, invoke_without_command=True)
 @_options.common
 @click.pass_context
-def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG001
+def cache_command(context: click.Context, catalogue: Path | None, as_json: bool) -> None:
     """Show the disk space in use, or free it.
 
     \b
@@ -43,43 +45,60 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
     from patchlock.core import uv
 
     home, cache = _options.home(), _options.cache()
+    _options.checked_root(catalogue)
     rows = sorted((*_installed(home), *_cached(cache)), key=lambda row: -row[2])
     if as_json:
-        data = [{"what": what, "path": str(path), "bytes": count} for what, path, count in rows]
+        data = [{"what": what, "path": str(path), "bytes": count} for what, path, count, _ in rows]
         _output.succeed("cache", {"home": str(home), "cache": str(cache), "entries": data})
         return
-    shown = [(f"{_output.size(count):>10}", f"{what}: {path}") for what, path, count in rows]
-    shown.append((f"{_output.size(sum(count for _, _, count in rows)):>10}", "in total"))
+    shown = [
+        (f"{_output.size(count):>10}", f"{what}: {path}{f' ({_output.size(shared)} shared)' if shared else ''}")
+        for what, path, count, shared in rows
+    ]
+    shown.append((f"{_output.size(sum(row[2] for row in rows)):>10}", "in total"))
     _output.echo(_output.rows(shown, indent=0))
-    _output.echo(
-        "\nTo free disk space (--dry-run only shows what would be removed):\n"
-        f"  $ {_launcher.own_command(home)} cache clean\n"
-        "Downloads are also in uv's cache, which other programs share. To empty it:\n"
-        f"  $ {uv.cache_clean_command()}"
-    )
+    lines = [""]
+    if any(row[3] for row in rows):
+        lines.append(
+            "What is shared is also in uv's cache or in another app: it is freed when nothing has it any more."
+        )
+    _, found = _unneeded(None, None, catalogue, _progress.Silent())
+    if freed := sum(room.freed for _, room in (*found.generations, *found.downloads, *found.others)):
+        lines += [
+            f"To free {_output.size(freed)} (--dry-run only shows what would be removed):",
+            "  $ patchlock cache clean",
+        ]
+    else:
+        lines.append("`patchlock cache clean` would free nothing: all of it is in use.")
+    lines += ["To empty uv's cache, which other programs share:", f"  $ {uv.cache_clean_command()}"]
+    _output.echo("\n".join(lines))
 
 
-def _installed(home: Path) -> Iterable[tuple[str, Path, int]]:
+def _installed(home: Path) -> Iterable[tuple[str, Path, int, int]]:
+    """Give what is installed, where, its bytes, and how many of them something else has, too."""
+    from patchlock.core import disk_space
     from patchlock.environments import generations
 
     for one in generations.installations(home):
-        yield f"{one.app} on {one.profile}", one.folder, size_of(one.folder)
+        (room,) = disk_space.measure([one.folder])
+        count = size_of(one.folder)
+        yield f"{one.app} on {one.profile}", one.folder, count, min(count, room.shared)
     if (models := home / "models").is_dir():
-        yield "models", models, size_of(models)
+        yield "models", models, size_of(models), 0
 
 
-def _cached(cache: Path) -> Iterable[tuple[str, Path, int]]:
+def _cached(cache: Path) -> Iterable[tuple[str, Path, int, int]]:
     others = 0
     for path in sorted(cache.iterdir()) if cache.is_dir() else ():
         if path.name in _KINDS:
-            yield _KINDS[path.name], path, size_of(path)
+            yield _KINDS[path.name], path, size_of(path), 0
         elif path.name.startswith("tool-") and path.is_dir():
             which = ", in use" if Path(sys.prefix).is_relative_to(path) else ", of another version or folder"
-            yield f"Python and libraries of patchlock itself{which}", path, size_of(path)
+            yield f"Python and libraries of patchlock itself{which}", path, size_of(path), 0
         else:
             others += size_of(path)
     if others:
-        yield "answers of indexes, and other small files", cache, others
+        yield "answers of indexes, and other small files", cache, others, 0
 
 
 def size_of(path: Path) -> int:
@@ -115,15 +134,11 @@ def clean_command(
       patchlock cache clean --dry-run
       patchlock cache clean demo --yes
     """
-    from patchlock.environments import installed_profiles
     from patchlock.operations import lifecycle
 
     home, cache, progress = _options.home(), _options.cache(), _progress.progress(as_json)
-    pairs = [(name, one) for name, found in installed_profiles.by_app(home).items() for one in found]
-    asked = [(app, profile)] if app is not None else pairs
-    requests = [_options.installed_request(catalogue, name, one, as_it_is=True) for name, one in asked]
     looking = progress if dry_run else _progress.Silent()  # what stays is told once
-    found = lifecycle.prune(requests, cache, home, looking, dry_run=True)
+    requests, found = _unneeded(app, profile, catalogue, looking)
     if dry_run:
         _tell(found, "would free", dry_run=True, as_json=as_json)
         return
@@ -135,6 +150,20 @@ def clean_command(
             _output.echo("nothing was removed")
             return
     _tell(lifecycle.prune(requests, cache, home, progress, dry_run=False), "freed", dry_run=False, as_json=as_json)
+
+
+def _unneeded(
+    app: str | None, profile: str | None, catalogue: Path | None, progress: Progress
+) -> tuple[list[Request], PruneResult]:
+    """Find what nothing needs of an app, or of all that are installed, and of the cache; nothing is removed."""
+    from patchlock.environments import installed_profiles
+    from patchlock.operations import lifecycle
+
+    home, cache = _options.home(), _options.cache()
+    pairs = [(name, one) for name, found in installed_profiles.by_app(home).items() for one in found]
+    asked = [(app, profile)] if app is not None else pairs
+    requests = [_options.installed_request(catalogue, name, one, as_it_is=True) for name, one in asked]
+    return requests, lifecycle.prune(requests, cache, home, progress, dry_run=True)
 
 
 def _tell(found: PruneResult, verb: str, *, dry_run: bool, as_json: bool) -> None:

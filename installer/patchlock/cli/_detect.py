@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def detect_command(why_not: str | None, catalogue: Path | None, as_json: bool) -> int:
     """Show this machine, and which profile fits it and why.
 
-    With --json, what is printed is a recorded machine: without names of you or of this computer, to be sent to us, or
-    to be pretended elsewhere by PATCHLOCK_HOST=FILE.
+    --json prints a recorded machine, which names neither you nor this computer. Attach it to an issue, or set
+    PATCHLOCK_HOST=FILE on another computer to simulate it there.
 
     \b
     Example:
@@ -33,7 +33,7 @@ def detect_command(why_not: str | None, catalogue: Path | None, as_json: bool) -
 
 
 def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
-    """Look at this machine, or the pretended one, and print what follows; gives the exit code.
+    """Look at this machine, or the simulated one, and print what follows; gives the exit code.
 
     Args:
         why_not: a profile of which the reasons against it are printed, and nothing else.
@@ -41,7 +41,7 @@ def _show(why_not: str | None, catalogue: Path | None, *, as_json: bool) -> int:
         as_json: whether a program reads it.
 
     Raises:
-        PatchlockError: there is no such profile, or what is pretended or the catalogue has mistakes.
+        PatchlockError: there is no such profile, or what is simulated or the catalogue has mistakes.
     """
     from patchlock.hardware import host_overrides, probes, report
 

@@ -60,9 +60,11 @@ def doctor_command(
       patchlock doctor demo --says "CUDA failure 500: named symbol not found"
       patchlock run demo 2>&1 | patchlock doctor demo --says-file -
     """
-    from patchlock.hardware import doctor, host_overrides, probes, report
+    from patchlock.environments import venv
+    from patchlock.hardware import doctor, host_overrides, on_paper, probes, report, system
     from patchlock.model import hosts
     from patchlock.model.errors import TroubleError
+    from patchlock.model.troubles import CONFIDENCES
 
     opened = _options.open_catalogue(catalogue)
     lines = _lines(io.StringIO("\n".join(says)), lambda _: False)
@@ -76,8 +78,14 @@ def doctor_command(
     unused = (*look.doubts, *look.warnings)
     recording = _recording(observed.recording, environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
-    findings = doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families)
-    python = _interpreter(environment)
+    installer = on_paper.system(observed.host) if observed.overrides else system.system()
+    findings: tuple[Finding, ...] = (
+        *_failed_verifies(app, profile),
+        *doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer),
+        *doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families),
+    )
+    findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
+    python = str(venv.interpreter(environment)) if environment is not None else ""
     certain = [finding for finding in findings if finding.confidence == "certain"]
     if as_json:
         told = [_told(finding, app or "APP", python) for finding in findings]
@@ -97,6 +105,31 @@ def doctor_command(
         _output.echo(_output.warnings(unused) + "\n")
     _output.echo(_summary(findings, app))
     return 1 if certain else 0
+
+
+def _failed_verifies(app: str | None, profile: str | None) -> list[Finding]:
+    """Find the installations of which the last `verify` failed."""
+    from patchlock.cli import _status
+    from patchlock.environments import failed_verify, generations
+    from patchlock.hardware import doctor
+
+    found = []
+    for one in generations.installations(_options.home()):
+        used = generations.current(one) if app in {None, one.app} and profile in {None, one.profile} else None
+        last = failed_verify.read(generations.generation(one, used.id)) if used is not None else None
+        if last is not None:
+            found.append(
+                doctor.certain(
+                    "verify-failed",
+                    f"{one.app} on {one.profile}: {_status.failed(last)}",
+                    "No verify has passed since, so the app may not work as it should.",
+                    tuple(f"{check}: {detail}" for check, detail in last.failed.items()),
+                    do="Verify it again: that names the command that fixes what still fails.",
+                    proof=f"patchlock verify {one.app} --profile {one.profile}",
+                    shell="powershell" if sys.platform == "win32" else "sh",
+                )
+            )
+    return found
 
 
 def _decoded(log: IO[bytes]) -> TextIO:
@@ -152,16 +185,10 @@ def _recording(seen: Recording, environment: Path | None, says: tuple[str, ...])
     return dataclasses.replace(seen, packages={**seen.packages, **packages}, says=(*seen.says, *says))
 
 
-def _interpreter(environment: Path | None) -> str:
-    from patchlock.environments import venv
-
-    if environment is not None:
-        return str(venv.interpreter(environment))
-    return "python" if sys.platform == "win32" else "python3"
-
-
 def _pasted(command: str, shell: Shell, app: str, python: str) -> str:
-    """Put the app and the Python into a command, as its shell writes them."""
+    """Put the app and its Python into a command, as its shell writes them; without that, let `verify` ask it."""
+    if not python and "{python}" in command:
+        return f"patchlock verify {app}"
     program = command_lines.program(python, windows=shell == "powershell")
     return command.replace("{python}", program).replace("{app}", app)
 
@@ -194,19 +221,20 @@ def _text(finding: Finding, app: str, python: str) -> str:
     ]
     for remedy in finding.remedies:
         rows += _remedy(remedy, app, python)
-    rows.append(("source", "\n".join(finding.sources)))
+    if finding.sources:
+        rows.append(("source", "\n".join(finding.sources)))
     return f"{finding.confidence}: {finding.title} [{finding.name}]\n{_output.rows(rows)}"
 
 
 def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
     from patchlock.model.troubles import NEEDS
 
-    commands = "\n".join(f"$ {_pasted(command, remedy.shell, app, python)}" for command in remedy.commands)
+    commands = [f"$ {_pasted(command, remedy.shell, app, python)}" for command in remedy.commands]
     proof = f"$ {_pasted(remedy.proof, remedy.proof_shell, app, python)}"
     elsewhere = remedy.shell == "powershell" and sys.platform != "win32"
-    first = f"{remedy.do}\n{f'In {_SHELLS[remedy.shell]}:{chr(10)}' if elsewhere else ''}{commands}"
+    where = [f"In {_SHELLS[remedy.shell]}:"] if elsewhere and commands else []
     needs = ", ".join(NEEDS[need] for need in remedy.needs)
-    return [("do", first), *([("needs", needs)] if needs else []), ("proof", proof)]
+    return [("do", "\n".join([remedy.do, *where, *commands])), *([("needs", needs)] if needs else []), ("proof", proof)]
 
 
 def _summary(findings: tuple[Finding, ...], app: str | None) -> str:

@@ -13,7 +13,7 @@ import click
 
 from patchlock.cli import _options, _output, _progress
 from patchlock.cli._commands import Subcommands
-from patchlock.model.errors import DriftError, UsageError, nearest
+from patchlock.model.errors import DriftError, UnknownIndexError, nearest
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
@@ -63,10 +63,10 @@ def record_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Ask an index what it has now, and record it: pages and METADATA only, unless --download is given.
+    """Record what an index offers now, from its pages and METADATA alone unless --download is given.
 
-    What is kept stands in the record, under [index.keep]. A wheel whose hash has changed under the same name stops
-    everything, and nothing is written; with --accept-changed the record keeps what it was before, too.
+    [index.keep] in the record says which files it lists. If a wheel has another hash than before, nothing is written;
+    --accept-changed accepts it, and the record keeps the earlier hash, too.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def record_command(
     if not check:
         location.require_own(opened.root)
     if name not in opened.index_names():
-        raise UsageError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
+        raise UnknownIndexError(f'there is no recorded index "{name}"', remedy=nearest(name, opened.index_names()))
     index = opened.index(name)
     path = opened.root / index.origin.file
     progress = _progress.progress(as_json)

@@ -71,34 +71,29 @@ def first_install(home: Path) -> str:
     return f"`{script} demo` installs the smallest; in a terminal, `{script}` alone shows all"
 
 
-def with_own_command(text: str, home: Path) -> str:
+def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:
     """Name patchlock in a form that can be pasted wherever a text has a command of it.
 
     Commands stand between backquotes, or after "$ " or ": "; one for a simulated machine stays as it is.
-    """
-    itself = "patchlock" if os.environ.get("PATCHLOCK_HOST") else own_command(home)
-    if itself == "patchlock":
-        return text
-    return re.sub(r"(`|\$ |: )patchlock (?=[a-z])", lambda found: f"{found[1]}{itself} ", text)
-
-
-def to_paste(text: str, home: Path, arguments: Sequence[str]) -> str:
-    """Write the commands between backquotes in a text so that they can be pasted after a command line that failed.
 
     Args:
         text: what is said.
         home: holds the launcher.
-        arguments: of the line; its --catalogue and --source count for the commands that take them, too.
+        arguments: of a line that failed; its --catalogue and --source count for the commands between backquotes that
+            take them, too.
     """
-    itself, given = own_command(home), _given(arguments)
+    itself = "patchlock" if os.environ.get("PATCHLOCK_HOST") else own_command(home)
+    given = _given(arguments)
+    if itself == "patchlock" and not given:
+        return text
 
     def pasted(found: re.Match[str]) -> str:
-        words = found[2]
+        before, words = found[1], found[2]
         left = [name for name, value in given.items() if name not in words and value not in words]
-        taken = _options_of(words) if left else frozenset()
-        return f"`{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}`"
+        taken = _options_of(words) if left and before == "`" else frozenset()
+        return f"{before}{itself} {words}{''.join(f' {name} {given[name]}' for name in left if name in taken)}"
 
-    return re.sub(r"`(patchlock) ([^`\n]+)`", pasted, text)
+    return re.sub(r"(`|\$ |: )patchlock (?=[a-z-])([^`\n]*)", pasted, text)
 
 
 def _given(arguments: Sequence[str]) -> dict[str, str]:

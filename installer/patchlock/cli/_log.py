@@ -46,6 +46,7 @@ def options(function: F) -> F:
 def _be_quiet(context: click.Context, _option: click.Parameter, value: bool) -> None:
     if value:
         context.meta[_QUIET] = True
+        _require_one(context)
 
 
 def _be_verbose(context: click.Context, _option: click.Parameter, value: bool) -> None:
@@ -53,7 +54,20 @@ def _be_verbose(context: click.Context, _option: click.Parameter, value: bool) -
         import logging
 
         context.meta[_VERBOSE] = True
+        _require_one(context)
         _attach(logging.StreamHandler(), "%(message)s")
+
+
+def _require_one(context: click.Context) -> None:
+    """Refuse to be told both to say more and to say less.
+
+    Raises:
+        UsageError: both are given.
+    """
+    from patchlock.model.errors import UsageError
+
+    if context.meta.get(_QUIET) and context.meta.get(_VERBOSE):
+        raise UsageError("-v and -q contradict each other", remedy="leave one out")
 
 
 def _to_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> None:

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 def matrix_command(changed_since: str | None, groups: int | None, catalogue: Path | None, as_json: bool) -> None:
     """List all pairs as JSON, for a CI matrix.
 
-    What is printed is one line, {"include": [{"app": …, "profile": …, "platform": …, "lock": …}]}; with --groups
-    {"include": [{"group": "demo … rvc-python", "pairs": [{"app": …}]}]}; with --json it is in an envelope, with the
-    refused pairs beside it.
+    Prints one line: {"include": [{"app": …, "profile": …, "platform": …, "lock": …}]}. With --groups it is
+    {"include": [{"group": "demo … rvc-python", "pairs": [{"app": …}]}]}. --json adds the pairs that are not supported.
 
     \b
     Example:

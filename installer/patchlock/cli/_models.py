@@ -32,8 +32,8 @@ def models_command(
 ) -> None:
     """List the models that an app downloads, or fetch them.
 
-    Says how large each is, under which licence, what it is for, and whether it is where the app looks.
-    HF_HOME, HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN hold, as for every program that asks Hugging Face.
+    Shows the size, licence and purpose of each model, and whether it is where the app looks for it. HF_HOME,
+    HF_HUB_CACHE, HF_ENDPOINT and HF_TOKEN work as in other programs that use Hugging Face.
 
     \b
     Example:

@@ -37,24 +37,26 @@ _FOLDERS = ("profiles", "patches", "lockfiles", "docs/schemas")
 
 @click.command("new-app")
 @click.argument("url")
-@click.option("--name", metavar="NAME", help="How the app is called (default: as its repository).")
+@click.option("--name", metavar="NAME", help="Name of the app (default: that of its repository).")
 @click.option("--commit", "revision", metavar="REV", help="A commit or branch of upstream (default: its HEAD).")
 @click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: a clone, a bare mirror, a fork.")
-@click.option("--requirements", metavar="FILE", help="The file that says what the app requires.")
+@click.option("--requirements", metavar="FILE", help="The app's requirement file (default: found in the repository).")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Catalogue that the proposal goes to; a new folder becomes one (default: the catalogue in use).",
+    help="Write the draft into this catalogue; a new folder becomes one (default: the catalogue in use).",
 )
 @click.option(
     "--profile",
     default="cpu",
     show_default=True,
     metavar="PROFILE",
-    help="For which locks are tried: a profile, or `all`.",
+    help="Try to lock for this profile, or for `all`.",
 )
-@click.option("--platform", metavar="PLATFORM", help="For which the locks are tried (default: this machine's).")
-@click.option("--solve", is_flag=True, help="Write the smallest edits that resolve a conflict into the proposal.")
+@click.option("--platform", metavar="PLATFORM", help="Try to lock for this platform (default: this machine's).")
+@click.option(
+    "--solve", is_flag=True, help="If requirements conflict, write the smallest edits that resolve it into the draft."
+)
 @click.option(
     "--explain",
     type=click.FloatRange(min=0),
@@ -79,7 +81,8 @@ def new_app_command(
 ) -> int:
     """Draft an app file, patches and a lock for a repository.
 
-    Each problem is listed with file and line, each decision with its reason in a comment of the proposal.
+    Lists each problem with its file and line. Comments in the draft give the reason for each decision. Runs none of the
+    app's code.
 
     \b
     Example:

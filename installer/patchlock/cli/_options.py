@@ -192,7 +192,7 @@ def request(
     choice: Choice | None = None,
     failed: Mapping[str, str] = MappingProxyType({}),
 ) -> Request:
-    """Turn the options of a command into a request, for this machine or the pretended one.
+    """Turn the options of a command into a request, for this machine or the simulated one.
 
     Args:
         catalogue: its folder, or None for the one patchlock came with.

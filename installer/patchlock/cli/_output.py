@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError
+from patchlock.model.errors import CatalogueError, NotReadyError, PatchlockError, UsageError, similar
 from patchlock.model.visible_text import visible
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ ENVELOPE = 1
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible.
 
-    On a terminal, a line that is too long is broken between words, and commands of patchlock can be pasted as they are.
+    Commands of patchlock can be pasted as they are; on a terminal, a line that is too long is broken between words.
     """
     stream = sys.stderr if err else sys.stdout
-    if "patchlock " in text and is_terminal(stream):
+    if "patchlock " in text:
         from patchlock.cli import _folders, _launcher
 
-        text = _launcher.with_own_command(text, _folders.home())
+        text = _launcher.to_paste(text, _folders.home())
     _write(f"{broken(visible(text), stream)}\n", stream)
 
 
@@ -263,10 +263,26 @@ def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
 
         unnamed = UsageError("no app is named", remedy=_launcher.first_install(_folders.home()))
         return fail(unnamed, command, as_json)
-    path = error.ctx.command_path if error.ctx else "patchlock"
+    path = error.ctx.command_path if error.ctx else f"patchlock {command}".rstrip()
     message = " ".join(error.format_message().split()).rstrip(".")
-    message = message[:1].lower() + message[1:]
-    return fail(UsageError(message, remedy=f"see `{path} --help`"), command, as_json)
+    message, hint = message[:1].lower() + message[1:], ""
+    if isinstance(error, click.NoSuchOption | click.NoSuchCommand) and error.ctx is not None:
+        message, hint = _unknown_word(error, error.ctx)
+    return fail(UsageError(message, remedy=f"{hint}see `{path} --help`"), command, as_json)
+
+
+def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: click.Context) -> tuple[str, str]:
+    """Say which option or command there is not, and the one that was probably meant."""
+    import click
+
+    if isinstance(error, click.NoSuchOption):
+        word, what = error.option_name, "option"
+        known = [name for one in context.command.get_params(context) for name in one.opts if name.startswith("--")]
+    else:
+        word, what = error.command_name, "command"
+        known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
+    hint = similar(word, known)
+    return f'there is no {what} "{word}"', f"{hint} " if hint else ""
 
 
 def _styled(text: str, colour: str, stream: object) -> str:

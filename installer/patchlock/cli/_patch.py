@@ -70,7 +70,7 @@ def status_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Say what became of every patch in every file: in the installed source, in a clone of yours, or in upstream.
+    """Show how each patch fares in each file: of the installed app, of your clone, or of upstream.
 
     \b
     Example:

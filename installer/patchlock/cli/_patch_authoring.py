@@ -22,8 +22,13 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command("new")
 @click.option("--source", metavar="DIR", type=_FOLDER, required=True, help="The app's folder, edited.")
-@click.option("--base", metavar="COMMIT", help="The commit that it was made from (default: HEAD of that clone).")
-@click.option("--base-dir", metavar="DIR", type=_FOLDER, help="What it was made from, if it is not a git clone.")
+@click.option("--base", metavar="COMMIT", help="Compare with this commit (default: HEAD of that clone).")
+@click.option(
+    "--base-dir",
+    metavar="DIR",
+    type=_FOLDER,
+    help="Compare with this folder instead, if the app's folder is not a git clone.",
+)
 @click.option(
     "--into", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Append the tables to this file."
 )
@@ -32,7 +37,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 def new_command(
     source: Path, base: str | None, base_dir: Path | None, into: Path | None, prefix: str, as_json: bool
 ) -> int:
-    """Turn an edited tree into patches: by meaning where the change is recognised, as a diff otherwise.
+    """Turn your edits to an app into patches: ops where they are recognised, diffs otherwise.
 
     \b
     Example:
@@ -123,7 +128,7 @@ def _report(authored: Authored, base: str, notes: tuple[str, ...], into: Path | 
 @click.argument("app", required=False, shell_complete=_complete.apps)
 @click.option("--patch", "patch_id", metavar="ID", help="Only this patch.")
 @click.option("--since", metavar="COMMIT", help="Try the patches on every commit of upstream from this one on.")
-@click.option("--all", "every", is_flag=True, help="With --since: also the commits that came in by merges.")
+@click.option("--all", "every", is_flag=True, help="With --since: include commits from merged branches.")
 @click.option(
     "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only the patches for this profile."
 )
@@ -140,7 +145,7 @@ def test_command(
     catalogue: Path | None,
     as_json: bool,
 ) -> int:
-    """Try patches: on the pairs beside them, twice, in another order, and with --since on upstream's history.
+    """Try patches on their test cases, twice and in another order; with --since, on upstream's history.
 
     \b
     Example:

@@ -77,13 +77,13 @@ def plan_command(
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = plan(request)
     machine = request.machine
-    pretended = machine.observed.host if machine and machine.observed.overrides else None
-    installed = None if pretended else generations.current(request.installation)
-    nothing = not pretended and up_to_date(request) is not None
-    ready = readiness.assess(request, made.lock, on_paper=pretended is not None)
+    simulated = machine.observed.host if machine and machine.observed.overrides else None
+    installed = None if simulated else generations.current(request.installation)
+    nothing = not simulated and up_to_date(request) is not None
+    ready = readiness.assess(request, made.lock, on_paper=simulated is not None)
     size = None if nothing else package_sizes.ask(made.lock, made.lock_digest, made.platform, request.cache)
     installation = request.installation.folder
-    folder = on_paper.folder(pretended, installation.name) if pretended else str(installation)
+    folder = on_paper.folder(simulated, installation.name) if simulated else str(installation)
     pair = f"{request.app.name} on {request.profile.name}"
     error = readiness.not_ready(request, ready) if ready.stops else engine.incomplete_error(made.patched, pair)
     if as_json:
@@ -112,7 +112,7 @@ def plan_command(
                 {"id": o.id, "url": o.url, "sha256": o.sha256 or None}
                 for o in overlays.for_platform(made.profile.overlays, made.platform.name)
             ],
-            "models": _models.summary_data(request, on_paper=pretended is not None),
+            "models": _models.summary_data(request, on_paper=simulated is not None),
             "machine": [_output.finding_data(finding) for finding in ready.findings],
             "memory": [memory_data(verdict) for verdict in ready.memory],
             "steps": list(ready.steps),
@@ -122,7 +122,7 @@ def plan_command(
         }
         return _output.succeed("plan", data, error)
     _output.echo(f"{made.app.name} on {made.profile.name} ({made.platform.name}): {made.app.title}")
-    itself = "patchlock" if pretended else _launcher.own_command(_options.home())
+    itself = "patchlock" if simulated else _launcher.own_command(_options.home())
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request, by_place=with_diff or _log.is_verbose()),
@@ -131,7 +131,7 @@ def plan_command(
             if nothing
             else [("download", f"up to {total_text(size)}" if size else "size not known without the index")]
         ),
-        *_models.summary_row(request, on_paper=pretended is not None),
+        *_models.summary_row(request, on_paper=simulated is not None),
         *_licences(request),
         ("folder", folder),
         *([("memory", "\n".join(map(str, ready.memory)))] if ready.memory else []),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def is_elsewhere(found: ProfileChoice) -> bool:
-    """Say whether the machine is pretended, and of another platform than this one."""
+    """Say whether the machine is simulated, and of another platform than this one."""
     from patchlock.hardware import probes
     from patchlock.model import platforms
 
@@ -47,14 +47,14 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
     """Tell, and go on only where the machine is this one's kind and the choice is sure, or a person says so.
 
     Raises:
-        UsageError: nothing can be installed here for the pretended machine.
+        UsageError: nothing can be installed here for the simulated machine.
         UncertainChoiceError: a better profile may have been missed, and nobody can be asked, or he says no.
     """
     name = found.choice.chosen.profile.name
     print_choice(found, as_json=as_json, doubts=False)
     if is_elsewhere(found):
         raise UsageError(
-            f"the machine is pretended ({', '.join(found.observed.overrides)}), and nothing for "
+            f"the machine is simulated ({', '.join(found.observed.overrides)}), and nothing for "
             f"{found.choice.chosen.platform.name} can be installed on this one",
             remedy=f"see what would be done there: `patchlock plan {app} --profile {name}`",
         )

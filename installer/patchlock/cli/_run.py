@@ -52,8 +52,8 @@ def run_command(
     if as_json:
         _output.succeed("run", {"command": list(command), "folder": str(place.folder), "generation": receipt.id})
         return 0
+    _tell_models(request)
     _tell_device(request, generation, place.variables, progress)
-    _tell_models(request, progress)
     _tell_running(request, progress)
     held = venv.mark_in_use(generation)
     listens = request.app.launch.listens
@@ -70,18 +70,17 @@ def run_command(
     )
 
 
-def _tell_models(request: Request, progress: Progress) -> None:
+def _tell_models(request: Request) -> None:
     """Say which models are missing that the app itself never downloads."""
-    from patchlock.model.models import total_text
-    from patchlock.operations import models
+    from patchlock.environments import models
+    from patchlock.model.models import size_of, total_text
 
-    missing = models.summary(request).missing["request"]
-    if missing.bytes or missing.unknown:
-        command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
-        progress.note(
-            f"{request.app.name} needs {total_text(missing)} of models that it does not download itself; "
-            f"fetch them with `{command}`"
-        )
+    missing = [one for one in models.locate(request) if one.state == "missing" and one.model.when == "request"]
+    if missing:
+        whys = "; and ".join(dict.fromkeys(one.model.why for one in missing))
+        size = total_text(size_of(one.file for one in missing))
+        command = f"patchlock models {_options.pair_arguments(request)} --fetch"
+        _output.echo(f"missing: {whys}. Fetch it first ({size}) with `{command}`", err=True)
 
 
 def _tell_running(request: Request, progress: Progress) -> None:

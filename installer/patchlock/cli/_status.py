@@ -10,6 +10,7 @@ import click
 from patchlock.cli import _log, _options, _output, _progress
 
 if TYPE_CHECKING:
+    from patchlock.environments.failed_verify import FailedVerify
     from patchlock.environments.generations import Receipt
     from patchlock.environments.installation_states import InstallationState
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def status_command(catalogue: Path | None, as_json: bool) -> None:
     """Show what is installed, interrupted, out of date or running.
 
-    Asks no network; `patchlock outdated` also asks upstream.
+    Works without a network; `patchlock outdated` also asks upstream for newer versions.
 
     \b
     Example:
@@ -44,6 +45,9 @@ def _text(one: InstallationState, *, exact: bool) -> str:
     running = ["running"] if one.is_running else []
     busy = ["another patchlock works on it"] if one.is_busy else []
     lines = ["; ".join([*running, *busy, _state(one)])]
+    if one.failed_verify is not None:
+        again = f"patchlock verify {one.installation.app} --profile {one.installation.profile}"
+        lines.append(f"{failed(one.failed_verify)}; see whether it passes now with: {again}")
     return "\n".join([*lines, *(_generation(receipt, receipt == one.used, exact) for receipt in one.made)])
 
 
@@ -66,14 +70,22 @@ def _state(one: InstallationState) -> str:
             return f"uninstalled; your files are in {one.installation.source}"
 
 
-def _generation(receipt: Receipt, is_used: bool, exact: bool) -> str:
+def failed(found: FailedVerify) -> str:
+    """Say in a clause when the last `verify` failed, and at which checks."""
+    return f"the last verify failed on {_local(found.made)}: {', '.join(found.failed)}"
+
+
+def _local(made: str) -> str:
     import datetime
 
+    return f"{datetime.datetime.fromisoformat(made).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _generation(receipt: Receipt, is_used: bool, exact: bool) -> str:
     chosen = "".join(f", with {name}" for name in receipt.chosen)
     chosen += ", from an edited lock" if receipt.edited_lock else ""
     used = ", in use" if is_used else ""
-    here = datetime.datetime.fromisoformat(receipt.made).astimezone()
-    made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {here:%Y-%m-%d %H:%M}"
+    made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {_local(receipt.made)}"
     return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 
 
@@ -95,7 +107,13 @@ def _data(one: InstallationState) -> dict[str, object]:
             }
             for receipt in one.made
         ],
+        "failed_verify": _failed_data(one.failed_verify) if one.failed_verify else None,
     }
+
+
+def _failed_data(found: FailedVerify) -> dict[str, object]:
+    checks = [{"id": name, "detail": detail} for name, detail in found.failed.items()]
+    return {"made": found.made, "depth": found.depth, "checks": checks}
 
 
 @click.command("outdated")

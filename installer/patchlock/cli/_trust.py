@@ -16,7 +16,7 @@ from patchlock.cli import _options, _output
 def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:
     """Allow another catalogue to run its code here.
 
-    It holds for the folder, whatever is written there later: agree only where you trust whoever writes there.
+    This also covers whatever is written there later: allow it only if you trust everyone who can write to it.
 
     \b
     Example:

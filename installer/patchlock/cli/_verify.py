@@ -192,10 +192,12 @@ def _tell(
     cure: tuple[str, str],
     report: Report | None = None,
 ) -> int:
+    from patchlock.environments import generations
     from patchlock.verify import reports, verification
 
     drifted = verification.edited(installation.source, receipt)
     passed = all(result.passed for result in results)
+    verification.keep(generations.generation(installation, receipt.id), depth, results)
     if as_json:
         data = {
             "generation": receipt.id,

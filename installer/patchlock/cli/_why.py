@@ -68,7 +68,8 @@ def why_command(
         raise UnknownDistributionError(
             f"{name} is not in the lock",
             where=_lock_name(request),
-            remedy=similar(name, [one.name for one in lock.packages]),
+            remedy=similar(name, [one.name for one in lock.packages])
+            or "that file lists what is installed with the app",
         )
     found = None
     if alternatives:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import ModuleType
@@ -57,6 +57,10 @@ def _library() -> ModuleType:
     return huggingface_hub
 
 
+def _host() -> str:
+    return urlsplit(_library().constants.ENDPOINT).hostname or "the server"
+
+
 def user_cache() -> Path:
     """Name the cache that programs of this user share: HF_HUB_CACHE, or below HF_HOME, or ~/.cache/huggingface/hub."""
     return Path(_library().constants.HF_HUB_CACHE)
@@ -75,8 +79,8 @@ def cached(repository: str, path: PurePosixPath, revision: str, cache: Path) -> 
     return Path(found) if isinstance(found, str) else None
 
 
-def describe(repository: str, path: PurePosixPath, revision: str) -> HubFile:
-    """Ask the server what a file is.
+def describe(repository: str, path: PurePosixPath, revision: str, note: Callable[[str], None]) -> HubFile:
+    """Ask the server what a file is; `note` is told that it does not answer at once, and is asked again.
 
     Raises:
         ModelError: it does not have the file, or not for this user.
@@ -86,7 +90,14 @@ def describe(repository: str, path: PurePosixPath, revision: str) -> HubFile:
     with _told(repository, path, revision):
         url = hub.hf_hub_url(repository, str(path), revision=revision or "main")
         headers = hub.utils.build_hf_headers()
-        found = hub.get_hf_file_metadata(url, headers=headers, retry_on_errors=True)
+        try:
+            found = hub.get_hf_file_metadata(url, headers=headers)
+        except hub.errors.HTTPError as error:
+            status = getattr(getattr(error, "response", None), "status_code", 500)
+            if status < 500 and status != 429:
+                raise
+            note(f"{_host()} does not answer; trying for up to half a minute")
+            found = hub.get_hf_file_metadata(url, headers=headers, retry_on_errors=True)
     if not found.etag or not found.commit_hash:
         raise NetworkError(
             "the server does not answer as Hugging Face does", where=url, remedy="check HF_ENDPOINT, and the proxy"
@@ -227,7 +238,7 @@ def _told(repository: str, path: PurePosixPath, revision: str) -> Iterator[None]
         ) from error
     except errors.HTTPError as error:
         raise NetworkError(
-            f"{urlsplit(_library().constants.ENDPOINT).hostname} does not answer",
+            f"{_host()} does not answer",
             where=where,
             remedy="check the network, the proxy and HF_ENDPOINT",
         ) from error

@@ -14,6 +14,7 @@ from typing import Any
 
 from patchlock.core import atomic_files, file_lock
 from patchlock.core.atomic_files import remove_tree
+from patchlock.environments import installed_profiles
 from patchlock.hardware import stored_choice
 from patchlock.model import launchers
 from patchlock.model.errors import NotInstalledError
@@ -157,7 +158,7 @@ def require_current(installation: Installation, app: str) -> Receipt:
         is_interrupted = installation.journal.is_file() and not file_lock.is_held(installation.lock)
         raise NotInstalledError(
             f"{app} is not installed on {installation.profile}"
-            + (": its install was interrupted" if is_interrupted else ""),
+            + (": its install was interrupted" if is_interrupted else installed_profiles.elsewhere(installation)),
             where=str(installation.folder),
             remedy=f"finish it with {command}" if is_interrupted else f"run {command}",
         )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from patchlock.core import file_lock
-from patchlock.environments import freshness, generations
+from patchlock.environments import failed_verify, freshness, generations
+from patchlock.environments.failed_verify import FailedVerify
 from patchlock.environments.generations import Receipt
 from patchlock.model.installation import Installation
 
@@ -31,6 +32,8 @@ class InstallationState:
     """Of the generation in use."""
     made: tuple[Receipt, ...]
     """Of all generations, the newest first."""
+    failed_verify: FailedVerify | None
+    """The last `verify` of the generation in use, if that failed."""
 
 
 def states(home: Path, catalogue: Path) -> tuple[InstallationState, ...]:
@@ -60,6 +63,7 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
         is_busy=busy,
         used=used,
         made=made,
+        failed_verify=failed_verify.read(generations.generation(one, used.id)) if used else None,
     )
 
 

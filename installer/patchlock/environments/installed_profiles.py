@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from patchlock.model.installation import Installation
+
 
 def by_app(home: Path) -> dict[str, list[str]]:
     """Name the profiles on which each app is installed, both sorted.
@@ -17,3 +19,10 @@ def by_app(home: Path) -> dict[str, list[str]]:
         if at and (folder / "current").is_file():
             found.setdefault(app, []).append(profile)
     return found
+
+
+def elsewhere(installation: Installation) -> str:
+    """Say on which other profiles the app of an installation is installed, a clause; "" where it is on none."""
+    found = by_app(installation.folder.parent).get(installation.app, [])
+    others = [profile for profile in found if profile != installation.profile]
+    return f", only on {' and '.join(others)}" if others else ""

@@ -11,16 +11,19 @@ import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from patchlock.core import atomic_files, disk_space, download, file_lock
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.environments import _hugging_face, _trust_on_first_use, generations, kept_catalogue
 from patchlock.locks.lock_request import Request
-from patchlock.model.errors import HashMismatchError, ModelError, PatchlockError
+from patchlock.model.addresses import without_secrets
+from patchlock.model.errors import DownloadError, HashMismatchError, ModelError, NetworkError, PatchlockError
 from patchlock.model.identities import Sha256
 from patchlock.model.models import PACKAGES, USER_CACHE, Model, ModelFile, models_for
 
@@ -145,7 +148,7 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
     Raises:
         ModelError: other bytes lie where it belongs, or the server does not have it for this user.
         HashMismatchError: other bytes came than promised, or than at the first use.
-        NetworkError, DownloadError: it cannot be fetched.
+        NetworkError, DownloadError: it cannot be fetched; says how a person can bring it instead.
     """
     model, file = one.model, one.file
     known = _known(request, model, file)
@@ -158,7 +161,15 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
             )
         if known is not None or one.state == "there":
             return False
-    stored = store(request, model, file, tell, note)
+    try:
+        stored = store(request, model, file, tell, note)
+    except (NetworkError, DownloadError) as error:
+        if model.into:
+            by_hand = f"download {without_secrets(model.url(file))} in a browser, and save it as {one.place}"
+        else:
+            by_hand = f"copy the folder {one.place} from a computer that has it"
+        error.remedy += f"; or {by_hand}"
+        raise
     if model.hub_cache:
         own, name = _cache(request, model), _hugging_face.name_of(stored, file.path)
         _link(stored.resolve(), _hugging_face.blob(model.repository, name.etag, own))
@@ -197,12 +208,24 @@ def _from_server(
     incoming.parent.mkdir(parents=True, exist_ok=True)
     if known is not None:
         with _first_use_told(request, model, file, known):
-            download.fetch(url, incoming, sha256=known, tell=tell)
+            download.fetch(url, incoming, sha256=known, tell=tell, pause=_told_pause(url, note))
     else:  # what a killed one has left may be of another edition, which nothing would show
         incoming.with_name(f"{incoming.name}.part").unlink(missing_ok=True)
-        _trust(request, model, file, download.fetch_unproved(url, incoming, tell=tell), note)
+        _trust(
+            request, model, file, download.fetch_unproved(url, incoming, tell=tell, pause=_told_pause(url, note)), note
+        )
     _move(incoming, stored)
     return stored
+
+
+def _told_pause(url: str, note: Callable[[str], None]) -> Callable[[float], None]:
+    """Wait before another attempt, and say so."""
+
+    def pause(seconds: float) -> None:
+        note(f"{urlsplit(url).hostname} does not answer; trying again in {seconds:.0f} s")
+        time.sleep(seconds)
+
+    return pause
 
 
 def _from_hub(
@@ -225,7 +248,7 @@ def _fetched(
     note: Callable[[str], None],
     cache: Path,
 ) -> Path:
-    found = _hugging_face.describe(model.repository, file.path, model.revision)
+    found = _hugging_face.describe(model.repository, file.path, model.revision, note)
     blob = _hugging_face.blob(model.repository, found.etag, cache)
     promised = known or (Sha256(found.etag) if _is_sha256(found.etag) else None)
     if known is not None and _is_sha256(found.etag) and found.etag != known:
@@ -234,13 +257,14 @@ def _fetched(
     if is_new or (promised is not None and not atomic_files.has_sha256(blob, promised)):
         incoming = _incoming(request) / hashlib.sha256(model.url(file).encode()).hexdigest()
         incoming.parent.mkdir(parents=True, exist_ok=True)
+        pause = _told_pause(found.url, note)
         with download.session(encoding="identity") as opened:
             opened.headers.update(found.headers)
             if promised is not None:
                 with _first_use_told(request, model, file, promised):
-                    download.fetch(found.url, incoming, sha256=promised, tell=tell, over=opened)
+                    download.fetch(found.url, incoming, sha256=promised, tell=tell, over=opened, pause=pause)
             else:
-                download.fetch_unproved(found.url, incoming, tell=tell, over=opened)
+                download.fetch_unproved(found.url, incoming, tell=tell, over=opened, pause=pause)
                 _require_git_hash(model, file, incoming, found.etag)
         _move(incoming, blob)
     if known is None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from patchlock.hardware import preflight
+from patchlock.hardware._matching import called
+from patchlock.hardware.selection import Choice
 from patchlock.model import devices
+from patchlock.model.choice import Accepted, Rejected
 from patchlock.model.devices import Card
-from patchlock.model.hosts import Recording
+from patchlock.model.hosts import Host, Recording
+from patchlock.model.needs import Resource
+from patchlock.model.package_managers import System
 from patchlock.model.policy import Family
-from patchlock.model.troubles import CONFIDENCES, Confidence, Observations, Remedy, Sign, Trouble
+from patchlock.model.troubles import CONFIDENCES, Condition, Confidence, Observations, Remedy, Shell, Sign, Trouble
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +41,75 @@ def diagnose(
     facts = collect_facts(recording, cards, families)
     found = [finding for entry in entries if (finding := _found(entry, facts)) is not None]
     return tuple(sorted(found, key=lambda finding: (-CONFIDENCES.index(finding.confidence), finding.name)))
+
+
+def certain(
+    name: str,
+    title: str,
+    why: str,
+    evidence: tuple[str, ...],
+    *,
+    do: str,
+    proof: str,
+    shell: Shell,
+    needs: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
+) -> Finding:
+    """Make a finding of what is known without the catalogue of troubles; it has one remedy, a sentence."""
+    remedy = Remedy(do=do, where=Condition(), shell=shell, commands=(), needs=needs, proof=proof, proof_shell=shell)
+    return Finding(
+        name=name,
+        title=title,
+        why=why,
+        confidence="certain",
+        evidence=evidence,
+        remedies=(remedy,),
+        sources=sources,
+    )
+
+
+def old_versions(
+    ranking: Iterable[Accepted | Rejected],
+    choice: Choice | None,
+    host: Host,
+    resource: Callable[[str], Resource],
+    system: System,
+) -> tuple[Finding, ...]:
+    """Find drivers and systems that are too old for the profile that would use a device of a machine.
+
+    They are certain where torch computes on the CPU instead, else possible: another profile uses the device.
+
+    Args:
+        ranking: every profile, judged.
+        choice: what was chosen, if anything was.
+        host: the machine.
+        resource: gives what is known of a driver or system by its name.
+        system: with what things are installed.
+    """
+    shell: Shell = "powershell" if host.os == "windows" else "sh"
+    found: dict[str, Finding] = {}
+    for one in ranking:
+        if not isinstance(one, Rejected) or one.platform is None or one.device is None or one.fit is None:
+            continue
+        device, name = one.device.device, one.profile.name
+        old = [condition for condition in one.fit.requires if not condition.is_too_new(host, device)]
+        resources = {condition.name: resource(condition.name) for condition in old}
+        for wrong in preflight.versions(old, host, device, resources, system):
+            if wrong.stops and wrong.what not in found:
+                found[wrong.what] = certain(
+                    "version-too-old",
+                    f"{wrong.what} for {name}",
+                    f"{name} is the profile for {called(one.device)}. It does not work before that is newer.",
+                    (wrong.what,),
+                    do=f"Get a newer one: {wrong.remedy}",
+                    proof=f"patchlock detect --why-not {name}",
+                    shell=shell,
+                    needs=("reboot",) if wrong.restart else (),
+                    sources=tuple(wrong.source.split("; ")),
+                )
+    is_used = choice is not None and not choice.has_torch_on_processor
+    confidence: Confidence = "possible" if is_used else "certain"
+    return tuple(dataclasses.replace(one, confidence=confidence) for one in found.values())
 
 
 def tells(entries: Iterable[Trouble]) -> Callable[[str], bool]:

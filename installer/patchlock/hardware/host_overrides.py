@@ -1,4 +1,4 @@
-"""The machine that commands ask for: this one, or what PATCHLOCK_HOST and a few variables pretend; changes nothing."""
+"""The machine that commands ask for: this one, or what PATCHLOCK_HOST and a few variables simulate; changes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OVERRIDES: Mapping[str, str] = {
     "PATCHLOCK_OVERRIDE_TEGRA": "this is a Jetson with this release of Jetson Linux, such as 38.4; empty: none",
     "PATCHLOCK_OVERRIDE_WSL": "1: Linux runs inside Windows (WSL2); 0 or empty: it does not",
 }
-"""Variable → what is pretended. In the spirit of conda's CONDA_OVERRIDE_CUDA.
+"""Variable → what is simulated. In the spirit of conda's CONDA_OVERRIDE_CUDA.
 
 Source: https://docs.conda.io/projects/conda/en/stable/user-guide/tasks/manage-virtual.html"""
 _PREFIX = "PATCHLOCK_OVERRIDE_"
@@ -43,7 +43,7 @@ _NODES = {"gfx": ("/dev/kfd",), "sm_": ("/dev/nvidiactl",)}
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedHost:
-    """A machine, and by what it is pretended."""
+    """A machine, and by what it is simulated."""
 
     recording: Recording
     overrides: tuple[str, ...] = ()
@@ -59,11 +59,11 @@ def observe(probe: Callable[[], Host], environ: Mapping[str, str] = os.environ) 
     """Say which machine commands are for.
 
     Args:
-        probe: asks this machine; not called where a whole one is pretended.
+        probe: asks this machine; not called where a whole one is simulated.
         environ: variables of the environment.
 
     Raises:
-        UsageError: what is pretended cannot be read, or is not what its variable takes.
+        UsageError: what is simulated cannot be read, or is not what its variable takes.
     """
     _demand_known(environ)
     named = environ.get(VARIABLE, "")
@@ -85,14 +85,15 @@ def _read(path: Path) -> Recording:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text)
     except OSError as error:
-        raise UsageError(f"{VARIABLE} names a file that cannot be read", where=f"{error}", remedy=remedy) from error
+        why = f"{VARIABLE} names a file that cannot be read: {(error.strerror or str(error)).lower()}"
+        raise UsageError(why, where=str(path), remedy=remedy) from error
     except (ValueError, RecursionError) as error:  # also UnicodeDecodeError
         raise UsageError(f"{VARIABLE} names a file that is not JSON", where=str(path), remedy=remedy) from error
     return hosts.from_json(data, str(path))
 
 
 def _demand_known(environ: Mapping[str, str]) -> None:
-    """A misspelt variable would pretend nothing, and a value that is none would leave rules without what they judge."""
+    """A misspelt variable would simulate nothing, and a wrong value would leave rules without what they judge."""
     for variable in sorted(name for name in environ if name.startswith(_PREFIX)):
         if variable not in OVERRIDES:
             raise UsageError(f"no variable {variable} is known", remedy=nearest(variable, OVERRIDES))
@@ -124,8 +125,8 @@ def _with_arch(host: Host, arch: str) -> Host:
     if not arch:
         return dataclasses.replace(host, devices=())
     vendor = "1002" if arch.startswith("gfx") else "10de"
-    pretended = Device(vendor=vendor, arch=arch)
+    simulated = Device(vendor=vendor, arch=arch)
     wanted = _NODES[arch[:3]] if host.os == "linux" else ()
     nodes = tuple(node for node in host.nodes if node.path not in wanted)
     there = tuple(Node(path=path, is_usable=True) for path in wanted)
-    return dataclasses.replace(host, devices=(pretended,), nodes=(*nodes, *there))
+    return dataclasses.replace(host, devices=(simulated,), nodes=(*nodes, *there))

@@ -72,6 +72,12 @@ class UnknownProfileError(PatchlockError):
     code = "unknown-profile"
 
 
+class UnknownIndexError(PatchlockError):
+    """No recorded index of that name is in the catalogue."""
+
+    code = "unknown-index"
+
+
 class NoProfileFitsError(PatchlockError):
     """No profile of the catalogue fits this machine, or two fit equally well."""
 

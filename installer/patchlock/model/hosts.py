@@ -1,4 +1,4 @@
-"""A machine as observed: frozen values, and the JSON in which machines are recorded and pretended; asks no machine.
+"""A machine as observed: frozen values, and the JSON in which machines are recorded and simulated; asks no machine.
 
 `detect --json` prints a recording, `PATCHLOCK_HOST` names one, and `tests/hardware/hosts/` is full of them.
 """

@@ -251,10 +251,12 @@ def _require_removable(request: Request, *, purge: bool) -> None:
     ours = (installation.pointer, installation.environments, installation.journal)
     if any(path.exists() for path in ours) or (purge and installation.folder.exists()):
         return
-    is_elsewhere = app in installed_profiles.by_app(request.home)
-    what = f"{app} is not installed" + (f" on {profile}" if is_elsewhere else "")
+    elsewhere = installed_profiles.elsewhere(installation)
+    what = f"{app} is not installed" + (f" on {profile}{elsewhere}" if elsewhere else "")
     if not installation.folder.exists():
-        raise NotInstalledError(what, remedy="nothing to remove")
+        others = installed_profiles.by_app(request.home).get(app, [])
+        remedy = f"remove it there with `patchlock uninstall {app} --profile {others[0]}`" if others else ""
+        raise NotInstalledError(what, remedy=remedy or "nothing to remove")
     if (installation.source / ".git").exists() and any(_users(installation.source)):
         raise NotInstalledError(
             f"{what}, and what is left of it is yours",

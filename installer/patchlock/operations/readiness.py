@@ -72,7 +72,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         request: the pair.
         lock: of the pair.
         ignore_needs: tell what the app and the profile need and lack, and let it stop nothing.
-        on_paper: judge the machine that is pretended by its recording alone; nothing of this one is looked at.
+        on_paper: judge the machine that is simulated by its recording alone; nothing of this one is looked at.
 
     Raises:
         CatalogueError: a file of `profiles/needs/` has mistakes.

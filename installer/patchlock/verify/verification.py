@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 
 from patchlock.core import atomic_files
-from patchlock.environments import damage, file_owners, gate, inspection, installed, ledger, venv
+from patchlock.environments import damage, failed_verify, file_owners, gate, inspection, installed, ledger, venv
 from patchlock.environments.damage import DamageFinding
+from patchlock.environments.failed_verify import FailedVerify
 from patchlock.environments.generations import Receipt
 from patchlock.environments.inspection import Contents, Deviation
 from patchlock.environments.ledger import InstalledFile, Ledger
@@ -183,6 +184,13 @@ def _seen(
         findings=found,
         notes=tuple(notes),
     )
+
+
+def keep(folder: Path, depth: str, results: Iterable[CheckResult]) -> None:
+    """Keep in a generation at which checks a `verify` failed, for `status` and `doctor`; until one passes."""
+    failed = {result.id: result.detail for result in results if not result.passed}
+    made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    failed_verify.keep(folder, FailedVerify(made=made, depth=depth, failed=failed))
 
 
 def lock_file(folder: Path, receipt: Receipt, catalogues: Path) -> Path:
