@@ -209,7 +209,7 @@ def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock
     assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
     assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout
     undone = patchlock("patch", "undo", "--source", str(clone))
-    assert undone.stdout == f"1 files of {clone} are upstream's again\n"
+    assert undone.stdout == f"the patches are taken out of 1 file of {clone}\n"
     again = patchlock("patch", "undo", "--source", str(clone), "--json")
     assert json.loads(again.stdout)["error"]["code"] == "not-patched"
 

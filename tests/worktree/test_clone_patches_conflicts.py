@@ -199,3 +199,60 @@ def test_staged_change_of_a_conflicting_file_comes_back(clone: Path, upstream: P
     move.abort(trees.open_tree(clone))
     assert "line4 = 'staged'" in git(clone, "show", ":app.py")
     assert "line4 = 'mine'" in read(clone)
+
+
+MINE = FILE.replace('"cuda"', '("cuda", "mine"').replace("line1 = 1", "line1 = 'mine'")
+
+
+def _whole_file(clone: Path) -> None:
+    git(clone, "checkout", "-q", "--theirs", "app.py")
+
+
+def _lines(clone: Path) -> None:
+    (clone / "app.py").write_text(PATCHED.replace("line1 = 1", "line1 = 'mine'"))
+
+
+def _own_lines(clone: Path) -> None:
+    git(clone, "checkout", "-q", "--ours", "app.py")
+
+
+@pytest.mark.parametrize("choose", [_whole_file, _lines, _own_lines])
+@pytest.mark.parametrize("is_updated", [False, True], ids=["undo", "update-and-undo"])
+def test_undo_brings_the_users_side_of_a_conflict_back(
+    clone: Path, upstream: Path, choose: Callable[[Path], None], is_updated: bool
+) -> None:
+    (clone / "app.py").write_text(MINE)
+    done = apply(clone)
+    assert done is not None
+    assert done.moved.conflicts == (PurePosixPath("app.py"),)
+    choose(clone)
+    apply(clone)
+    if is_updated:
+        commit(upstream, app=FILE + "end = 1\n")
+        done = clone_patches.update(trees.open_tree(clone), WANTED, clone.parent / "cache")
+        assert done is not None
+        assert not done.moved.conflicts
+    moved = clone_patches.undo(trees.open_tree(clone))
+    assert (read(clone), moved.conflicts) == (MINE + ("end = 1\n" if is_updated else ""), ())
+
+
+def test_undo_leaves_what_the_user_made_of_both_sides_to_him(clone: Path) -> None:
+    (clone / "app.py").write_text(MINE)
+    apply(clone)
+    both = MINE.replace('("cuda", "mine"', '("both")')
+    (clone / "app.py").write_text(both)
+    apply(clone)
+    moved = clone_patches.undo(trees.open_tree(clone))
+    assert moved.conflicts == (PurePosixPath("app.py"),)
+    assert all(line in read(clone) for line in ('device = ("both")\n', 'device = ("cuda", "mine"\n'))
+
+
+def test_edits_that_the_user_gives_up_later_do_not_come_back(clone: Path) -> None:
+    (clone / "app.py").write_text(MINE)
+    apply(clone)
+    _lines(clone)
+    apply(clone)
+    git(clone, "checkout", "-q", "app.py")
+    apply(clone)
+    clone_patches.undo(trees.open_tree(clone))
+    assert read(clone) == FILE

@@ -158,7 +158,10 @@ def undo_command(source: Path, catalogue: Path | None, as_json: bool) -> int:  #
     error = _edits_meet(tree, moved.conflicts, "patch undo") if moved.conflicts else None
     if as_json:
         return _output.succeed("patch undo", _moved(moved), error)
-    _output.echo(f"{len(moved.written)} files of {tree.root} are upstream's again{_kept(moved)}")
+    written = len(moved.written)
+    _output.echo(
+        f"the patches are taken out of {written} file{'' if written == 1 else 's'} of {tree.root}{_kept(moved)}"
+    )
     tell_backups(str(tree.root), move.backups(tree))
     if error:
         raise error

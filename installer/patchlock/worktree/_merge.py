@@ -27,7 +27,9 @@ class Joined:
     is_clean: bool
 
 
-def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes) -> Joined:
+def merge(
+    repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: bytes, *, takes_new: bool = False
+) -> Joined:
     """Join the edits of two sides since a common version, as `git merge-file` does.
 
     A file that git takes for binary is not joined: the user's side stays, and it is no clean merge.
@@ -38,6 +40,7 @@ def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: 
         mine: the user's side.
         base: what both sides come from.
         new: our side.
+        takes_new: take our side where both touch the same lines.
     """
     wide = [decode(path, data) for data in (mine, base, new)]
     is_wide = all(isinstance(text, SourceText) and text.encoding.startswith("utf-16") for text in wide)
@@ -47,7 +50,9 @@ def merge(repository: Path, path: PurePosixPath, mine: bytes, base: bytes, new: 
         for part, data in zip(parts, sides, strict=True):
             part.write_bytes(data)
         labels = [word for label in LABELS for word in ("-L", label)]
-        done = git("merge-file", "-p", "-q", *labels, *map(str, parts), repository=repository, allowed=range(256))
+        sided = ["--theirs"] if takes_new else []
+        words = ("merge-file", "-p", "-q", *sided, *labels, *map(str, parts))
+        done = git(*words, repository=repository, allowed=range(256))
     if done.returncode > 127:  # git's own error, as for binary files; fewer is the number of conflicts
         return Joined(data=mine, is_clean=False)
     first = wide[0]

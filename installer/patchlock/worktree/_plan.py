@@ -53,7 +53,7 @@ class OwnVersion:
     his: Entry
     """Without the patches."""
     patched: Entry
-    """As the move left it."""
+    """As the move left it; where it left a conflict, with the patches' side of that."""
 
 
 OwnVersions = Mapping[PurePosixPath, OwnVersion]
@@ -85,7 +85,7 @@ class Plan:
     left_by_git: list[PurePosixPath] = dataclasses.field(default_factory=list)
     """Files in which git had left a conflict that is one for us too: the user ends it with git."""
     by_meaning: dict[PurePosixPath, OwnVersion] = dataclasses.field(default_factory=dict)
-    """Files of the user's that were patched by meaning."""
+    """Files of the user's that were patched by meaning, or in which he has the patches' side to choose."""
     replaced: list[ReplacedEdit] = dataclasses.field(default_factory=list)
     """Edits of his that patches have replaced there."""
     renames: dict[PurePosixPath, PurePosixPath] = dataclasses.field(default_factory=dict)
@@ -125,9 +125,13 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     takes_out = trees.upstream_of(repository, goal.target) == goal.target
     stands = dict(mine)
     if takes_out or goal.by_meaning is not None:
-        new = _go_back_to_own(
-            tree, plan, mine, states, new, {p: own[p] for p in changed if p in own}, is_last=takes_out
-        )
+        own = {path: own[path] for path in changed if path in own}
+        # Of the others he has taken another version himself.
+        own = {p: one for p, one in own.items() if mine[p] == one.patched or mine[p] not in states.of_path(p)}
+        if not takes_out:
+            plan.by_meaning = _still_chosen(tree, states, new, wanted, own, renames, goal)
+            own = {path: version for path, version in own.items() if path not in plan.by_meaning}
+        new = _go_back_to_own(tree, plan, mine, states, new, own, is_last=takes_out)
     base = _bases(tree, mine, states, new, changed, plan.bases, restore_all=goal.restore_all, takes_out=takes_out)
     both = []
     result: dict[PurePosixPath, Entry | None] = {}
@@ -150,6 +154,31 @@ def work_out(tree: Tree, goal: Goal, where: BranchState | None, work: Path) -> t
     return snapshot, plan
 
 
+def _still_chosen(
+    tree: Tree,
+    states: _States,
+    new: Entries,
+    wanted: Entries,
+    own: OwnVersions,
+    renames: Mapping[PurePosixPath, PurePosixPath],
+    goal: Goal,
+) -> dict[PurePosixPath, OwnVersion]:
+    """Find the files whose conflict the user has ended and would meet again, so that he is not asked again.
+
+    Returns:
+        Them, brought along with upstream and the patches as far as they can be.
+    """
+    found = {}
+    upstreams = {his: path for path, his in renames.items()}
+    for path, version in own.items():
+        his = _merged(tree, path, (states.origin.get(path), version.his, wanted.get(path)))
+        data = blobs(tree.repository, [his.blob])[his.blob] if his is not None else None
+        if data is None or goal.by_meaning is None or goal.by_meaning(upstreams.get(path, path), data) is None:
+            made = _merged(tree, path, (states.before.get(path), version.patched, new.get(path)))
+            found[path] = OwnVersion(his=his, patched=made) if his is not None and made is not None else version
+    return found
+
+
 def _go_back_to_own(
     tree: Tree,
     plan: Plan,
@@ -170,8 +199,6 @@ def _go_back_to_own(
     """
     found = dict(new)
     for path, version in own.items():
-        if mine[path] != version.patched and mine[path] in states.of_path(path):
-            continue  # he has taken another version himself
         if (back := _merged(tree, path, (version.patched, mine[path], version.his))) is not None:
             mine[path] = back
             plan.bases[path] = [states.origin.get(path), states.pulled.get(path)]
@@ -183,8 +210,17 @@ def _go_back_to_own(
     return found
 
 
-def _merged(tree: Tree, path: PurePosixPath, sides: tuple[Entry | None, Entry | None, Entry | None]) -> Entry | None:
-    """Join two versions of a file: what both come from, the one whose mode stays, the other; None where they meet."""
+def _merged(
+    tree: Tree,
+    path: PurePosixPath,
+    sides: tuple[Entry | None, Entry | None, Entry | None],
+    *,
+    takes_new: bool = False,
+) -> Entry | None:
+    """Join two versions of a file: what both come from, the one whose mode stays, the other; None where they meet.
+
+    Where they meet, `takes_new` takes the other.
+    """
     base, mine, new = sides
     if mine is None or new in (mine, base):
         return mine
@@ -193,7 +229,7 @@ def _merged(tree: Tree, path: PurePosixPath, sides: tuple[Entry | None, Entry | 
     if mine.blob == base.blob:
         return Entry(mode=mine.mode, blob=new.blob)
     data = blobs(tree.repository, [entry.blob for entry in (mine, base, new)])
-    joined = _merge.merge(tree.repository, path, data[mine.blob], data[base.blob], data[new.blob])
+    joined = _merge.merge(tree.repository, path, data[mine.blob], data[base.blob], data[new.blob], takes_new=takes_new)
     return _blob(tree, joined.data, mine.mode) if joined.is_clean else None
 
 
@@ -512,6 +548,7 @@ def _join(
             plan.merged.append(path)
         elif path in plan.resolved:
             del plan.resolved[path]
+            plan.by_meaning.pop(path, None)
             plan.left_by_git.append(path)
             result[path] = mine
         else:
@@ -531,7 +568,10 @@ def _by_other_means(
     sides: tuple[Entry | None, Entry | None, Entry | None],
     goal: Goal,
 ) -> Entry | None:
-    """Join a file whose lines meet: as text where git takes it for binary, or by patching the user's version."""
+    """Join a file whose lines meet: as text where git takes it for binary, or by patching the user's version.
+
+    Where that is no way, his version without the patches is kept beside what he gets where he chooses them.
+    """
     base, mine, new = sides
     if mine is None or new is None or not (mine.is_file and new.is_file):
         return None
@@ -552,13 +592,18 @@ def _by_other_means(
     without = _merged(tree, path, (base, mine, origin)) if is_patched else mine
     his = _merged(tree, path, (old, without or mine, now))  # upstream may have changed it too
     made = goal.by_meaning(path, blobs(repository, [his.blob])[his.blob]) if his is not None else None
-    if his is None or made is None:
+    if his is None:
         return None
-    patched = _blob(tree, made.data, mine.mode)
-    plan.replaced += [dataclasses.replace(edit, path=own_path) for edit in made.replaced]
-    if without is not None:
-        plan.by_meaning[own_path] = OwnVersion(his=his, patched=patched)
-    return patched
+    if made is None:
+        chosen = (
+            _merged(tree, path, sides, takes_new=True) if base is not None else Entry(mode=mine.mode, blob=new.blob)
+        )
+    else:
+        chosen = _blob(tree, made.data, mine.mode)
+        plan.replaced += [dataclasses.replace(edit, path=own_path) for edit in made.replaced]
+    if without is not None and chosen is not None:
+        plan.by_meaning[own_path] = OwnVersion(his=his, patched=chosen)
+    return chosen if made is not None else None
 
 
 def rejoin(tree: Tree, sides: Sides) -> Plan:

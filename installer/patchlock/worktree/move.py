@@ -247,18 +247,18 @@ def _journal_of(
         normal={str(path): row for path, row in normal.items()},
         head=(head, to or head) if head else None,
         applied=(goal.base, after),
-        own=(commit_of(tree.repository, tree.ref(OWN)), _keep_own(tree, plan, after)),
+        own=(commit_of(tree.repository, tree.ref(OWN)), _keep_own(tree, plan.by_meaning, after)),
     )
 
 
-def _keep_own(tree: Tree, plan: Plan, after: CommitId | None) -> CommitId | None:
+def _keep_own(tree: Tree, versions: OwnVersions, after: CommitId | None) -> CommitId | None:
     """Keep the files that were patched by meaning, as the move leaves them, behind them the user's own versions."""
-    if after is None or not plan.by_meaning:
+    if after is None or not versions:
         return None
     ref = tree.ref(_OWN_NEXT)
     git("update-ref", "-d", ref, repository=tree.repository)
-    _journal.save(tree, {path: own.his for path, own in plan.by_meaning.items()}, after, ref, "your own versions")
-    made = {path: own.patched for path, own in plan.by_meaning.items()}
+    _journal.save(tree, {path: own.his for path, own in versions.items()}, after, ref, "your own versions")
+    made = {path: own.patched for path, own in versions.items()}
     _journal.save(tree, made, after, ref, "the same, patched by meaning")
     return commit_of(tree.repository, ref)
 
@@ -432,10 +432,25 @@ def _end_conflicts(tree: Tree) -> None:
     if journal is None:
         _legacy_moves.end_conflicts(tree)
         return
+    _keep_choices(tree, journal)
     _journal.end_conflicts(tree, journal)
     if journal.applied[1] is None:
         rows = "".join(f"delete {tree.ref(name)}\n" for name in (APPLIED, OWN))
         git("update-ref", "--stdin", repository=tree.repository, stdin=rows.encode())
+
+
+def _keep_choices(tree: Tree, journal: Journal) -> None:
+    """Take note of conflicts that the user has ended with the whole patched file, so that undo brings his back."""
+    after = CommitId(journal.applied[1] or "") or None
+    own = dict(_own_versions(tree, after))
+    patched = trees.everything(tree.repository, after)
+    there = {path: patched[path] for path in map(PurePosixPath, journal.conflicts) if path in own and path in patched}
+    stored, data = _snapshot.stored(tree, there), trees.contents(tree.repository, there.values())
+    whole = {path: entry for path, entry in there.items() if stored[path] == data[entry.blob]}
+    if whole:
+        own |= {path: dataclasses.replace(own[path], patched=entry) for path, entry in whole.items()}
+        git("update-ref", tree.ref(OWN), _keep_own(tree, own, after) or "", repository=tree.repository)
+        git("update-ref", "-d", tree.ref(_OWN_NEXT), repository=tree.repository)
 
 
 def abort(tree: Tree) -> tuple[PurePosixPath, ...]:
