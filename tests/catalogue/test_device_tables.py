@@ -108,7 +108,7 @@ source = "s"
     at = "devices/amd.toml:"
     assert problems == [
         f'{at}1: vendor: there is no vendor "1003"; did you mean "1002"?',
-        f'{at}4: chip[0].source: the key "source" is missing; write source = a text',
+        f'{at}4: chip[0].source: the key "source" is missing; write source = "a text"',
         f'{at}6: chip[0].arch: "rdna" is not an arch such as "gfx1201" or "sm_89"',
         f'{at}7: chip[0].family: there is no family "rdna44"; did you mean "rdna4"?',
         f'{at}10: chip[0].devices: "0x7550" is not a PCI id such as 7550, or 7550-c0 with a revision',

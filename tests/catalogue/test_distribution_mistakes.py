@@ -76,7 +76,7 @@ def test_unknown_distribution_is_said_with_the_nearest(tmp_path: Path) -> None:
         pytest.param(
             HEAD.replace("versions", "version") + MIDDLE,
             [
-                ':1: distribution.versions: the key "versions" is missing; write versions = a text',
+                ':1: distribution.versions: the key "versions" is missing; write versions = "a text"',
                 ':4: distribution.version: the key "version" is unknown; did you mean "versions"?',
             ],
             id="unknown-key",
@@ -133,7 +133,7 @@ def test_unknown_distribution_is_said_with_the_nearest(tmp_path: Path) -> None:
         pytest.param(
             HEAD + MIDDLE + WHEEL.replace(SHA256, "abc").replace("source", "url") + WHEEL,
             [
-                ':19: wheel[0].source: the key "source" is missing; write source = a text',
+                ':19: wheel[0].source: the key "source" is missing; write source = "a text"',
                 ':21: wheel[0].sha256: "abc" must be a sha256 of 64 hexadecimal digits',
                 ':22: wheel[0].url: the key "url" is unknown; known: filename, sha256, source',
                 ":25: wheel[1].filename: alpha_beta-1.0-py3-none-any.whl is listed twice",

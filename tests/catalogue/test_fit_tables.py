@@ -111,15 +111,15 @@ name = "later"
         "8: fit[0].wsl: it is a text, and must be true or false",
         '16: fit[0].requires[0].name: there is no version "kernl"; did you mean "kernel"?',
         '17: fit[0].requires[0].versions: "new" is not a bound of a version such as ">=6.12" or ">=6.12,<7"',
-        '15: fit[0].requires[0].source: the key "source" is missing; write source = a text',
+        '15: fit[0].requires[0].source: the key "source" is missing; write source = "a text"',
         '9: fit[0].nodes: "kfd" is not a device node such as "/dev/kfd"',
         '10: fit[0].selects: there is no such variable as "HIP_VISIBLE"; did you mean "HIP_VISIBLE_DEVICES"?',
-        '6: fit[0].why: the key "why" is missing; write why = a text',
+        '6: fit[0].why: the key "why" is missing; write why = "a text"',
         '13: fit[0].arch: the key "arch" is unknown; did you mean "archs"?',
         '21: fit[1].families: there is no family "rdna44"; did you mean "rdna4"?',
         '25: fit[2]: it names neither archs nor families; write archs = ["…"]',
-        '30: successor.why: the key "why" is missing; write why = a text',
-        '30: successor.source: the key "source" is missing; write source = a text',
+        '30: successor.why: the key "why" is missing; write why = "a text"',
+        '30: successor.source: the key "source" is missing; write source = "a text"',
     ]
 
 

@@ -82,7 +82,7 @@ def test_resource_says_what_is_sought_on_each_system(tmp_path: Path) -> None:
     ("before", "after", "sentence"),
     [
         pytest.param('"ffmpeg"', '"fmpeg"', 'app need[0].name: there is no profiles/needs/fmpeg.toml; did you mean "ffmpeg"?', id="name"),
-        pytest.param('why = "it reads songs"', "", 'app need[0].why: the key "why" is missing; write why = a text', id="why"),
+        pytest.param('why = "it reads songs"', "", 'app need[0].why: the key "why" is missing; write why = "a text"', id="why"),
         pytest.param('">=5"', '"5"', 'app need[0].versions: "5" is not a version specifier such as ">=1.2,<2"', id="versions"),
         pytest.param('"linux-x86_64"', '"linux"', 'app need[0].platforms: there is no platform "linux"; did you mean "linux-aarch64" or "linux-x86_64"?', id="platform"),
         pytest.param("required", 'profiles = ["tin"]\nrequired', 'app need[0].profiles: there is no profile "tin"; did you mean "tiny"?', id="profile"),
@@ -99,7 +99,7 @@ def test_mistake_in_a_need(tmp_path: Path, before: str, after: str, sentence: st
     ("before", "after", "sentence"),
     [
         pytest.param('"program"', '"programm"', 'ffmpeg need.kind: there is no kind "programm"; did you mean "program"?', id="kind"),
-        pytest.param('title = "FFmpeg"', "", 'ffmpeg need.title: the key "title" is missing; write title = a text', id="title"),
+        pytest.param('title = "FFmpeg"', "", 'ffmpeg need.title: the key "title" is missing; write title = "a text"', id="title"),
         pytest.param('any = ["ffmpeg"]\nwindows = ["ffmpeg.exe"]', "", 'ffmpeg find: it names nothing to look for; write any = ["…"], or one list for each system', id="nothing-to-find"),
         pytest.param("windows", "window", 'ffmpeg find.window: the key "window" is unknown; did you mean "windows"?', id="system"),
         pytest.param("apt", "atp", 'ffmpeg packages.atp: the key "atp" is unknown; did you mean "apt"?', id="manager"),

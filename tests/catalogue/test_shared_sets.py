@@ -121,7 +121,7 @@ def test_a_mistake_in_a_set_is_told_once_with_its_own_file_and_line(opened: Cata
     _write(opened, FILE, SET.replace("title =", "titel =") + TWO)
     told = [
         f'{FILE}:2: set.titel: the key "titel" is unknown; did you mean "title"?',
-        f'{FILE}:1: set.title: the key "title" is missing; write title = a text',
+        f'{FILE}:1: set.title: the key "title" is missing; write title = "a text"',
     ]
     assert sorted(_mistakes(opened.read_all)) == sorted(told)
 

@@ -56,7 +56,7 @@ def test_reads(text: str, read: Callable[[Table], object], expected: object) -> 
 
 
 MISTAKES: list[Any] = [
-    pytest.param("", lambda t: t.text("k"), 'f.toml: k: the key "k" is missing; write k = a text', id="missing"),
+    pytest.param("", lambda t: t.text("k"), 'f.toml: k: the key "k" is missing; write k = "a text"', id="missing"),
     pytest.param("k = ''", lambda t: t.text("k"), "f.toml:1: k: it is empty", id="empty"),
     pytest.param("k = 1", lambda t: t.text("k"), "f.toml:1: k: it is a number, and must be a text", id="text"),
     pytest.param(
@@ -81,8 +81,27 @@ MISTAKES: list[Any] = [
     pytest.param("k.a = 1", lambda t: t.mapping("k"), "f.toml:1: k: it must be a table of texts", id="mapping-item"),
     pytest.param("k = 1", lambda t: t.table("k"), "f.toml:1: k: it is a number, and must be a table", id="table"),
     pytest.param(
-        "", lambda t: t.table("k"), 'f.toml: k: the key "k" is missing; write k = a table', id="table-missing"
+        "[[p]]",
+        lambda t: [p.table("k") for p in t.tables("p")],
+        'f.toml:1: p[0].k: the key "k" is missing; write [p.k]',
+        id="table-of-a-list-missing",
     ),
+    pytest.param(
+        "", lambda t: t.texts("k"), 'f.toml: k: the key "k" is missing; write k = ["a text"]', id="texts-missing"
+    ),
+    pytest.param(
+        "",
+        lambda t: t.integer("k"),
+        'f.toml: k: the key "k" is missing; write k = 1, or another whole number',
+        id="integer-missing",
+    ),
+    pytest.param(
+        "",
+        lambda t: t.boolean("k"),
+        'f.toml: k: the key "k" is missing; write k = true, or k = false',
+        id="boolean-missing",
+    ),
+    pytest.param("", lambda t: t.table("k"), 'f.toml: k: the key "k" is missing; write [k]', id="table-missing"),
     pytest.param(
         "[k]\na = 1", lambda t: t.tables("k"), "f.toml:1: k: it is a table, and must be a list of tables", id="tables"
     ),
@@ -214,11 +233,11 @@ def test_record_notes_all_its_mistakes() -> None:
     assert table.record(Everything) is None
     table.finish()
     assert [str(problem) for problem in report.problems] == [
-        'f.toml: text: the key "text" is missing; write text = a text',
+        'f.toml: text: the key "text" is missing; write text = "a text"',
         "f.toml:2: number: it is a text, and must be a whole number",
         'f.toml:3: name: "a==1" is not the name of a distribution',
         'f.toml:4: specifier: "1" is not a version specifier such as ">=1.2,<2"',
-        'f.toml: requirement: the key "requirement" is missing; write requirement = a text',
+        'f.toml: requirement: the key "requirement" is missing; write requirement = "a text"',
         'f.toml:5: version: "" is not a version',
         "f.toml:6: since: it is a number, and must be a text",
         'f.toml:1: two_words: the key "two_words" is unknown; did you mean "two-words"?',
@@ -316,7 +335,7 @@ def test_key_with_a_default_may_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        pytest.param("", 'f.toml: why: the key "why" is missing; write why = a text', id="missing"),
+        pytest.param("", 'f.toml: why: the key "why" is missing; write why = "a text"', id="missing"),
         pytest.param("why = ''", "f.toml:1: why: it is empty", id="empty"),
         pytest.param("note = 1", "f.toml:1: note: it is a number, and must be a text", id="kind"),
         pytest.param("names = []", "f.toml:1: names: it names nothing; name one", id="empty-list"),

@@ -98,7 +98,7 @@ def test_unknown_key_and_op_are_named_with_the_nearest(world: World, patchlock: 
     assert done.stderr.splitlines() == [
         "error[catalogue]: the catalogue has 3 mistakes",
         '  patches/mini/app.toml:21: patch[0].op: there is no op "set-requiremnt"; did you mean "set-requirement"?',
-        '  patches/mini/app.toml:1: app.license: the key "license" is missing; write license = a text',
+        '  patches/mini/app.toml:1: app.license: the key "license" is missing; write license = "a text"',
         '  patches/mini/app.toml:3: app.licence: the key "licence" is unknown; did you mean "license"?',
     ]
 

@@ -30,6 +30,14 @@ Own = Mapping[str, Callable[["Table"], T]]
 NO_OWN: Own[Any] = MappingProxyType({})
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_EXAMPLES = {
+    "a text": '{} = "a text"',
+    "a list of texts": '{} = ["a text"]',
+    "a whole number": "{} = 1, or another whole number",
+    "true or false": "{0} = true, or {0} = false",
+    "a table": "[{}]",
+}
+"""Kind of value → what to write where it is missing, as TOML has it."""
 
 
 @dataclasses.dataclass(kw_only=True, slots=True)
@@ -41,6 +49,7 @@ class Report:
     """Of the file; looked through for lines only where one is asked for. "": every line is 0."""
     problems: list[Problem] = dataclasses.field(default_factory=list)
     _lines: Mapping[str, int] | None = dataclasses.field(default=None, init=False, repr=False, compare=False)
+    _of_wrong_kind: set[str] = dataclasses.field(default_factory=set, init=False, repr=False, compare=False)
 
     def line(self, key: str) -> int:
         """Find the line of a key, or of the nearest table around it; 0 where there is none."""
@@ -53,8 +62,17 @@ class Report:
         return 0
 
     def add(self, key: str, what: str, remedy: str = "") -> None:
-        """Note a mistake."""
-        self.problems.append(Problem(file=self.file, line=self.line(key), key=key, what=what, remedy=remedy))
+        """Note a mistake, once; what is said of a value of the wrong kind, or of what it lacks, comes from that."""
+        if any(key == wrong or key.startswith((f"{wrong}.", f"{wrong}[")) for wrong in self._of_wrong_kind):
+            return
+        problem = Problem(file=self.file, line=self.line(key), key=key, what=what, remedy=remedy)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def add_wrong_kind(self, key: str, what: str) -> None:
+        """Note that a value is of the wrong kind."""
+        self.add(key, what)
+        self._of_wrong_kind.add(key)
 
 
 class Table:
@@ -101,10 +119,11 @@ class Table:
         value = self._values.get(key)
         if value is None:
             if default is None:
-                self.problem(key, f'the key "{key}" is missing', f"write {key} = {named}")
+                name = re.sub(r"\[\d+\]", "", self.path(key)) if kind is dict else key
+                self.problem(key, f'the key "{key}" is missing', f"write {_EXAMPLES[named].format(name)}")
             return empty if default is None else default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.problem(key, f"it is {_kind(value)}, and must be {named}")
+            self._report.add_wrong_kind(self.path(key), f"it is {_kind(value)}, and must be {named}")
             return empty
         return value
 
@@ -129,7 +148,7 @@ class Table:
         """Read a list of texts."""
         value = self._get(key, list, "a list of texts", default, ())
         if not all(isinstance(item, str) for item in value):
-            self.problem(key, "it must be a list of texts")
+            self._report.add_wrong_kind(self.path(key), "it must be a list of texts")
             return ()
         return tuple(value)
 
@@ -147,7 +166,7 @@ class Table:
         """Read a table of texts; a missing one is empty."""
         value = self._get(key, dict, "a table of texts", {}, {})
         if not all(isinstance(item, str) for item in value.values()):
-            self.problem(key, "it must be a table of texts")
+            self._report.add_wrong_kind(self.path(key), "it must be a table of texts")
             return {}
         return dict(value)
 
@@ -160,7 +179,7 @@ class Table:
         """Read a list of tables; a missing one is empty."""
         value = self._get(key, list, "a list of tables", (), ())
         if not all(isinstance(item, dict) for item in value):
-            self.problem(key, "it must be a list of tables")
+            self._report.add_wrong_kind(self.path(key), "it must be a list of tables")
             return ()
         return tuple(Table(item, self._report, f"{self.path(key)}[{i}]") for i, item in enumerate(value))
 
