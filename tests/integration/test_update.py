@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -24,6 +26,21 @@ replacement = "choose()"
 [[patch.ensure]]
 check = "no-string"
 value = "cuda"
+"""
+
+BETA = """
+[[patch]]
+id = "beta-below-nine"
+why = "w"
+source = "s"
+op = "set-requirement"
+paths = ["requirements.txt"]
+name = "beta"
+specifier = ">=1,<9"
+[[patch.ensure]]
+check = "requirement"
+name = "beta"
+specifier = ">=1,<9"
 """
 
 
@@ -102,6 +119,20 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
     assert done.returncode == 0, done.stderr
     assert (source / "app.py").read_text() == mine.replace("My app", "Our app")
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
+
+
+def test_install_says_which_edit_a_newer_patch_has_replaced(
+    world: World, installed: Path, patchlock: Patchlock
+) -> None:
+    needed = installed / "source" / "requirements.txt"
+    needed.write_bytes(needed.read_bytes().replace(b"beta>=1", b"beta>=0.5"))
+    world.app.write_text(world.app.read_text() + BETA)
+    assert patchlock(*lock_here()).returncode == 0
+    done = patchlock("install", "mini", "--profile", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert "a patch replaced your edit at requirements.txt:3 (beta>=0.5): beta-below-nine" in done.stderr
+    (shown,) = re.findall(r"`(git .*)` prints your version", done.stderr)
+    assert b"beta>=0.5" in subprocess.run(shlex.split(shown), check=True, capture_output=True).stdout
 
 
 def test_pull_by_hand_is_repaired_by_update(installed: Path, upstream: Path, patchlock: Patchlock) -> None:

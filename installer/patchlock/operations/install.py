@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock.catalogue.pairs import require_possible
-from patchlock.core import disk_space
+from patchlock.core import command_lines, disk_space
 from patchlock.core.disk_space import SpaceRequirement
 from patchlock.environments import fill, generations, kept_catalogue, overlays, preloads, venv
 from patchlock.environments.builds import in_tree, in_tree_files
@@ -218,6 +218,10 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         kept = f", your edits kept in {len(moved.merged)}" if moved.merged else ""
         kept += f", {', '.join(map(str, moved.removed))} left out, as you removed it with git" if moved.removed else ""
         progress.say(f"{len(job.upstream.patched.changes)} files{kept}")
+    for edit in moved.replaced:
+        version = f"{clone.tree_of(installation.source).ref(move.BEFORE)}:{edit.path}"
+        yours = command_lines.joined(["git", "-C", str(installation.source), "show", version])
+        progress.note(f"{clone_patches.replaced(edit)}; `{yours}` prints your version")
     try:
         proved = _checked(job, folder, progress)
         receipt = _receipt(job, proved.results, receipt)

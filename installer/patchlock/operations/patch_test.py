@@ -28,7 +28,7 @@ class PatchTestRequest:
     source: str | None = None
     """Where upstream is taken from, a path or a URL."""
     revision: str | None = None
-    """Where the history ends; otherwise HEAD of the source, or upstream's branch there, if that is ahead."""
+    """Where the history ends; otherwise upstream's branch there, as fetched, or HEAD of the source."""
     since: str | None = None
     every: bool = False
 
@@ -120,7 +120,7 @@ def _on_upstream(
         problems += trials.problems_together(group, contents, evaluator)
     tried = dataclasses.replace(
         tried,
-        tree=f"together on commit {snapshot.commit[:12]}",
+        tree=f"together on commit {snapshot.commit[:12]}{_own(app, wanted, snapshot)}",
         together=tuple(dict.fromkeys([*tried.together, *problems])),
     )
     if wanted.since is None:
@@ -142,6 +142,14 @@ def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
     return local or upstream_cache.fetch(
         app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
     )
+
+
+def _own(app: App, wanted: PatchTestRequest, snapshot: upstream_cache.Snapshot) -> str:
+    """Say of a fork's or a user's own commit that it is not upstream's."""
+    if wanted.source is None or not isinstance(app.upstream, GitUpstream):
+        return ""
+    branch = histories.lacks(wanted.source, app.upstream.url, app.branch, snapshot.commit)
+    return f", which {branch} does not have" if branch else ""
 
 
 def _chosen(app: App, wanted: PatchTestRequest) -> tuple[Patch, ...]:

@@ -106,7 +106,8 @@ def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchEr
     if not wrong:
         return None
     remedies = ["use the commit that the catalogue names", "correct the patch"]
-    if command:
+    if command:  # in a clone of the user's
+        remedies[0] += ", without commits of your own"
         remedies.append(f"go on without it: `{' '.join([command, *(f'--without {name}' for name in wrong)])}`")
     return PatchError(
         f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, "

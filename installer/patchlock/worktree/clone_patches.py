@@ -107,6 +107,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         by_meaning=by_meaning(wanted.patches, wanted.directory, patched, evaluator),
     )
     outcomes = _all_in_tree(tree, wanted, patched, evaluator)
+    undo_command = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
     if not moved.left_by_git:
         if moved.conflicts:
             manifest.keep(tree)
@@ -119,7 +120,7 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
         warnings=(
             *warnings(patched),
             *_lost(wanted, patched, known),
-            *(_replaced(tree, edit) for edit in moved.replaced),
+            *(f"{replaced(edit)}; {undo_command} brings yours back" for edit in moved.replaced),
         ),
     )
 
@@ -135,10 +136,9 @@ def _lost(wanted: PatchSet, patched: Patched, known: Manifest | None) -> Iterabl
             yield f"{patch.id}: it finds nothing to change in {paths}{more[0]}; this edit is {more[1]} in the tree"
 
 
-def _replaced(tree: Tree, edit: ReplacedEdit) -> str:
-    undo = f"`patchlock patch undo --source {command_lines.quoted(str(tree.root))}`"
-    place = f"{edit.path}:{edit.line} ({edit.text})"
-    return f"a patch replaced your edit at {place}: {' or '.join(edit.patches)}; {undo} brings yours back"
+def replaced(edit: ReplacedEdit) -> str:
+    """Say which edit of the user's a patch has replaced."""
+    return f"a patch replaced your edit at {edit.path}:{edit.line} ({edit.text}): {' or '.join(edit.patches)}"
 
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:

@@ -43,29 +43,49 @@ def in_place(source: str, revision: str, directory: PurePosixPath) -> Snapshot |
 
 
 def newest(source: str, url: str, branch: str) -> str:
-    """Name the newest commit of upstream in a clone on this machine: its fetched branch where that is ahead, else HEAD.
+    """Name the newest commit of upstream in a clone on this machine: its fetched branch, else HEAD.
+
+    What a remote with upstream's own address has is upstream, also where HEAD has commits of a fork. Of another
+    remote, which the clone's branch follows, the branch counts only where it is ahead of HEAD.
 
     Args:
         source: the clone, or something else, which has a HEAD too.
-        url: upstream's; a remote with this address has it, else the one that the clone's branch follows.
+        url: upstream's.
         branch: of upstream.
     """
+    if fetched := _upstreams(source, url, branch):
+        return fetched
+    folder = Path(source).expanduser()
+    followed = _known(folder, "@{upstream}") if folder.is_dir() else ""
+    ahead = (
+        git("rev-list", "--count", f"HEAD..{followed}", repository=folder, allowed=(0, 128)).text if followed else ""
+    )
+    return followed if ahead not in {"", "0"} else "HEAD"
+
+
+def lacks(source: str, url: str, branch: str, commit: CommitId) -> str:
+    """Name the fetched branch of upstream that does not have a commit of a clone; "" if it has, or none is fetched."""
+    fetched = _upstreams(source, url, branch)
+    if not fetched:
+        return ""
+    asked = ("merge-base", "--is-ancestor", commit, fetched)
+    return fetched if git(*asked, repository=Path(source).expanduser(), allowed=(0, 1, 128)).returncode == 1 else ""
+
+
+def _upstreams(source: str, url: str, branch: str) -> str:
     folder = Path(source).expanduser()
     if not folder.is_dir():
-        return "HEAD"
+        return ""
     asked = ("config", "--get-regexp", r"^remote\..*\.url$")
     listed = git(*asked, repository=folder, allowed=(0, 1, 128)).text.splitlines()
-    remotes = [
-        key[len("remote.") : -len(".url")]
-        for key, _, one in (row.partition(" ") for row in listed)
-        if _alike(one) == _alike(url)
-    ]
-    for name in (*(f"{remote}/{branch}" for remote in remotes), "@{upstream}"):
-        found = git("rev-parse", "--abbrev-ref", "--verify", "--quiet", name, repository=folder, allowed=(0, 1, 128))
-        if found.returncode == 0 and found.text:
-            ahead = git("rev-list", "--count", f"HEAD..{found.text}", repository=folder, allowed=(0, 128)).text
-            return found.text if ahead not in {"", "0"} else "HEAD"
-    return "HEAD"
+    rows = (row.partition(" ") for row in listed)
+    remotes = (key[len("remote.") : -len(".url")] for key, _, one in rows if _alike(one) == _alike(url))
+    return next(filter(None, (_known(folder, f"{remote}/{branch}") for remote in remotes)), "")
+
+
+def _known(folder: Path, name: str) -> str:
+    asked = ("rev-parse", "--abbrev-ref", "--verify", "--quiet", name)
+    return git(*asked, repository=folder, allowed=(0, 1, 128)).text
 
 
 def _alike(url: str) -> str:
