@@ -335,6 +335,14 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize("words", [("-v", "install", "nope"), ("install", "mini", "-v")])
+def test_verbose_says_nothing_twice(words: tuple[str, ...], locked: World, face: Face) -> None:
+    assert locked.app.is_file()
+    lines = [line for line in face(*words).stderr.splitlines() if not line.startswith("$ ")]
+    assert lines
+    assert len(set(lines)) == len(lines)
+
+
 def test_a_log_file_has_the_commands_without_passwords(locked: World, face: Face, tmp_path: Path) -> None:
     log = tmp_path / "logs" / "install.log"
     assert face("install", "mini", "--log-file", str(log)).returncode == 0

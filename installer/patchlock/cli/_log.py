@@ -19,6 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _QUIET, _VERBOSE = "patchlock.quiet", "patchlock.verbose"
 """Keys of click's `meta`, which lives as long as the command."""
 NAME = "patchlock"
+_SHOWN = "is_shown"
+"""An attribute of a record."""
 
 
 def options(function: F) -> F:
@@ -55,7 +57,9 @@ def _be_verbose(context: click.Context, _option: click.Parameter, value: bool) -
 
         context.meta[_VERBOSE] = True
         _require_one(context)
-        _attach(logging.StreamHandler(), "%(message)s")
+        handler = logging.StreamHandler()
+        handler.addFilter(lambda record: not getattr(record, _SHOWN, False))
+        _attach(handler, "%(message)s")
 
 
 def _require_one(context: click.Context) -> None:
@@ -127,7 +131,12 @@ def _is_set(key: str) -> bool:
     return context is not None and bool(context.meta.get(key))
 
 
-def note(text: str) -> None:
-    """Write a line into the record, if there is one."""
+def note(text: str, *, is_shown: bool = False) -> None:
+    """Write a line into the record, if there is one.
+
+    Args:
+        text: the line.
+        is_shown: stderr has it anyway, so that -v does not repeat it.
+    """
     if (logging := sys.modules.get("logging")) is not None:
-        logging.getLogger(NAME).debug("%s", text)
+        logging.getLogger(NAME).debug("%s", text, extra={_SHOWN: is_shown})

@@ -162,7 +162,7 @@ def fail(error: PatchlockError, command: str, as_json: bool, arguments: Sequence
 
         sentence = _launcher.to_paste(str(error), _folders.home(), arguments)
         text = f"error[{error.code}]: {sentence}"
-        _log.note(text)
+        _log.note(text, is_shown=True)
         first, *others = visible(broken(text, sys.stderr)).split("\n")
         head = _styled("error", "red", sys.stderr)
         _write("\n".join([head + first.removeprefix("error"), *others, ""]), sys.stderr)

@@ -65,7 +65,7 @@ class Plain:
             yield
         line = f"{name:<12} {self._said} ({time.monotonic() - started:.1f} s)"
         _output.echo(line, err=True)
-        _log.note(line)
+        _log.note(line, is_shown=True)
 
     def say(self, text: str) -> None:
         """Remember the last words of the stage."""
@@ -79,7 +79,7 @@ class Plain:
     def note(self, text: str) -> None:
         """Write a line."""
         _output.echo(without_secrets(text), err=True)
-        _log.note(text)
+        _log.note(text, is_shown=True)
 
 
 class Live:
@@ -149,7 +149,7 @@ class Live:
         """Write a line."""
         told = _output.broken(visible(without_secrets(text)), sys.stderr)
         self._console.print(told, markup=False, soft_wrap=True)
-        _log.note(text)
+        _log.note(text, is_shown=True)
 
 
 class Transfer:
