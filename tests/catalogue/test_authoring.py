@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from test_engine import patches
 
 from patchlock.catalogue import _apps_and_profiles
 from patchlock.catalogue.authoring import assembly, writing
@@ -436,6 +437,22 @@ def test_what_the_file_has_already_is_not_written_again() -> None:
     assert [change.after for change in patched.changes] == [new]
     assert trials.problems_together(both, before) == ()
     assert assembly.author(before, {path: new}, known=both).patches == ()
+
+
+def test_patch_that_changes_only_a_comment_of_both_is_not_what_was_edited() -> None:
+    path = PurePosixPath("requirements.txt")
+    comment = patches(
+        one="""
+op = "replace-text"
+paths = ["requirements.txt"]
+literal = ["onnx"]
+old = "onnx=="
+new = "onnx[gpu]=="
+ensure = [{ check = "contains", text = "onnx[gpu]==" }]
+"""
+    )
+    edited = assembly.author({path: b"# onnx==1\nnumpy\n"}, {path: b"# onnx==1\nnumpy<2\n"}, known=comment)
+    assert (edited.known, [one.patch.op_name for one in edited.patches]) == ((), ["set-requirement"])
 
 
 def test_short_line_proves_nothing_by_itself() -> None:

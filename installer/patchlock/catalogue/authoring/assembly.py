@@ -91,10 +91,11 @@ def _is_done(patch: Patch, before: Files, after: Files) -> bool:
     needed, again = (engine.apply((patch,), files) for files in (before, after))
     if patch.op_name == "codemod" or not needed.changes or needed.failures or again.failures:
         return False
-    edited = _patched((patch,), after)
+    edited, made = _patched((patch,), after), _patched((patch,), before)
     return all(
         path in after
         and _is_reached(path, before, edited, after)
+        and (edited[path] == after[path] or not _is_reached(path, before, made, before))  # not a comment of both
         and not any(ensure.problems(path, edited[path]) for ensure in patch.ensures)
         for path in (change.path for change in needed.changes)
     )
