@@ -50,11 +50,10 @@ def test_both_bootstraps_name_one_uv() -> None:
 
 
 CMDLETS = {
+    "Add-Type",
     "Copy-Item",
-    "Expand-Archive",
     "Get-FileHash",
-    "Invoke-WebRequest",
-    "New-Item",
+    "Out-File",
     "Out-Null",
     "Remove-Item",
     "Select-Object",
@@ -63,6 +62,10 @@ CMDLETS = {
     "Test-Path",
     "Where-Object",
 }
+
+
+BY_PATTERN = {"Copy-Item", "Get-FileHash", "Out-File", "Remove-Item", "Test-Path"}
+"""Take a path for a pattern, in which `[` means something, unless it is given as -LiteralPath."""
 
 
 def powershell_troubles(source: bytes) -> list[str]:
@@ -82,6 +85,10 @@ def powershell_troubles(source: bytes) -> list[str]:
             functions.add(text)
         if text in {"&&", "||", "??", "?."} and not node.children:
             troubles.append(f"line {node.start_point[0] + 1}: {text} is not in PowerShell 5.1")
+        if node.type == "command" and text.split()[0] in BY_PATTERN and "-LiteralPath" not in text:
+            troubles.append(f"line {node.start_point[0] + 1}: {text} takes a path for a pattern")
+        if node.type == "redirection" and "$" in text:
+            troubles.append(f"line {node.start_point[0] + 1}: {text} takes a path for a pattern")
         nodes.extend(node.children)
     troubles += [f"the command {name}" for name in sorted(commands - functions - CMDLETS - {"uv"})]
     if not source.isascii():
@@ -105,12 +112,26 @@ def test_powershell_is_well_formed(newline: bytes) -> None:
         (b"$ErrorActionPreference = 'Continue'", b"$ErrorActionPreference = $true ? 'Continue' : 'Stop'"),
         (b"$uv = if", b"$uv = $null ?? if"),
         (b"$from = if", b"$from = $archive ?? $from; $from = if"),
-        (b"Expand-Archive", b"uv && Expand-Archive"),
-        (b"Expand-Archive", b"Invoke-Expression"),
+        (b"Add-Type", b"uv && Add-Type"),
+        (b"Add-Type", b"Invoke-Expression"),
+        (b"Get-FileHash -LiteralPath", b"Get-FileHash"),
+        (b"*>&1 | Out-File -LiteralPath $log -Append", b"*>> $log"),
         (b"# by a pip", "# by a pip…".encode()),
         (b"Start-Sleep 3;", b"Start-Sleep `\n3;"),
     ],
-    ids=["brace", "string", "ternary", "coalescing", "coalescing names", "and", "cmdlet", "not ASCII", "continuation"],
+    ids=[
+        "brace",
+        "string",
+        "ternary",
+        "coalescing",
+        "coalescing names",
+        "and",
+        "cmdlet",
+        "pattern",
+        "redirection",
+        "not ASCII",
+        "continuation",
+    ],
 )
 def test_powershell_checker_sees(old: bytes, new: bytes) -> None:
     source = POWERSHELL.read_bytes()
