@@ -9,10 +9,10 @@ set "PYTHONHOME="
 set "PATCHLOCK_TOOL="
 set "PATCHLOCK_PREPARE=1"
 for /f "delims=" %%t in ('powershell -NoProfile -ExecutionPolicy Bypass -File "%%PATCHLOCK_AT%%" ^<nul') do set "PATCHLOCK_TOOL=%%t"
-if not defined PATCHLOCK_TOOL exit /b 1
 set "PATCHLOCK_PREPARE="
 set "PATCHLOCK_PYTHON=%LOCALAPPDATA%\patchlock\Cache\%PATCHLOCK_TOOL%\Scripts\python.exe"
 if defined PATCHLOCK_CACHE_DIR set "PATCHLOCK_PYTHON=%PATCHLOCK_CACHE_DIR%\%PATCHLOCK_TOOL%\Scripts\python.exe"
+if not defined PATCHLOCK_TOOL exit /b 1
 set "PATCHLOCK_STARTS=patchlock install"
 if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"
 set "PATCHLOCK_MODULE="

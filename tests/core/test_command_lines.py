@@ -47,5 +47,15 @@ def test_folders_are_removed_with_what_is_read_only() -> None:
     assert command_lines.removal(*folders, windows=False) == "rm -rf '/my clone' /cache"
 
 
+def test_commands_follow_each_other_as_the_shell_has_it() -> None:
+    assert command_lines.sequence(["a", "b"], windows=True) == "a; b"
+    assert command_lines.sequence(["a", "b"], windows=False) == "a && b"
+
+
+def test_variable_is_set_as_the_shell_has_it() -> None:
+    assert command_lines.with_variable("X", "cpu", "run it", windows=True) == "$env:X = 'cpu'; run it"
+    assert command_lines.with_variable("X", "cpu", "run it", windows=False) == "X=cpu run it"
+
+
 def test_words_are_joined_for_powershell() -> None:
     assert command_lines.joined(["--source", r"C:\my clone"], windows=True) == r'--source "C:\my clone"'

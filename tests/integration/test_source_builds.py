@@ -203,6 +203,19 @@ def test_compiler_that_is_missing_is_named_with_the_command_that_gets_it(
         provide(request, lock)
 
 
+def test_commands_that_get_compilers_can_be_pasted_into_powershell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("patchlock.environments.builds._tools.sys.platform", "win32")
+    monkeypatch.setattr("shutil.which", lambda *_args, **_named: None)
+    with pytest.raises(ProgramMissingError) as caught:
+        _tools.require(["cmake", "ninja"], "the build of delta 1.0", str(tmp_path))
+    assert str(caught.value) == (
+        "cmake and ninja must be there for the build of delta 1.0; "
+        "install it: `winget install --id Kitware.CMake; winget install --id Ninja-build.Ninja`"
+    )
+
+
 def test_build_has_a_home_of_its_own_and_few_variables(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

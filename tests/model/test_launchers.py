@@ -189,8 +189,22 @@ def test_batch_file_doubles_percent_signs_and_keeps_the_code_page() -> None:
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
         '"%PATCHLOCK_AT%" -P -m patchlock run mini --profile tiny -- %*',
-        "exit /b %ERRORLEVEL%",
+        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
     ]
+
+
+def test_only_a_window_of_the_menu_or_the_explorer_waits_for_a_key_after_an_error() -> None:
+    lines = launchers.batch(PREPARED, TARGET).decode().split("\r\n")
+    waits = lines[lines.index(":end") + 1 :]
+    assert waits[:4] == [
+        'if "%PATCHLOCK_CODE%"=="0" exit /b 0',
+        """set "PATCHLOCK_FROM=%CMDCMDLINE:"=%\"""",
+        'if /i "%PATCHLOCK_FROM:~-8%"=="run.bat " pause',
+        "exit /b %PATCHLOCK_CODE%",
+    ]
+    assert waits[-3:-1] == ['set "PATCHLOCK_CODE=127"', "goto end"]
+    assert 'if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end' in lines
+    assert "pause" not in launchers.batch(PREPARED, Itself()).decode()
 
 
 def test_batch_file_is_read_as_utf8_where_a_path_needs_that() -> None:
@@ -226,12 +240,15 @@ def test_batch_file_hands_on_words_and_the_exit_code(tmp_path: Path) -> None:
     script = str(PureWindowsPath(f"Z:{folder}/run.bat"))
     words = ["a b", "$HOME", "!y!", "--json", "it's"]
     run = [str(WINE / "enter"), "python", "-c", START, script, *words]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace")
+    env = os.environ | {"CMDCMDLINE": "cmd"}  # Wine's cmd does not set it
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace", env=env)
     told = json.loads(done.stdout.strip().splitlines()[-1])
     assert (told[0], done.returncode) == (["run", "mini", "--profile", "tiny", "--", *words], 7)
     assert told[1][0] == f"Z:{folder}"
     (folder / "tell.py").unlink()
-    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace")
+    env["CMDCMDLINE"] = f'cmd /c ""{script}" "'  # as the Explorer starts it
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120, errors="replace", env=env)
+    assert "Press any key" in done.stdout
     assert (done.returncode, "from where it is now, which rewrites this file" in done.stdout) == (127, True)
 
 

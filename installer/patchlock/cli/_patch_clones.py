@@ -90,7 +90,8 @@ def apply_command(
     \b
     Example:
       patchlock patch apply xtts-webui --source ~/xtts-webui
-      git pull --rebase --autostash && patchlock patch apply
+      git pull --rebase --autostash
+      patchlock patch apply
     """
     from patchlock.worktree import manifest, trees
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,27 +18,30 @@ if TYPE_CHECKING:
     from patchlock.model.progress import Progress
 
 
-@click.command("run", context_settings={"ignore_unknown_options": True})
+_HELP = f"""Start an installed app; arguments after `--` go to it.
+
+It first checks that the device answers, and prints the app's address as soon as the app answers there. Ctrl-C
+stops the app and everything that it started. The variable PATCHLOCK_DEVICE chooses the device: cpu, or the number of
+a GPU.
+
+With --json, only print what would be started.
+
+\b
+Example:
+  patchlock run demo
+  patchlock run demo -- --text "hello"
+  {command_lines.with_variable("PATCHLOCK_DEVICE", "cpu", "patchlock run demo")}
+"""
+
+
+@click.command("run", help=_HELP, context_settings={"ignore_unknown_options": True})
 @_options.installed
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @_options.common
 def run_command(
     app: str, profile: str | None, arguments: tuple[str, ...], catalogue: Path | None, as_json: bool
 ) -> int:
-    """Start an installed app; arguments after `--` go to it.
-
-    It first checks that the device answers, and prints the app's address as soon as the app answers there. Ctrl-C
-    stops the app and everything that it started. PATCHLOCK_DEVICE=cpu runs it on the CPU; PATCHLOCK_DEVICE=1, on the
-    GPU with that number.
-
-    With --json, only print what would be started.
-
-    \b
-    Example:
-      patchlock run demo
-      patchlock run demo -- --text "hello"
-      PATCHLOCK_DEVICE=cpu patchlock run demo
-    """
+    """Start an app in the place of this process."""
     from patchlock.core import process, service
     from patchlock.environments import generations, venv
     from patchlock.operations import launch, lifecycle

@@ -41,6 +41,16 @@ def removal(*folders: Path, windows: bool = _IS_WINDOWS) -> str:
     return f"Remove-Item -Recurse -Force {', '.join(words)}" if windows else f"rm -rf {' '.join(words)}"
 
 
+def sequence(commands: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:
+    """Write commands in one line, one after the other; Windows PowerShell 5.1 has no `&&`."""
+    return ("; " if windows else " && ").join(commands)
+
+
+def with_variable(name: str, value: str, command: str, *, windows: bool = _IS_WINDOWS) -> str:
+    """Write a command that an environment variable is set for; in PowerShell it stays set in that window."""
+    return f"$env:{name} = '{value}'; {command}" if windows else f"{name}={quoted(value, windows=False)} {command}"
+
+
 def joined(words: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:
     """Write arguments one after the other."""
     return " ".join(quoted(word, windows=windows) for word in words)

@@ -184,15 +184,27 @@ def batch(starter: Starter, target: Target | Itself) -> bytes:
         *settings,
         'set "PYTHONHOME="',
         'if not exist "%PATCHLOCK_AT%" goto gone',
-        *(_PREPARE if starter.prepares else ()),
+        *((*_PREPARE, 'if not defined PATCHLOCK_TOOL set "PATCHLOCK_CODE=1"& goto end') if starter.prepares else ()),
         f"{command} %*",
-        "exit /b %ERRORLEVEL%",
+        'set "PATCHLOCK_CODE=%ERRORLEVEL%"',
+        ":end",
+        *(_STAY if isinstance(target, Target) else ()),
+        "exit /b %PATCHLOCK_CODE%",
         ":gone",
         f'>&2 echo {before}"%PATCHLOCK_AT%"{after}',
-        "exit /b 127",
+        'set "PATCHLOCK_CODE=127"',
+        "goto end",
     ]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
+
+_STAY = (
+    'if "%PATCHLOCK_CODE%"=="0" exit /b 0',
+    # The Explorer and the Start menu start `"%1" %*`, which leaves a space at the end; no shell does. After an error,
+    # their window waits for a key. Source: HKEY_CLASSES_ROOT\batfile\shell\open\command
+    """set "PATCHLOCK_FROM=%CMDCMDLINE:"=%\"""",
+    'if /i "%PATCHLOCK_FROM:~-8%"=="run.bat " pause',
+)
 
 _POWERSHELL = "powershell -NoProfile -ExecutionPolicy Bypass"
 _PREPARE = (
@@ -203,7 +215,6 @@ _PREPARE = (
     'set "PATCHLOCK_TOOL="',
     'set "PATCHLOCK_PREPARE=1"',
     f'for /f "delims=" %%t in (\'{_POWERSHELL} -File "%%PATCHLOCK_AT%%" ^<nul\') do set "PATCHLOCK_TOOL=%%t"',
-    "if not defined PATCHLOCK_TOOL exit /b 1",
     'set "PATCHLOCK_PREPARE="',
     r'set "PATCHLOCK_PYTHON=%LOCALAPPDATA%\patchlock\Cache\%PATCHLOCK_TOOL%\Scripts\python.exe"',
     r'if defined PATCHLOCK_CACHE_DIR set "PATCHLOCK_PYTHON=%PATCHLOCK_CACHE_DIR%\%PATCHLOCK_TOOL%\Scripts\python.exe"',
@@ -225,6 +236,7 @@ def bootstrap() -> bytes:
         'set "PYTHONPATH=%~dp0installer"',
         'set "PYTHONHOME="',
         *_PREPARE,
+        "if not defined PATCHLOCK_TOOL exit /b 1",
         'set "PATCHLOCK_STARTS=patchlock install"',
         'if defined PATCHLOCK_MODULE set "PATCHLOCK_STARTS=%PATCHLOCK_MODULE%"',
         'set "PATCHLOCK_MODULE="',

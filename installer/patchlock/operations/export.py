@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.pairs import require_possible
-from patchlock.core import atomic_files, bundles
+from patchlock.core import atomic_files, bundles, command_lines
 from patchlock.locks import addresses
 from patchlock.locks.exports import cyclonedx, dockerfile, pylock
 from patchlock.locks.exports.cyclonedx import AppliedPatch
@@ -35,11 +35,12 @@ def as_pylock(request: Request) -> str:
     lock, _ = _lock(request)
     if patched := [f"{package.name} {package.version}" for package in lock.packages if package.original]:
         path = request.catalogue.lock_path(request.app, request.profile, request.platform)
-        make = " && ".join(lockfile.patch_commands(lock.packages))
+        sync = f"uv pip sync --require-hashes --find-links wheels {command_lines.quoted(str(path))}"
+        make = command_lines.sequence([*lockfile.patch_commands(lock.packages), sync])
         raise RefusedError(
             f"PEP 751 asks for an address of every file, and there is none of {', '.join(patched)}, which is patched "
             "on each machine",
-            remedy=f"take the lock itself: `{make} && uv pip sync --require-hashes --find-links wheels {path}`",
+            remedy=f"take the lock itself: `{make}`",
         )
     return pylock.document(lock, request.platform, addresses.locate(lock, request.platform))
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from patchlock.core import process
+from patchlock.core import command_lines, process
 from patchlock.core.bounded_files import FileReader
 from patchlock.core.memory import total
 from patchlock.hardware import probes
@@ -60,9 +60,8 @@ def require(programs: Iterable[str], what: str, path: str) -> None:
         commands = list(dict.fromkeys(known[name] for name in missing if name in known))
         unknown = [name for name in missing if name not in known]
         also = f"install {', '.join(unknown)} and make sure that it is on PATH" if unknown else ""
-        remedy = "; ".join(
-            [*([f"install it: `{' && '.join(commands)}`"] if commands else []), *([also] if also else [])]
-        )
+        pasted = command_lines.sequence(commands, windows=sys.platform == "win32")
+        remedy = "; ".join(filter(None, [f"install it: `{pasted}`" if commands else "", also]))
         raise ProgramMissingError(f"{' and '.join(missing)} must be there for {what}", remedy=remedy)
 
 
