@@ -46,6 +46,9 @@ def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchl
     assert patchlock("lock", "mini").returncode == 0
     folder = world.catalogue / "lockfiles" / "mini"
     (folder / "tiny.macos-arm64.txt").unlink()
+    cut = folder / "tiny.windows-amd64.txt"
+    cut.write_text(cut.read_text().replace("beta==1.5", "beta"))
+    line = next(number for number, text in enumerate(cut.read_text().splitlines(), 1) if text.startswith("beta "))
     linux = folder / "tiny.linux-x86_64.txt"
     linux.write_text(linux.read_text().replace("beta==1.5", "beta==1.4"))
     code, problems = _problems(patchlock)
@@ -53,6 +56,9 @@ def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchl
     assert problems == {
         "lockfiles/mini/tiny.linux-x86_64.txt": ["its lines were changed since it was written"],
         "lockfiles/mini/tiny.macos-arm64.txt": ["there is no lock for mini on tiny on macos-arm64"],
+        "lockfiles/mini/tiny.windows-amd64.txt": [
+            f"a line must be one distribution with exactly one sha256 (lockfiles/mini/tiny.windows-amd64.txt:{line})"
+        ],
     }
 
 
@@ -65,7 +71,8 @@ def test_patch_that_finds_nothing_is_named(world: World, patchlock: Patchlock) -
     code, problems = _problems(patchlock)
     assert code == 1
     (found,) = [clauses for what, clauses in problems.items() if what.startswith("tiny at ")]
-    assert found == ["on-the-cpu finds nothing to patch"]
+    table = app[: app.index('id = "on-the-cpu"')].count("\n")
+    assert found == [f"on-the-cpu finds nothing to patch (patches/mini/app.toml:{table})"]
     code, problems = _problems(patchlock, "--offline")
     assert not [what for what in problems if what.startswith("tiny at ")]
 

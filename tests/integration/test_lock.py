@@ -259,7 +259,8 @@ def test_lock_that_was_changed_or_belongs_elsewhere_is_not_fresh(world: World, p
         "its lines were changed since it was written",
     )
     assert pairs["macos-arm64"]["state"] == "failed"
-    assert pairs["macos-arm64"]["detail"] == "it is the lock of mini on tiny on windows-amd64"
+    place = "lockfiles/mini/tiny.macos-arm64.txt"
+    assert pairs["macos-arm64"]["detail"] == f"it is the lock of mini on tiny on windows-amd64 ({place})"
 
 
 @pytest.mark.parametrize(
