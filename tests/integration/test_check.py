@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from conftest import Patchlock
 from miniature import World
 from sdists import ask, host, made, maker, offer, sdist
+from test_users_tree import git
 
 
 def _problems(patchlock: Patchlock, *arguments: str) -> tuple[int, dict[str, list[str]]]:
@@ -126,13 +128,18 @@ def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: Wor
     assert "to make or renew these locks: patchlock lock mini --source http://127.0.0.1:9/none.git" in text.stderr
 
 
+@pytest.mark.parametrize("place", ["http://127.0.0.1:9/none.git", "{}", "file://{}"], ids=["away", "lacks", "served"])
 def test_only_unreachable_upstream_has_an_exit_code_of_its_own(
-    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     assert patchlock("lock", "mini").returncode == 0
     assert patchlock("check", "mini").returncode == 0
+    clone = shutil.copytree(tmp_path / "cache" / "upstreams" / "mini.git", tmp_path / "clone.git")
+    git(clone, "update-ref", "refs/heads/main", world.name_commit(tmp_path))
+    blob = git(clone, "rev-parse", "main:app.py").strip()
+    (clone / "objects" / blob[:2] / blob[2:]).unlink()
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "empty"))
-    done = patchlock("check", "mini", "--source", "http://127.0.0.1:9/none.git", "--json")
+    done = patchlock("check", "mini", "--source", place.format(clone), "--json")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (3, "not-checked")
 
 
