@@ -126,6 +126,12 @@ def test_what_is_not_asked_for_is_named_in_the_lock(
             "file with a patch (add-file), and name that in `requirements`",
             id="dynamic",
         ),
+        pytest.param(
+            {"requirements.txt": "alpha\n"},
+            '["gone.txt"]',
+            "upstream has no file gone.txt; correct `requirements` in patches/mini/app.toml",
+            id="no-file",
+        ),
     ],
 )
 def test_lock_of_nothing_has_to_be_asked_for(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import shlex
+import sys
 import tarfile
+import venv
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,10 @@ from conftest import Patchlock
 from miniature import World
 from sdists import info, maker, offer, sdist
 
+from patchlock.core import uv
 from patchlock.environments.builds import hooks
-from patchlock.model.errors import SdistError
+from patchlock.environments.venv import interpreter
+from patchlock.model.errors import ProgramMissingError, SdistError
 
 ASKS = """
 import os
@@ -72,6 +77,17 @@ def test_sdist_that_is_not_there(asking: World, patchlock: Patchlock, words: tup
     done = patchlock(*words, env={"UV_OFFLINE": "0"})
     assert done.returncode in {1, 2}
     assert done.stderr.startswith(sentence)
+
+
+def test_missing_pip_tools_is_installed_with_the_uv_that_came_with_patchlock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "empty", symlinks=True)
+    monkeypatch.setattr(sys, "executable", str(interpreter(tmp_path / "empty")))
+    command = shlex.join([str(uv.find()), "pip", "install", "--python", sys.executable, "pip-tools"])
+    with pytest.raises(ProgramMissingError) as caught:
+        hooks.get_build_requirements(sdist(tmp_path, "delta", "1.0", {"setup.py": ""}))
+    assert caught.value.remedy == f"install it: `{command}`"
 
 
 def test_archive_that_leaves_its_folder_is_not_unpacked(tmp_path: Path) -> None:

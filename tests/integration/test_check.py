@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from conftest import Patchlock
 from miniature import World
 from sdists import ask, host, made, maker, offer, sdist
+from test_users_tree import git
 
 
 def _problems(patchlock: Patchlock, *arguments: str) -> tuple[int, dict[str, list[str]]]:
@@ -46,6 +48,9 @@ def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchl
     assert patchlock("lock", "mini").returncode == 0
     folder = world.catalogue / "lockfiles" / "mini"
     (folder / "tiny.macos-arm64.txt").unlink()
+    cut = folder / "tiny.windows-amd64.txt"
+    cut.write_text(cut.read_text().replace("beta==1.5", "beta"))
+    line = next(number for number, text in enumerate(cut.read_text().splitlines(), 1) if text.startswith("beta "))
     linux = folder / "tiny.linux-x86_64.txt"
     linux.write_text(linux.read_text().replace("beta==1.5", "beta==1.4"))
     code, problems = _problems(patchlock)
@@ -53,6 +58,9 @@ def test_missing_lock_and_changed_lock_are_named(world: World, patchlock: Patchl
     assert problems == {
         "lockfiles/mini/tiny.linux-x86_64.txt": ["its lines were changed since it was written"],
         "lockfiles/mini/tiny.macos-arm64.txt": ["there is no lock for mini on tiny on macos-arm64"],
+        "lockfiles/mini/tiny.windows-amd64.txt": [
+            f"a line must be one distribution with exactly one sha256 (lockfiles/mini/tiny.windows-amd64.txt:{line})"
+        ],
     }
 
 
@@ -65,7 +73,8 @@ def test_patch_that_finds_nothing_is_named(world: World, patchlock: Patchlock) -
     code, problems = _problems(patchlock)
     assert code == 1
     (found,) = [clauses for what, clauses in problems.items() if what.startswith("tiny at ")]
-    assert found == ["on-the-cpu finds nothing to patch"]
+    table = app[: app.index('id = "on-the-cpu"')].count("\n")
+    assert found == [f"on-the-cpu finds nothing to patch (patches/mini/app.toml:{table})"]
     code, problems = _problems(patchlock, "--offline")
     assert not [what for what in problems if what.startswith("tiny at ")]
 
@@ -119,13 +128,18 @@ def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: Wor
     assert "to make or renew these locks: patchlock lock mini --source http://127.0.0.1:9/none.git" in text.stderr
 
 
+@pytest.mark.parametrize("place", ["http://127.0.0.1:9/none.git", "{}", "file://{}"], ids=["away", "lacks", "served"])
 def test_only_unreachable_upstream_has_an_exit_code_of_its_own(
-    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     assert patchlock("lock", "mini").returncode == 0
     assert patchlock("check", "mini").returncode == 0
+    clone = shutil.copytree(tmp_path / "cache" / "upstreams" / "mini.git", tmp_path / "clone.git")
+    git(clone, "update-ref", "refs/heads/main", world.name_commit(tmp_path))
+    blob = git(clone, "rev-parse", "main:app.py").strip()
+    (clone / "objects" / blob[:2] / blob[2:]).unlink()
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "empty"))
-    done = patchlock("check", "mini", "--source", "http://127.0.0.1:9/none.git", "--json")
+    done = patchlock("check", "mini", "--source", place.format(clone), "--json")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (3, "not-checked")
 
 

@@ -97,13 +97,16 @@ def sha256_of(path: Path) -> str:
     ],
     ids=["profile", "patch", "upstream-requirements"],
 )
-def test_one_changed_character_is_named(world: World, patchlock: Patchlock, change: object, reason: str) -> None:
+@pytest.mark.parametrize("comment", [b"", b"# more\n"], ids=["value", "comment"])
+def test_one_changed_character_is_named(
+    world: World, patchlock: Patchlock, change: object, reason: str, comment: bytes
+) -> None:
     assert patchlock("lock", "mini").returncode == 0
     assert patchlock("lock", "--check").returncode == 0
     path = change(world)
     data = path.read_bytes()
     at = data.index(b"tests") if b"tests" in data else data.index(b"why not")
-    path.write_bytes(data[:at] + b"T" + data[at + 1 :])
+    path.write_bytes(data + comment if comment else data[:at] + b"T" + data[at + 1 :])
     done = patchlock("lock", "--check", env={"UV_OFFLINE": "1", "PATH": "/nowhere"})
     assert done.returncode == 1
     states = [re.split(r"  +", line)[1:] for line in done.stdout.splitlines()]
@@ -259,7 +262,8 @@ def test_lock_that_was_changed_or_belongs_elsewhere_is_not_fresh(world: World, p
         "its lines were changed since it was written",
     )
     assert pairs["macos-arm64"]["state"] == "failed"
-    assert pairs["macos-arm64"]["detail"] == "it is the lock of mini on tiny on windows-amd64"
+    place = "lockfiles/mini/tiny.macos-arm64.txt"
+    assert pairs["macos-arm64"]["detail"] == f"it is the lock of mini on tiny on windows-amd64 ({place})"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from patchlock.catalogue.reader import Catalogue
+from patchlock.core import uv
 from patchlock.hardware.probes import probe
 from patchlock.model import lockfile
+from patchlock.model.errors import ProgramMissingError
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
 from patchlock.model.origins import Origin
 from patchlock.model.platforms import PLATFORMS, platform_of
@@ -208,6 +211,14 @@ def test_question_that_pip_cannot_be_asked_is_named() -> None:
     order = SimpleNamespace(rules=dataclasses.replace(LockRules(), overrides=(override,), exclusions=(exclusion,)))
     assert cross_check.reason_no_counterpart(order) == "pip has nothing like [[override]] numpy, [[exclude]] deepspeed"  # type: ignore[arg-type]
     assert cross_check.reason_no_counterpart(SimpleNamespace(rules=LockRules())) == ""  # type: ignore[arg-type]
+
+
+def test_missing_pip_tools_is_installed_with_the_uv_that_came_with_patchlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ProgramMissingError) as caught:
+        cross_check.require_tools()
+    command = shlex.join([str(uv.find()), "pip", "install", "--python", sys.executable, "pip", "pip-tools"])
+    assert str(caught.value) == f"pip-tools is not installed with patchlock; install it: `{command}`"
 
 
 def test_pip_is_asked_about_this_machine_and_this_python_only() -> None:

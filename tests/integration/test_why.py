@@ -103,3 +103,16 @@ def test_mistyped_word_is_answered_with_the_nearest(
     done = patchlock("why", "mini", *arguments, "--profile", "tiny")
     assert f"error[{code}]" in done.stderr
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["why mini gamma", "run mini", "verify mini", "update mini", "rollback mini", "bench mini"]
+)
+def test_refused_pair_gets_the_reason_and_not_the_advice_to_lock_or_install(
+    world: World, patchlock: Patchlock, words: str
+) -> None:
+    refused = '\n[[refused]]\nprofile = "tiny"\nwhy = "no wheels"\nsource = "https://example.com/why"\n'
+    world.app.write_text(world.app.read_text() + refused)
+    done = patchlock(*words.split(), "--profile", "tiny")
+    assert done.stderr.startswith("error[refused]: mini cannot run on tiny on "), done.stderr
+    assert done.stderr.rstrip().endswith(": no wheels (https://example.com/why)")

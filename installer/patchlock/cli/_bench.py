@@ -62,7 +62,7 @@ def bench_command(
     progress = _progress.progress(as_json)
     profiles = [profile] if profile else _options.profiles_of(app)
     if not profiles:
-        _require(_options.installed_request(catalogue, app, None))
+        _options.require_current(_options.installed_request(catalogue, app, None))
     results: list[BenchResult] = []
     for name in profiles:
         # The job is the newest that is known, and not the one that the installation was made with.
@@ -90,12 +90,6 @@ def bench_command(
         _output.echo(f"drawn: {plot}")
 
 
-def _require(request: Request) -> None:
-    from patchlock.environments import generations
-
-    generations.require_current(request.installation, request.app.name)
-
-
 def _measured(request: Request, runs: int, progress: Progress) -> BenchResult:
     from patchlock.environments import generations
     from patchlock.model.errors import UsageError
@@ -103,7 +97,7 @@ def _measured(request: Request, runs: int, progress: Progress) -> BenchResult:
     from patchlock.verify import bench
 
     lifecycle.recover(request, progress)
-    receipt = generations.require_current(request.installation, request.app.name)
+    receipt = _options.require_current(request)
     if not request.app.sounds:
         raise UsageError(
             f"{request.app.name} declares no job to measure",

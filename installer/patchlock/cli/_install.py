@@ -576,7 +576,6 @@ def _update(
     """Update one app: what `--json` prints of it, and what is wrong though it is installed; a person is told here."""
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.cli import _bundle
-    from patchlock.environments import generations
     from patchlock.model.app import EmbeddedUpstream
     from patchlock.operations import install, lifecycle
 
@@ -590,7 +589,7 @@ def _update(
         if not as_json:
             _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to undo")
         return {"changed": bool(files), "restored": list(files)}, None
-    before = generations.require_current(request.installation, app)
+    before = _options.require_current(request)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     has_models = False
     if opened is not None:
@@ -615,12 +614,11 @@ def rollback_command(app: str, profile: str | None, catalogue: Path | None, as_j
     Example:
       patchlock rollback demo
     """
-    from patchlock.environments import generations
     from patchlock.model import lockfile
     from patchlock.operations import lifecycle
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
-    left = generations.require_current(request.installation, app)
+    left = _options.require_current(request)
     receipt = lifecycle.rollback(request, _progress.progress(as_json))
     if as_json:
         _output.succeed("rollback", {"receipt": _receipt(receipt)})

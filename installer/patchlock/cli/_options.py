@@ -15,6 +15,7 @@ from patchlock.cli import _complete, _folders, _log
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
     from patchlock.catalogue.reader import Catalogue
+    from patchlock.environments.generations import Receipt
     from patchlock.hardware.host_overrides import ObservedHost
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
@@ -379,6 +380,21 @@ def installed_request(
         revision=revision,
         chosen=optional_patches.choose(wanted, named, there.chosen if there else (), choice),
     )
+
+
+def require_current(request: Request) -> Receipt:
+    """Read the receipt of the generation in use.
+
+    Raises:
+        RefusedError: there is none, and the catalogue says that there can be none.
+        NotInstalledError: there is none.
+    """
+    from patchlock.catalogue.pairs import require_possible
+    from patchlock.environments import generations
+
+    if generations.current(request.installation) is None:
+        require_possible(request.app, request.profile, request.platform)
+    return generations.require_current(request.installation, request.app.name)
 
 
 def _installed_on(app: str) -> str | None:

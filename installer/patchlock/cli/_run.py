@@ -49,7 +49,7 @@ def run_command(
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
     progress = _progress.progress(as_json)
     lifecycle.recover(request, progress)
-    receipt = generations.require_current(request.installation, app)
+    receipt = _options.require_current(request)
     generation = generations.generation(request.installation, receipt.id)
     place = launch.place(request, generation, os.environ)
     command = (*request.app.launch.command, *arguments)

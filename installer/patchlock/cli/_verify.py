@@ -71,7 +71,7 @@ def verify_command(
     progress = _progress.progress(as_json)
     lifecycle.recover(request, progress)
     installation = request.installation
-    receipt = generations.require_current(installation, app)
+    receipt = _options.require_current(request)
     folder = generations.generation(installation, receipt.id)
     kept = request.catalogue.lock_path(request.app, request.profile, request.platform)
     path = verification.lock_file(folder, receipt, kept)

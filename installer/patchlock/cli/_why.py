@@ -58,9 +58,11 @@ def why_command(
     """
     from packaging.utils import canonicalize_name
 
+    from patchlock.catalogue.pairs import require_possible
     from patchlock.locks import lock_request as locks_request
 
     request = _request(_options.open_catalogue(catalogue), app, profile, platform, source)
+    require_possible(request.app, request.profile, request.platform)
     lock, _ = locks_request.read_lock(request)
     name = canonicalize_name(distribution)
     package = next((one for one in lock.packages if one.name == name), None)

@@ -318,6 +318,12 @@ def cache_clean_command(*distributions: str) -> str:
     return " ".join([command_lines.program(str(find())), "cache", "clean", *found])
 
 
+def install_command(*distributions: str) -> str:
+    """Write the command that installs these beside patchlock; our uv need not be on PATH."""
+    words = ("pip", "install", "--python", sys.executable, *distributions)
+    return f"{command_lines.program(str(find()))} {command_lines.joined(words)}"
+
+
 def no_page(where: str) -> NetworkError:
     """Say that a server which should be a package index is none.
 

@@ -169,7 +169,12 @@ def _asked(
     """Read the requirement files, and what they include; gives the files that were not among the given ones too."""
     read_other, others = _read_others(app, snapshot)
     asked = requirements_for_locks.read_all(
-        app.requirement_files, files, wanted=app.optional_lists, directory=app.directory, read=read_other
+        app.requirement_files,
+        files,
+        wanted=app.optional_lists,
+        directory=app.directory,
+        read=read_other,
+        app_file=app.origin.file,
     )
     return asked, others
 

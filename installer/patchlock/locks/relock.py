@@ -222,8 +222,8 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     try:
         require_possible(request.app, request.profile, request.platform)
         lock, _ = locks_request.read_lock(request)
-        where = request.catalogue.lock_path(request.app, request.profile, request.platform).name
-        lockfile.require_addresses(lock, where, local=True)
+        path = request.catalogue.lock_path(request.app, request.profile, request.platform)
+        lockfile.require_addresses(lock, path.relative_to(request.catalogue.root).as_posix(), local=True)
     except RefusedError as error:
         if request.catalogue.lock_path(request.app, request.profile, request.platform).is_file():
             reason = f"the lockfile belongs to no pair any more; `patchlock lock` removes it: {error.what}"
@@ -232,7 +232,7 @@ def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> Lo
     except LockMissingError as error:
         return LockStatus(state="missing", reasons=(error.what,), code=error.code)
     except LockFormatError as error:
-        return LockStatus(state="failed", reasons=(error.what,), code=error.code)
+        return LockStatus(state="failed", reasons=(f"{error.what} ({error.where})",), code=error.code)
     reasons = lockfile.staleness_reasons(
         lock,
         commit=request.app.upstream.commit,

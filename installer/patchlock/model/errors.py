@@ -145,7 +145,7 @@ class UpstreamError(PatchlockError):
 
     code = "upstream"
     is_unreachable = False
-    """Whether no answer comes from there at all, so that nothing is known of it, good or bad."""
+    """Whether nothing is known, good or bad: no answer comes from there, or a clone lacks some of its files."""
 
 
 class PatchError(PatchlockError):

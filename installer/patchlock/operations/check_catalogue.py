@@ -99,7 +99,7 @@ def patches(request: Request) -> CatalogueFinding:
         return CatalogueFinding(what=what, says="", problems=(str(error),))
     outcomes = upstream.patched.outcomes
     idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
-    own = {patch.id for patch in app.patches if patch.origin.file == app.origin.file}
+    own = {patch.id: patch.origin for patch in app.patches if patch.origin.file == app.origin.file}
     sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
     says = f"patches: {len({outcome.patch for outcome in outcomes})}, files: {len(upstream.patched.changes)}"
     return CatalogueFinding(
@@ -107,7 +107,7 @@ def patches(request: Request) -> CatalogueFinding:
         says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
         problems=(
             *engine.left_out(upstream.patched),
-            *(f"{patch} finds nothing to patch" for patch in sorted(idle & own)),
+            *(f"{patch} finds nothing to patch ({own[patch]})" for patch in sorted(idle & own.keys())),
             *(f"{one.name} finds nothing to patch, which {app.origin} expects" for one in sets if one.is_expected),
         ),
     )

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
-from patchlock.core import command_lines, process, uv
+from patchlock.core import process, uv
 from patchlock.environments import venv
 from patchlock.locks import wheel_choice
 from patchlock.locks.resolution_inputs import ResolutionInputs
@@ -102,7 +102,7 @@ def require_tools() -> None:
     if importlib.util.find_spec("piptools") is None or importlib.util.find_spec("pip") is None:
         raise ProgramMissingError(
             "pip-tools is not installed with patchlock",
-            remedy=f"install it: `uv pip install --python {command_lines.quoted(sys.executable)} pip pip-tools`",
+            remedy=f"install it: `{uv.install_command('pip', 'pip-tools')}`",
         )
 
 

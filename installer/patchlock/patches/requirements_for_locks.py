@@ -144,6 +144,7 @@ _INCLUDES = {"--requirement": "-r", "--constraint": "-c"}
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _DROP = "drop the line with a patch (replace-text)"
 _NO_WANTED = OptionalLists()
+_APP_FILE = "the app's file"
 Read = Callable[[PurePosixPath], bytes | None]
 """Gives a file by its path from the app's folder, or None where upstream has none."""
 
@@ -155,6 +156,7 @@ def read_all(
     wanted: OptionalLists = _NO_WANTED,
     directory: PurePosixPath = _HERE,
     read: Read | None = None,
+    app_file: str = _APP_FILE,
 ) -> AskedRequirements:
     """Read requirement files and all that they include, and make sure that a lock can be made from every line.
 
@@ -164,12 +166,13 @@ def read_all(
         wanted: extras and groups.
         directory: the app's folder in the repository, which no include may leave.
         read: gives files that `contents` lacks.
+        app_file: where the app names the files, for messages.
 
     Raises:
         RequirementsError: a file is missing, is no text, includes itself, or has lines that no installer can read or no
             lock can be made from; names all of them. Or nobody has a wanted extra or group.
     """
-    asked, errors = walk(files, contents, wanted=wanted, directory=directory, read=read)
+    asked, errors = walk(files, contents, wanted=wanted, directory=directory, read=read, app_file=app_file)
     if errors:
         raise errors[0]
     for kind, names in (("extra", wanted.extras), ("group", wanted.groups)):
@@ -183,7 +186,7 @@ def read_all(
             raise RequirementsError(
                 f'upstream has no {kind} "{missing[0]}"',
                 where=", ".join(map(str, files)),
-                remedy=f"correct `{kind}s` in the app's file{offered}",
+                remedy=f"correct `{kind}s` in {app_file}{offered}",
             )
     return asked
 
@@ -195,6 +198,7 @@ def walk(
     wanted: OptionalLists = _NO_WANTED,
     directory: PurePosixPath = _HERE,
     read: Read | None = None,
+    app_file: str = _APP_FILE,
 ) -> tuple[AskedRequirements, tuple[RequirementsError, ...]]:
     """Read requirement files as `read_all` does, as far as that is possible, and say what is wrong with them."""
     found: dict[PurePosixPath, AskedFile] = {}
@@ -210,7 +214,7 @@ def walk(
             continue
         if known is not None and (one.is_constraint or not known.is_constraint):
             continue
-        file = _asked_file(one, contents, wanted, read)
+        file = _asked_file(one, contents, wanted, read, app_file)
         if isinstance(file, RequirementsError):
             errors.append(file)
             continue
@@ -238,7 +242,7 @@ class _Include:
 
 
 def _asked_file(
-    one: _Include, contents: Mapping[PurePosixPath, bytes], wanted: OptionalLists, read: Read | None
+    one: _Include, contents: Mapping[PurePosixPath, bytes], wanted: OptionalLists, read: Read | None, app_file: str
 ) -> AskedFile | RequirementsError:
     # All formats, which an install that knows its patches spares.
     from patchlock.patches import _project_requirements, requirement_sources
@@ -249,7 +253,7 @@ def _asked_file(
     if data is None and read is not None:
         data = read(one.path)
     if data is None:
-        remedy = _DROP if one.place else "correct `requirements` in the app's file"
+        remedy = _DROP if one.place else f"correct `requirements` in {app_file}"
         return RequirementsError(f"upstream has no file {one.path}", where=one.place, remedy=remedy)
     source = decode(one.path, data)
     if isinstance(source, Undecodable):

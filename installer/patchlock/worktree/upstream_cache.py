@@ -34,8 +34,13 @@ _SETTINGS = (
 _NO_ANSWER = re.compile(
     r"Could not resolve (host|proxy)|Failed to connect|Couldn't connect|Could not connect|Connection (refused|reset)|"
     r"timed out|Network is unreachable|No route to host|returned error: 5\d\d|Name or service not known|name resolution"
+    r"|possible repository corruption on the remote side"
 )
-"""In git's words, and those of curl and ssh: no server answers. Source: https://curl.se/libcurl/c/libcurl-errors.html"""
+"""In git's words, and those of curl and ssh: no server answers, or one whose clone is incomplete.
+
+Source: https://curl.se/libcurl/c/libcurl-errors.html
+Source: https://github.com/git/git/blob/v2.47.0/upload-pack.c (create_pack_file)
+"""
 _PATIENCE = 30.0
 """Seconds that a repository may take to say where a branch is."""
 _SSH = re.compile(r"(?:ssh://)?git@(?P<host>[\w.-]+)[:/](?P<path>.+)")
@@ -627,7 +632,12 @@ def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[st
             position = end + 1
             continue
         if head[-1] == b"missing":
-            raise UpstreamError(f"the clone of upstream is incomplete: it lacks object {blob[:12]}")
+            failed = UpstreamError(
+                f"the clone of upstream is incomplete: it lacks object {blob[:12]}",
+                remedy="name one that is complete: --source PATH-OR-URL",
+            )
+            failed.is_unreachable = True
+            raise failed
         size = int(head[2])
         found[blob] = answer[end + 1 : end + 1 + size]
         position = end + 2 + size

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from packaging.utils import NormalizedName, canonicalize_name
 
-from patchlock.core import command_lines, process
+from patchlock.core import process, uv
 from patchlock.distributions import sdist_unpacking
 from patchlock.model.errors import CommandFailedError, ProgramMissingError, SdistError
 
@@ -58,7 +58,7 @@ def get_build_requirements(archive: Path) -> tuple[NormalizedName, ...]:
             if any("No module named piptools" in line for line in error.evidence):
                 raise ProgramMissingError(
                     "pip-tools, which asks build backends, is not installed",
-                    remedy=f"install it: `uv pip install --python {command_lines.quoted(sys.executable)} pip-tools`",
+                    remedy=f"install it: `{uv.install_command('pip-tools')}`",
                 ) from error
             raise SdistError(
                 f"the build backend of {archive.name} does not say what it requires",
