@@ -425,6 +425,28 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
 
 
+def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {"requirements.txt": "clock\nspeaker<0.1 ; sys_platform == 'linux'\n", "app.py": "import clock\n" + STARTS}
+    clone, own = upstream(tmp_path / "c", dict(files)), tmp_path / "x"
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(own), "--profile", "all"),
+        *("--explain", "0", "--platform", "linux-x86_64"),
+    )
+
+    assert done.returncode == 1
+    assert "no lock: mini-voice × cpu × linux-x86_64: no set of packages" in done.stdout
+    assert "  cpu on windows-amd64: 1 packages\n" in done.stdout
+    assert "  cuda-linux on linux-x86_64: refused: no set of packages" in done.stdout
+    assert not any(line.startswith("start ") for line in done.stderr.splitlines()), done.stderr  # nothing to start
+    assert (own / "lockfiles/mini-voice/cpu.windows-amd64.txt").is_file()
+    checked = json.loads(face("lock", "--check", "--catalogue", str(own), "--json").stdout)["data"]["pairs"]
+    assert [one["pair"] for one in checked if one["state"] not in {"fresh", "refused"}] == [
+        "mini-voice × cpu × linux-x86_64"
+    ]
+
+
 def test_what_a_profile_needs_may_be_younger_than_the_app(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -130,17 +130,17 @@ def new_app_command(
         with progress.stage("lock"):
             locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
             progress.say(f"{locked.packages} packages" if locked.packages else "no lock yet")
-        with progress.stage("start"):
-            if locked.error is None:
+        if locked.error is None:
+            with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying, progress.say)
                 locked = started.locked
                 proposed = _told_of(proposed, started.issues)
                 progress.say("all that it imports is there" if not started.missing else "imports are missing")
         others: tuple[OtherLock, ...] = ()
-        if profile == _ALL and locked.error is None:
+        if profile == _ALL:
             with progress.stage("others"):
                 profiles = [opened.profile(name) for name in opened.profile_names()]
-                more, others = proposal_locks.lock_others(locked.proposal, trying, profiles, progress.say)
+                more, others = proposal_locks.lock_others(locked, trying, profiles, progress.say)
                 locked = dataclasses.replace(locked, proposal=more)
                 progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
         progress.say("asking how large its models are")

@@ -201,16 +201,18 @@ class OtherLock:
 
 
 def lock_others(
-    proposal: Proposal, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
+    first: LockResult, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
-    A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is. But a
-    lock names the app's file that it was made from, so those that were made before its last line are made again. With
-    `solve`, what only a profile needs may be younger than the app.
+    The first pair may have no lock; it is not tried again. A lock of one pair needs nothing of another: what it
+    adds is bounded to its profile, or says what an sdist is. But a lock names the app's file that it was made from, so
+    those that were made before its last line are made again. With `solve`, what only a profile needs may be younger
+    than the app.
     """
     found: list[OtherLock] = []
-    locked = [(trying, proposal)]
+    proposal = first.proposal
+    locked = [(trying, proposal)] if first.error is None else []
     for profile in profiles:
         for platform in profile.platforms:
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
