@@ -22,6 +22,7 @@ from conftest import ROOT, Said
 
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
+from patchlock.operations import proposal_locks
 
 Face = Callable[..., Said]
 URL = "https://github.com/somebody/Mini.Voice"
@@ -278,6 +279,24 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     values = tomllib.loads((tmp_path / "other/patches/mini-voice/app.toml").read_text())
     assert [(one["id"], one["specifier"]) for one in values["patch"]] == [("clock-that-resolves", ">=1.0")]
     assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
+
+
+def test_what_solve_has_tried_in_vain_is_told_and_not_written(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)  # resolutions, so that no edit is left to try
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
+
+    assert told.returncode == 1
+    assert "edit set 1" in told.stdout
+    says, *attempts, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    assert says == "has tried these and found no lock; none of it is in the proposal:"
+    assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
+    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
+    assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
 
 
 def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:

@@ -323,7 +323,11 @@ def _of_lock(locked: LockResult) -> list[str]:
         return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
-        lines += ["", _conflict_report.text(locked.pair, *locked.stuck), "", _hint(locked.stuck[0])]
+        lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
+        lines += ["", _hint(locked.stuck[0])] if not locked.attempts else []
+    if locked.attempts:
+        lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
+        lines += [f"  {attempt}" for attempt in locked.attempts]
     return lines
 
 
@@ -391,6 +395,7 @@ def _data(
             "pair": locked.pair,
             "packages": locked.packages,
             "edits": list(locked.edits),
+            "attempts": list(locked.attempts),
             "error": str(locked.error) if locked.error is not None else "",
             "others": [dataclasses.asdict(one) for one in others],
             "explanation": _conflict_report.data(locked.stuck[0]) if locked.stuck is not None else None,
