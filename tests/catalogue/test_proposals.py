@@ -210,6 +210,36 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
             id="a-container",
         ),
         pytest.param(
+            {
+                "apps/say-it/Dockerfile": (
+                    'FROM x\nWORKDIR /app\nCMD ["uvicorn", "src.main:app", "--port", "80"]\n# end\n'
+                ),
+                "apps/say-it/src/main.py": "from .web import app\n" + STARTS,
+                "apps/say-it/src/web.py": "",
+            },
+            "uvicorn src.main:app --port 80",
+            "apps/say-it",
+            id="a-container-below-the-root",
+        ),
+        pytest.param(
+            {"docker/Dockerfile": "FROM x\nCMD uvicorn src.main:app\n", "src/main.py": ""},
+            "uvicorn src.main:app",
+            "",
+            id="a-container-of-the-root",
+        ),
+        pytest.param(
+            {"apps/say-it/src/main.py": "from .web import app\n" + STARTS, "apps/say-it/src/web.py": SERVES},
+            "python -m src.main",
+            "apps/say-it",
+            id="a-file-that-imports-from-its-package",
+        ),
+        pytest.param(
+            {"a/__init__.py": "", "a/b/__init__.py": "", "a/c.py": "", "a/b/main.py": "from .. import c\n" + SERVES},
+            "python -m a.b.main",
+            "",
+            id="a-file-that-imports-from-the-package-above",
+        ),
+        pytest.param(
             {"go.bat": "@echo off\r\nruntime\\python.exe -I tool.py zh_CN\r\npause\r\n", "tool.py": STARTS},
             "python tool.py",
             "",
@@ -240,6 +270,11 @@ def test_likeliest_command_starts_the_app(texts: dict[str, str], command: str, p
 
 def test_training_is_no_start() -> None:
     assert started({"train.py": STARTS, "tests/app.py": SERVES}) == []
+
+
+def test_start_of_a_container_is_told_with_its_line() -> None:
+    (found,) = started({"a/Dockerfile": 'FROM x\nCMD ["uvicorn", "b:app"]\nEXPOSE 80\n', "a/b.py": ""})
+    assert found.why == "a/Dockerfile:2 says so"
 
 
 def test_command_is_told_with_its_place() -> None:

@@ -184,6 +184,19 @@ def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Pa
     assert [LATER] in by_hand
 
 
+def test_what_is_taken_without_a_bound_is_no_younger_than_the_cut_off(
+    world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    stack(world, tmp_path, b"models==4.37\nweb\n")
+    root = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    index(root, [wheel(world.wheels, "models", version) for version in ("4.50.0", "4.99.0")])
+    page = root / "models" / "index.html"
+    old, young = page.read_text().split("<br>")
+    page.write_text(f"{old}<br>{young.replace('2025-06-01', '2026-06-01')}")
+    (member,) = explained(patchlock)["conflicts"][0]["members"]  # type: ignore[index]
+    assert (member["requirement"], member["otherwise"]) == ("models==4.37", "4.50.0")
+
+
 def test_index_without_upload_times_is_locked_without_a_bound(
     world: World, patchlock: Patchlock, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from conftest import ROOT, Said
 
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
+from patchlock.operations import proposal_locks
 
 Face = Callable[..., Said]
 URL = "https://github.com/somebody/Mini.Voice"
@@ -280,6 +281,24 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert (tmp_path / "other/lockfiles/mini-voice/cpu.linux-x86_64.txt").is_file()
 
 
+def test_what_solve_has_tried_in_vain_is_told_and_not_written(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)  # resolutions, so that no edit is left to try
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve")
+
+    assert told.returncode == 1
+    assert "edit set 1" in told.stdout
+    says, *attempts, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    assert says == "has tried these and found no lock; none of it is in the proposal:"
+    assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
+    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
+    assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
+
+
 def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     data = proposed(
@@ -423,6 +442,28 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
     assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
     checked = json.loads(face("lock", "--check", "--catalogue", str(tmp_path / "x"), "--json").stdout)["data"]["pairs"]
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
+
+
+def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    files = {"requirements.txt": "clock\nspeaker<0.1 ; sys_platform == 'linux'\n", "app.py": "import clock\n" + STARTS}
+    clone, own = upstream(tmp_path / "c", dict(files)), tmp_path / "x"
+
+    done = face(
+        *("new-app", URL, "--source", str(clone), "--into", str(own), "--profile", "all"),
+        *("--explain", "0", "--platform", "linux-x86_64"),
+    )
+
+    assert done.returncode == 1
+    assert "no lock: mini-voice × cpu × linux-x86_64: no set of packages" in done.stdout
+    assert "  cpu on windows-amd64: 1 packages\n" in done.stdout
+    assert "  cuda-linux on linux-x86_64: refused: no set of packages" in done.stdout
+    assert not any(line.startswith("start ") for line in done.stderr.splitlines()), done.stderr  # nothing to start
+    assert (own / "lockfiles/mini-voice/cpu.windows-amd64.txt").is_file()
+    checked = json.loads(face("lock", "--check", "--catalogue", str(own), "--json").stdout)["data"]["pairs"]
+    assert [one["pair"] for one in checked if one["state"] not in {"fresh", "refused"}] == [
+        "mini-voice × cpu × linux-x86_64"
+    ]
 
 
 def test_what_a_profile_needs_may_be_younger_than_the_app(

@@ -196,6 +196,20 @@ def test_freed_pin_stays_in_the_nearest_range_above_it() -> None:
     assert _nearest((member("a==1.0.1"),), resolver) == {"a": "1.3"}
 
 
+def test_freed_pin_passes_over_a_pre_release() -> None:
+    resolver = Listed(
+        clashes=(bound(0),),
+        unfit=("a>=1.0.1,<1.1",),
+        versions={"a|": "9", "a|a>=1.0.1,<1.2": "1.1.dev3", "a|a>=1.0.1,<1.4": "1.3"},
+    )
+    assert _nearest((member("a==1.0.1"),), resolver) == {"a": "1.3"}
+
+
+@pytest.mark.parametrize(("pin", "found"), [("a==1.0", None), ("a==1.0b1", {"a": "2.4.0.dev3"})])
+def test_pre_release_is_a_solution_only_where_upstream_names_one(pin: str, found: dict[str, str] | None) -> None:
+    assert _nearest((member(pin),), Listed(clashes=(bound(0),), versions={"a|": "2.4.0.dev3"})) == found
+
+
 def test_torch_and_torchaudio_move_by_the_same_step() -> None:
     resolver = Listed(
         clashes=(bound(0),),

@@ -130,17 +130,17 @@ def new_app_command(
         with progress.stage("lock"):
             locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
             progress.say(f"{locked.packages} packages" if locked.packages else "no lock yet")
-        with progress.stage("start"):
-            if locked.error is None:
+        if locked.error is None:
+            with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying, progress.say)
                 locked = started.locked
                 proposed = _told_of(proposed, started.issues)
                 progress.say("all that it imports is there" if not started.missing else "imports are missing")
         others: tuple[OtherLock, ...] = ()
-        if profile == _ALL and locked.error is None:
+        if profile == _ALL:
             with progress.stage("others"):
                 profiles = [opened.profile(name) for name in opened.profile_names()]
-                more, others = proposal_locks.lock_others(locked.proposal, trying, profiles, progress.say)
+                more, others = proposal_locks.lock_others(locked, trying, profiles, progress.say)
                 locked = dataclasses.replace(locked, proposal=more)
                 progress.say(f"{sum(one.packages > 0 for one in others)} of {len(others)} further pairs have a lock")
         progress.say("asking how large its models are")
@@ -323,7 +323,11 @@ def _of_lock(locked: LockResult) -> list[str]:
         return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
-        lines += ["", _conflict_report.text(locked.pair, *locked.stuck), "", _hint(locked.stuck[0])]
+        lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
+        lines += ["", _hint(locked.stuck[0])] if not locked.attempts else []
+    if locked.attempts:
+        lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
+        lines += [f"  {attempt}" for attempt in locked.attempts]
     return lines
 
 
@@ -391,6 +395,7 @@ def _data(
             "pair": locked.pair,
             "packages": locked.packages,
             "edits": list(locked.edits),
+            "attempts": list(locked.attempts),
             "error": str(locked.error) if locked.error is not None else "",
             "others": [dataclasses.asdict(one) for one in others],
             "explanation": _conflict_report.data(locked.stuck[0]) if locked.stuck is not None else None,

@@ -41,8 +41,8 @@ from patchlock.model.profile import Profile
 from patchlock.operations import _pin_repairs
 
 _ROUNDS = 24
-_CONFLICTS = 6
-"""Sets of edits, one after the other, each for the conflict that the last one has left."""
+_CONFLICTS = 7
+"""Resolutions, one after the other, each but the first with edits for the conflict that the last one has left."""
 _REASON_SECONDS = 20
 """For the reason of one further pair; `lock --explain` takes longer."""
 _MISFIT = re.compile(r"(\S+) \S+ (?:\([^)]*\) )?(?:does not fit|beside) (torch) ([0-9][0-9.]*[0-9])")
@@ -94,6 +94,8 @@ class LockResult:
     lock: Lock | None = None
     error: PatchlockError | None = None
     stuck: tuple[Explanation, ResolutionInputs] | None = None
+    attempts: tuple[str, ...] = ()
+    """What `solve` has tried in vain, and what stood in the way, a clause each; none of it is in the proposal."""
 
 
 def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:
@@ -130,21 +132,36 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
         if tried.error is None:
             edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
             return dataclasses.replace(tried, edits=(*tried.edits, edit))
-    edits = list(made.edits)
     days = (made.proposal.as_of, *(_later(trying.date) if not proposal.as_of else (relock.now(),)))
+    attempts: list[LockResult] = []
     for may_drop, as_of in (*((False, day) for day in days), (True, relock.now())):
-        found = dataclasses.replace(made.proposal, as_of=as_of)
-        for _ in range(_CONFLICTS):
+        found, edits = dataclasses.replace(made.proposal, as_of=as_of), list(made.edits)
+        for left in reversed(range(_CONFLICTS)):
             tried = _resolved(found, trying, pair, edits, tell)
             if tried.error is None:
                 return tried
-            edits = list(tried.edits)
-            mended = _edited(tried, trying, tell, may_drop=may_drop)
+            tried = _explained(tried, trying, tell)
+            if not attempts:
+                made = dataclasses.replace(made, stuck=tried.stuck)
+            mended = _edited(tried, trying, may_drop=may_drop) if left else None
             if mended is None:
+                attempts.append(tried)
                 break
-            found, added = mended
-            edits += added
-    return _explained(made, trying, tell)
+            found, edits = mended[0], [*tried.edits, *mended[1]]
+    write(made.proposal, trying.catalogue.root)
+    return dataclasses.replace(made, attempts=tuple(_in_vain(one, made) for one in attempts))
+
+
+def _in_vain(attempt: LockResult, made: LockResult) -> str:
+    """Say what has been tried for a pair that has no lock with it either, and what stood in the way, a clause."""
+    until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
+    edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
+    why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
+    more = ""
+    if attempt.stuck is not None:
+        why = explanation.clause(attempt.stuck[0].conflicts[0])
+        more = "" if attempt.stuck[0].is_complete else " (the time was over: --explain SECONDS gives more)"
+    return f"{until}, {edits}: {why}{more}"
 
 
 def _as_new_as_pips(made: LockResult, trying: LockSettings, pair: str, tell: Callable[[str], None]) -> LockResult:
@@ -201,16 +218,18 @@ class OtherLock:
 
 
 def lock_others(
-    proposal: Proposal, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
+    first: LockResult, trying: LockSettings, profiles: Iterable[Profile], tell: Callable[[str], None]
 ) -> tuple[Proposal, tuple[OtherLock, ...]]:
     """Lock the proposal for every platform of further profiles; where none can be made, the reason is written into it.
 
-    A lock of one pair needs nothing of another: what it adds is bounded to its profile, or says what an sdist is. But a
-    lock names the app's file that it was made from, so those that were made before its last line are made again. With
-    `solve`, what only a profile needs may be younger than the app.
+    The first pair may have no lock; it is not tried again. A lock of one pair needs nothing of another: what it
+    adds is bounded to its profile, or says what an sdist is. But a lock names the app's file that it was made from, so
+    those that were made before its last line are made again. With `solve`, what only a profile needs may be younger
+    than the app.
     """
     found: list[OtherLock] = []
-    locked = [(trying, proposal)]
+    proposal = first.proposal
+    locked = [(trying, proposal)] if first.error is None else []
     for profile in profiles:
         for platform in profile.platforms:
             if (profile.name, platform.name) == (trying.profile.name, trying.platform.name):
@@ -327,16 +346,11 @@ def _explained(made: LockResult, trying: LockSettings, tell: Callable[[str], Non
     return dataclasses.replace(made, stuck=(found, order) if found is not None else None)
 
 
-def _edited(
-    made: LockResult, trying: LockSettings, tell: Callable[[str], None], *, may_drop: bool
-) -> tuple[Proposal, list[str]] | None:
+def _edited(made: LockResult, trying: LockSettings, *, may_drop: bool) -> tuple[Proposal, list[str]] | None:
     """Write the smallest edits that resolve a conflict into the proposal; None where none is known."""
-    if not isinstance(made.error, UnsatisfiableError) or not trying.seconds:
+    if made.stuck is None:
         return None
-    order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
-    found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
-    if found is None:
-        return None
+    found, _ = made.stuck
     known = {name for table in made.proposal.tables for name in _built(table)}
     if builds := {name: version for name, version in found.builds if name not in known}:
         table, says = _build_tables(builds, {}, trying.platform.name)

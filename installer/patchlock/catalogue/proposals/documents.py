@@ -30,6 +30,7 @@ _LIST = re.compile(r"\[[^\]]*\]")
 _COMMAND = re.compile(r"(?i)^\s*(?:command|entrypoint):\s*(\S.*)")
 _SPACE = re.compile(r"(?m)^app_file:\s*(\S+)\s*$")
 _SDK = re.compile(r"(?m)^sdk:\s*(\S+)\s*$")
+_ROOT = PurePosixPath()
 _FOLDER = re.compile(r"(?:cd|pushd|Set-Location|WORKDIR)\s+(?:/d\s+)?[\"']?([^\s\"'&;]+)")
 
 
@@ -39,7 +40,7 @@ class Told:
 
     words: tuple[str, ...]
     folder: PurePosixPath
-    """In which the lines before it have gone; `.` where none has."""
+    """In which the lines before it have gone, or a container's file lies; `.` where neither is so."""
     block: int
     """Lines of one block follow each other."""
     found: Finding
@@ -120,18 +121,18 @@ def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
 
 
 def _dockerfile(path: PurePosixPath, content: str) -> Iterator[Told]:
-    """Read what a container starts, and what is installed in it."""
+    """Read what a container starts, and what is installed in it; its file mostly lies in the folder that it copies."""
     entry: list[str] = []
-    number = 0
+    place = 0
     for number, line in _joined(list(enumerate(content.splitlines(), start=1))):
         if found := _ENTRY.match(line):
             is_entry = line.strip().upper().startswith("ENTRYPOINT")
             words = _exec_form(found[1])
-            entry = [words] if is_entry else [*entry[:1], words]
+            entry, place = [words] if is_entry else [*entry[:1], words], number
         elif line.strip().upper().startswith("RUN "):
-            yield from _lines(path, [(number, line.strip()[4:])], number)
+            yield from _lines(path, [(number, line.strip()[4:])], number, path.parent)
     if entry:
-        yield from _lines(path, [(number, " ".join(entry))], number)
+        yield from _lines(path, [(place, " ".join(entry))], place, path.parent)
 
 
 def _exec_form(words: str) -> str:
@@ -156,8 +157,9 @@ def _joined(lines: Sequence[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         yield first, whole
 
 
-def _lines(path: PurePosixPath, lines: Sequence[tuple[int, str]], block: int) -> Iterator[Told]:
-    folder = PurePosixPath()
+def _lines(
+    path: PurePosixPath, lines: Sequence[tuple[int, str]], block: int, folder: PurePosixPath = _ROOT
+) -> Iterator[Told]:
     for number, line in _joined(lines):
         for part in _AFTER.split(line.strip()):
             bare = _SETTING.sub("", _PROMPT.sub("", part.strip()))

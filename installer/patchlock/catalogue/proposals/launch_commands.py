@@ -29,6 +29,7 @@ _SERVES = re.compile(
     rb"\.launch\(|\bstreamlit\b|uvicorn\.(?:run|Server)\(|\.serve_forever\(|\bapp\.run\(|run_simple\(|web\.run_app\("
 )
 _STARTS = re.compile(rb"(?m)^if __name__ ==? ?['\"]__main__['\"]\s*:")
+_RELATIVE = re.compile(rb"(?m)^from \.")
 _NAMES = ("app.py", "webui.py", "web_ui.py", "gradio_app.py", "main.py", "launch.py", "server.py", "run.py", "start.py")
 _PARTS = re.compile(r"(?i)(?:app|webui|gradio|demo|infer|inference|cli|main|server|tts)")
 _SKIPPED = frozenset({"tests", "test", "docs", "third_party", "node_modules", "benchmarks", "ci", "notebooks"})
@@ -56,25 +57,26 @@ def candidates(files: Files, trees: Trees, most: int = 8) -> tuple[LaunchCommand
     """
     code = trees.files
     scripts = entry_points(files)
-    found: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {}
+    found: dict[tuple[tuple[str, ...], str], tuple[str, tuple[str, ...]]] = {}
     for line in documents.told(files):
         started = _started(line, code, scripts)
         if started is None:
             continue
         program, arguments = started
         why = f"{line.found.path}:{line.found.line} says so"
-        if program not in found or (not arguments and found[program][1]):
-            found[program] = (why, arguments)
+        key = (program, _home(program, line.folder, code))
+        if key not in found or (not arguments and found[key][1]):
+            found[key] = (why, arguments)
     for name, target in scripts.items():
         entry = _entry(target, code)
         if entry is not None:
-            found.setdefault(entry, (f'the project names it as the script "{name}"', ()))
+            found.setdefault((entry, ""), (f'the project names it as the script "{name}"', ()))
     for package in _packages(code):
-        found.setdefault(("python", "-m", package), ("it is a package that can be started", ()))
+        found.setdefault((("python", "-m", package), ""), ("it is a package that can be started", ()))
     for path in _guessed(code):
-        found.setdefault(("python", str(path)), ("its name is that of a program", ()))
-    ordered = sorted(found, key=lambda program: bool(_TRAINS.search(_named(program))))
-    made = [_made(program, *found[program], trees) for program in ordered[:most]]
+        found.setdefault(_of_file(path, code), ("its name is that of a program", ()))
+    ordered = sorted(found, key=lambda key: bool(_TRAINS.search(_named(key[0]))))
+    made = [_made(*key, *found[key], trees) for key in ordered[:most]]
     return tuple(sorted(made, key=lambda one: (bool(_TRAINS.search(_named(one.command))), not one.serves)))
 
 
@@ -105,17 +107,12 @@ def entry_points(files: Files) -> Mapping[str, str]:
     return found
 
 
-def search_path(trees: Trees, command: Sequence[str]) -> str:
-    """Say what PYTHONPATH must be, so that a program finds the modules of its own tree: folders joined by `:`, or "".
+def _followed(trees: Trees, command: Sequence[str], home: str) -> tuple[str, Reached]:
+    """Find the PYTHONPATH of a program, with which it finds the modules of its own tree, and follow its imports.
 
     A module at the root is found from there, and one in a folder of the root that is no package from that folder: a
-    `src` layout, with or without `__init__.py`.
+    `src` layout, with or without `__init__.py`. `home` comes first, where the program's own module is found from there.
     """
-    return _followed(trees, command)[0]
-
-
-def _followed(trees: Trees, command: Sequence[str]) -> tuple[str, Reached]:
-    """Find the PYTHONPATH of a program, and follow its imports with that."""
     homes: dict[str, str] = {}
     for path in trees.files:
         if len(path.parts) == 1:
@@ -126,8 +123,8 @@ def _followed(trees: Trees, command: Sequence[str]) -> tuple[str, Reached]:
         top = PurePosixPath(path.parts[0])
         if len(path.parts) > 1 and path.parts[0] not in _SKIPPED and top / "__init__.py" not in trees.files:
             homes.setdefault(path.parts[1].removesuffix(".py"), str(top))
-    folders: list[str] = []
-    reached = import_graph.reached(trees.files, command, "", trees)
+    folders = [home] if home else []
+    reached = import_graph.reached(trees.files, command, home, trees)
     for _ in range(3):
         missing = [one.module for one in reached.modules]
         if not reached.files and "-m" in command[:-1]:
@@ -145,8 +142,8 @@ def _named(program: Sequence[str]) -> str:
     return " ".join(program[1:2] if "-m" not in program and "-c" not in program else program[2:3])
 
 
-def _made(program: tuple[str, ...], why: str, arguments: tuple[str, ...], trees: Trees) -> LaunchCommand:
-    path, reached = _followed(trees, program)
+def _made(program: tuple[str, ...], home: str, why: str, arguments: tuple[str, ...], trees: Trees) -> LaunchCommand:
+    path, reached = _followed(trees, program, home)
     serves = program[0] in _STARTERS or any(_SERVES.search(trees.files[one]) for one in reached.files)
     return LaunchCommand(
         command=(*program, *arguments) if serves else program,
@@ -196,10 +193,32 @@ def _started_by(
         script = _script(target, folder, code)
         run = ("run",) if starter in {"streamlit", "chainlit"} else ()
         return ((starter, *run, str(script)), _options(after)) if script else None
-    module = PurePosixPath(*target.partition(":")[0].split("."))
-    if target and module.with_suffix(".py") in code:
+    module = _module(target)
+    if target and (folder / module in code or module in code):
         return (starter, target), _options(after)
     return None
+
+
+def _module(target: str) -> PurePosixPath:
+    """Give the file of `module:app`, from the folder in which it is started."""
+    return PurePosixPath(*target.partition(":")[0].split(".")).with_suffix(".py")
+
+
+def _home(program: tuple[str, ...], folder: PurePosixPath, code: Files) -> str:
+    """Say from which folder the module that a server starts is found; "" for the root, and for what is no module."""
+    is_module = program[0] in _STARTERS and folder / _module(program[1]) in code
+    return str(folder) if is_module and folder.parts else ""
+
+
+def _of_file(path: PurePosixPath, code: Files) -> tuple[tuple[str, ...], str]:
+    """Start a file, as a module of its package where it imports from that, and say from where the package is found."""
+    if not _RELATIVE.search(code[path]) or len(path.parts) == 1:
+        return ("python", str(path)), ""
+    home = path.parent.parent
+    while home.parts and home / "__init__.py" in code:
+        home = home.parent
+    module = ".".join(path.relative_to(home).with_suffix("").parts)
+    return ("python", "-m", module), str(home) if home.parts else ""
 
 
 def _script(word: str, folder: PurePosixPath, code: Files) -> PurePosixPath | None:

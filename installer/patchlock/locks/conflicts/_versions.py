@@ -25,7 +25,7 @@ def nearest(members: Sequence[Member], atoms: Atoms, correction: Correction, res
 
     Returns:
         the same edits with the versions of the narrowest ranges that resolve, one distribution after the other; None
-        where torch and torchaudio cannot be brought together.
+        where torch and torchaudio cannot be brought together, or only a pre-release of what is freed fits.
     """
     left = atoms - {atom for edit in correction.edits for atom in edit.takes}
     freed = [edit.names for edit in correction.edits if edit.kind == "free"]
@@ -34,13 +34,22 @@ def nearest(members: Sequence[Member], atoms: Atoms, correction: Correction, res
     for names in sorted(freed, key=lambda names: (not FAMILY.issuperset(names), names)):
         for ranges in _ranges(members, names):
             answers = resolver.ask([Question(atoms=left, bounds=(*bounds, *one)) for one in ranges])
-            better = next((pair for pair in zip(ranges, answers, strict=True) if isinstance(pair[1], Solved)), None)
-            if better is not None and isinstance(better[1], Solved):
+            pairs = [(one, answer) for one, answer in zip(ranges, answers, strict=True) if isinstance(answer, Solved)]
+            better = next((pair for pair in pairs if _is_final(members, names, pair[1])), None)
+            if better is not None:
                 bounds, solved = (*bounds, *better[0]), better[1]
                 break
+        if not _is_final(members, names, solved):
+            return None
     wanted = [name for names in freed for name in names if name in _TOGETHER]
     together = _together(left, bounds, wanted, solved, resolver)
     return None if together is None else Correction(edits=correction.edits, solved=together)
+
+
+def _is_final(members: Sequence[Member], names: Sequence[NormalizedName], solved: Solved) -> bool:
+    """Say whether no name has a pre-release, which uv takes where nothing else fits, unless upstream names one."""
+    got = [name for name in names if name in solved.versions and solved.versions[name].is_prerelease]
+    return all(_specifier(members, name).prereleases for name in got)
 
 
 def _specifier(members: Sequence[Member], name: NormalizedName) -> SpecifierSet:

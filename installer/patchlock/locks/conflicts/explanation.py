@@ -126,7 +126,7 @@ def explain(
     if not isinstance(first, Unsolved):
         return None
     found = _search.search(members, every, first, asking, most)
-    conflicts = tuple(conflict_of(core, members, asking) for core in found.cores)
+    conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
     tried: list[tuple[int, int, Tried]] = []
     for correction in found.corrections:
         nearer = nearest(members, every, correction, asking)
@@ -169,7 +169,7 @@ def builds_needed(order: ResolutionInputs, words: str) -> BuildsNeeded:
 def conflict_of(
     core: Core, members: Sequence[Member], asking: ResolverSession, beside: Atoms = frozenset()
 ) -> Conflict:
-    """Say for each part of a core what it asks for; the answers are known, since the core is minimal."""
+    """Say for each part of a core what it asks for, and what the resolver takes without that, beside what stays."""
     culprits = []
     for index in sorted({atom.member for atom in core.atoms}, key=lambda index: (index < 0, index)):
         of_member = [atom for atom in core.atoms if atom.member == index]
