@@ -109,9 +109,12 @@ def test_a_mistake_of_ours_is_told_in_one_sentence_with_a_report(patchlock: Patc
 
 
 def test_app_that_is_installed_on_another_profile_is_named_with_it(face: Callable[..., Said]) -> None:
-    install(Path(os.environ["PATCHLOCK_HOME"]), app="demo", profile="cpu")
-    assert face("uninstall", "demo", "--profile", "cuda-linux").stderr == (
-        "error[not-installed]: demo is not installed on cuda-linux, only on cpu; "
-        "remove it there with `patchlock uninstall demo --profile cpu`\n"
+    install(Path(os.environ["PATCHLOCK_HOME"]), app="tts-service", profile="cpu")
+    assert face("uninstall", "tts-service", "--profile", "cuda-linux").stderr == (
+        "error[not-installed]: tts-service is not installed on cuda-linux, only on cpu; "
+        "remove it there with `patchlock uninstall tts-service --profile cpu`\n"
     )
-    assert "demo is not installed on cuda-linux, only on cpu (" in face("run", "demo", "--profile", "cuda-linux").stderr
+    assert (
+        "tts-service is not installed on cuda-linux, only on cpu ("
+        in face("run", "tts-service", "--profile", "cuda-linux").stderr
+    )

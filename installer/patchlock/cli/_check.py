@@ -80,7 +80,7 @@ def check_command(
         )
     for name, findings in every.items():
         _output.echo(f"{name}\n{_output.rows(_rows(findings))}")
-    if stale := [name for name, findings in found.items() if any(map(_is_of_lock, findings))]:
+    if stale := [name for name, findings in found.items() if _needs_locks(findings)]:
         words = without_secrets(command_lines.joined([*stale, *_options.given("source", "catalogue")]))
         itself = _launcher.own_command(_options.home())
         _output.echo(f"to make or renew these locks: {itself} lock {words}", err=True)
@@ -92,24 +92,23 @@ def check_command(
 _CONNECT = "connect, give a clone (--source PATH), or leave upstream out (--offline)"
 
 
-def _is_of_lock(one: CatalogueFinding) -> bool:
-    return bool(one.problems) and one.what.startswith("lockfiles/")
+def _needs_locks(findings: list[CatalogueFinding]) -> bool:
+    """Say whether locks are wrong, and no patch, with which none could be made; rules are of the locks."""
+    wrong = {one.what for one in findings if one.problems} - {"rules"}
+    return bool(wrong) and all(what.startswith("lockfiles/") for what in wrong)
 
 
 def _rows(findings: list[CatalogueFinding]) -> list[tuple[str, str]]:
-    """Write a row for each finding; what could not be checked for one reason is one row."""
-    reasons: dict[str, list[str]] = {}
+    """Write a row for each finding; the same problem of several, or the same reason for not checking, is one row."""
+    whose: dict[str, list[str]] = {}
     for one in findings:
-        if one.not_checked:
-            reasons.setdefault(one.not_checked, []).append(one.what)
-    rows = [(one.what, _told(one)) for one in findings if not one.not_checked]
-    for why, [first, *others] in reasons.items():
-        rows.append((f"{first} and {len(others)} more" if others else first, f"not checked: {why}"))
-    return rows
-
-
-def _told(one: CatalogueFinding) -> str:
-    return "\n".join(one.problems) if one.problems else one.says
+        for text in one.problems or ((f"not checked: {one.not_checked}",) if one.not_checked else ()):
+            whose.setdefault(text, []).append(one.what)
+    texts: dict[tuple[str, ...], list[str]] = {}
+    for text, names in whose.items():
+        texts.setdefault(tuple(names), []).append(text)
+    good = [(one.what, one.says) for one in findings if not one.problems and not one.not_checked]
+    return good + [(_output.first_of(names), "\n".join(told)) for names, told in texts.items()]
 
 
 def _summary(findings: list[CatalogueFinding]) -> str:

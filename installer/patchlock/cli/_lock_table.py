@@ -88,9 +88,12 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
         table.append((line.pair, f"{line.state:<9}  {'the same as above' if detail in seen else detail}"))
         seen |= {detail} if "\n" in detail else set()
     _output.echo(_output.rows(table, indent=0))
+    whose: dict[str, list[str]] = {}
     for line in lines:
         for warning in line.warnings:
-            _output.echo(f"warning: {line.pair}: {warning}", err=True)
+            whose.setdefault(warning, []).append(line.pair)
+    for warning, names in whose.items():
+        _output.echo(f"warning: {_output.first_of(names)}: {warning}", err=True)
     for one in told.values():
         _output.echo(f"\n{one.text}")
     states = collections.Counter(line.state for line in lines)

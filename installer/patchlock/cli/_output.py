@@ -351,6 +351,11 @@ def sentences(lines: Iterable[str], indent: int = 2) -> str:
     return "\n".join(f"{' ' * indent}{text}" for text in each)
 
 
+def first_of(names: Sequence[str]) -> str:
+    """Name the first of several, of which one thing is said, and how many more they are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+
+
 def cut(line: str) -> str:
     """Cut a line at the edge of a terminal, with a sign that it goes on."""
     room = _room(0)
