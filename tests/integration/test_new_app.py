@@ -292,7 +292,7 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
 
     assert told.returncode == 1
     assert "edit set 1" in told.stdout
-    says, *attempts, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    says, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
     assert says == "has tried these and found no lock; none of it is in the proposal:"
     assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
     assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
@@ -332,6 +332,8 @@ def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
 
     (check,) = tomllib.loads((catalogue / "patches/mini-voice/app.toml").read_text())["check"]
     assert check["present"] == ["gradio", "pydantic"]
+    on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
+    assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout
     *_, first, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
     words = first.removeprefix("patchlock ").split()
     assert words[words.index("--source") + 1] == str(clone)

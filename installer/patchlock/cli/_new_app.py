@@ -288,6 +288,9 @@ def _report(
     at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
     pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
     verb = "lock" if locked.error is not None else "install"
+    if not others:
+        told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
+        lines.append(f"other profiles: {told}")
     lines += [
         "",
         f"written: {file}",

@@ -141,7 +141,7 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
             if tried.error is None:
                 return tried
             tried = _explained(tried, trying, tell)
-            if not attempts:
+            if made.stuck is None:  # of what is in the proposal
                 made = dataclasses.replace(made, stuck=tried.stuck)
             mended = _edited(tried, trying, may_drop=may_drop) if left else None
             if mended is None:
