@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _list, _options, _output
+from patchlock.core import command_lines
 
 if TYPE_CHECKING:
     from patchlock.catalogue.app_summaries import AppSummary
@@ -88,7 +89,8 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
     ]
     parts += [*_list.refused(found), *_list.missing(found)]
     if seen.choice is not None:
-        parts.append(f"\n{'Run' if there else 'Install'} it: patchlock {'run' if there else 'install'} {app.name}")
+        words = ["patchlock", "run" if there else "install", app.name, *_options.given("catalogue")]
+        parts.append(f"\n{'Run' if there else 'Install'} it: {command_lines.joined(words)}")
     return "\n".join(parts)
 
 

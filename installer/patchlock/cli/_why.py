@@ -191,7 +191,7 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         (
             "bounded by",
             "\n".join(_constraint(request, place) for place in reason.bounds)
-            or "nothing: no rule of the app or the profile",
+            or "only what is asked above; no rule of the app or the profile",
         ),
         ("from", str(data["index"]) + (f"\n{package.url}" if package.url else "")),
         ("file", f"{reason.file}, sha256 {package.sha256}"),

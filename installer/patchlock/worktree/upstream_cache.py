@@ -251,7 +251,8 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
         raise UpstreamError(
             f"commit {wanted[:12]} of {app.name} is not in that upstream",
             where=place,
-            remedy="give a clone that has it, or say which commit to take instead: --commit HEAD",
+            remedy="give a clone that has it: --source PATH; or "
+            + ("name another commit" if revision else "correct `commit` in the app's app.toml"),
         )
     return CommitId(wanted)
 
