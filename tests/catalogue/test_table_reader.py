@@ -103,7 +103,10 @@ MISTAKES: list[Any] = [
     ),
     pytest.param("", lambda t: t.table("k"), 'f.toml: k: the key "k" is missing; write [k]', id="table-missing"),
     pytest.param(
-        "[k]\na = 1", lambda t: t.tables("k"), "f.toml:1: k: it is a table, and must be a list of tables", id="tables"
+        "[k]\na = 1",
+        lambda t: t.tables("k"),
+        "f.toml:1: k: it is a table, and must be a list of tables; write [[k]]",
+        id="tables",
     ),
     pytest.param("k = [1]", lambda t: t.tables("k"), "f.toml:1: k: it must be a list of tables", id="tables-item"),
     pytest.param(

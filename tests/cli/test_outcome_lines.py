@@ -31,12 +31,12 @@ OUTCOMES = (
 
 def test_places_are_listed_once_and_without_files_that_patches_make() -> None:
     assert outcome_lines(OUTCOMES, is_done=True).splitlines() == [
-        "helper   applied         helper.py:1",
-        "device   applied         app.py:3,7",
-        "device   applied         b.py:1",
-        "device   fixed upstream  c.py:2",
+        "helper   applied        helper.py:1",
+        "device   applied        app.py:3,7",
+        "device   applied        b.py:1",
+        "device   already fixed  c.py:2",
         "idle     not needed here",
-        "vague    ambiguous       d.py:5 (two places)",
+        "vague    ambiguous      d.py:5 (two places)",
         "waiting  waits for the conflict in e.py",
     ]
     assert "idle     finds nothing" in outcome_lines(OUTCOMES, is_own=True)
@@ -45,7 +45,7 @@ def test_places_are_listed_once_and_without_files_that_patches_make() -> None:
 def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
     assert outcome_summary(OUTCOMES).splitlines() == [
         "helper   needed in helper.py",
-        "device   needed in 2 files, fixed upstream in c.py",
+        "device   needed in 2 files, already fixed in c.py",
         "idle     not needed here",
         "vague    ambiguous  d.py:5 (two places)",
         "waiting  waits for the conflict in e.py",

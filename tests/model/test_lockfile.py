@@ -164,7 +164,7 @@ def test_each_line_is_a_requirement_with_one_hash() -> None:
             "it has format 2, and this patchlock reads format 1",
             id="other-format-with-other-keys",
         ),
-        pytest.param("# format = 1\n", "", 1, "it has format None, and this patchlock reads format 1", id="no-format"),
+        pytest.param("# format = 1\n", "", 1, "it has no format, and this patchlock reads format 1", id="no-format"),
         pytest.param(
             '"cpu"',
             "cpu",

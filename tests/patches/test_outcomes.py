@@ -146,7 +146,7 @@ def test_commit_message_tells_every_outcome_and_nothing_of_the_machine() -> None
 
 @pytest.mark.parametrize(
     ("outcomes", "text"),
-    [(OUTCOMES, "2 needed, 1 gone"), (OUTCOMES[1:2], "1 fixed upstream"), ((), "none")],
+    [(OUTCOMES, "2 needed, 1 gone"), (OUTCOMES[1:2], "1 already fixed"), ((), "none")],
     ids=["each-patch-once", "one", "none"],
 )
 def test_patches_are_counted_by_outcome(outcomes: tuple[Outcome, ...], text: str) -> None:

@@ -43,7 +43,8 @@ def checked_root(folder: Path | None) -> Path:
         UsageError: the named folder holds no catalogue.
     """
     if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
-        raise UsageError("that folder holds no catalogue", where=str(folder), remedy="it needs profiles/ and patches/")
+        what = "that folder holds no catalogue" if folder.is_dir() else "there is no such folder"
+        raise UsageError(what, where=str(folder), remedy="it needs profiles/ and patches/")
     return catalogue_root(folder)
 
 

@@ -123,7 +123,8 @@ class Table:
                 self.problem(key, f'the key "{key}" is missing', f"write {_EXAMPLES[named].format(name)}")
             return empty if default is None else default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self._report.add_wrong_kind(self.path(key), f"it is {_kind(value)}, and must be {named}")
+            as_list = f"; write [[{key}]]" if named == "a list of tables" and isinstance(value, dict) else ""
+            self._report.add_wrong_kind(self.path(key), f"it is {_kind(value)}, and must be {named}{as_list}")
             return empty
         return value
 

@@ -109,8 +109,9 @@ def summary_data(request: Request, *, on_paper: bool = False) -> dict[str, objec
 
 
 def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
+    from patchlock.environments import generations
     from patchlock.model.byte_sizes import size_text
-    from patchlock.model.models import size_of, total_text
+    from patchlock.model.models import PACKAGES, size_of, total_text
 
     pair = f"{request.app.name} on {request.profile.name}"
     if not located:
@@ -129,7 +130,8 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
         for one in files:
             size = size_text(one.file.bytes) if one.file.bytes else "size not known"
             lines.append(f"    {_STATES[one.state]:<9}  {_name(one):<{width}}  {size}")
-        lines.append(f"    in {_folder(files[0])}")
+        is_later = model.base == PACKAGES and generations.current(request.installation) is None
+        lines.append(f"    in {'the environment of the app, once it is installed' if is_later else _folder(files[0])}")
     if missing:
         command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
         lines += ["", f"fetch them: {command}"]

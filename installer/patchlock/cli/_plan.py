@@ -287,7 +287,7 @@ def _word(outcome: Outcome, is_done: bool, is_own: bool) -> str:
         return "finds nothing" if is_own else "not needed here"
     if outcome.kind is OutcomeKind.DRIFTED and outcome.detail.startswith(WAITS):
         return outcome.detail
-    return "applied" if is_done and outcome.kind is OutcomeKind.NEEDED else outcome.kind.value
+    return "applied" if is_done and outcome.kind is OutcomeKind.NEEDED else outcome.kind.shown
 
 
 def _where(outcome: Outcome) -> str:

@@ -206,7 +206,8 @@ def parse(text: str, file: str) -> Lock:
     except tomllib.TOMLDecodeError as error:
         raise _malformed(file, 1, f"its patchlock block cannot be read: {error}") from error
     if head.get("format") != FORMAT:
-        raise _malformed(file, 1, f"it has format {head.get('format')}, and this patchlock reads format {FORMAT}")
+        told = f"format {head['format']}" if "format" in head else "no format"
+        raise _malformed(file, 1, f"it has {told}, and this patchlock reads format {FORMAT}")
     try:
         provenance = _provenance(head)
         originals = {canonicalize_name(name): _original(of) for name, of in head.get("patched", {}).items()}

@@ -35,6 +35,11 @@ class OutcomeKind(enum.Enum):
     """A person does not want the patch here, or it is advisory and could not do all that it says."""
     DRIFTED = "drifted by the user"
 
+    @property
+    def shown(self) -> str:
+        """Its name for a person; what a patch wants may be there by upstream or by a patch before it."""
+        return "already fixed" if self is OutcomeKind.FIXED_UPSTREAM else self.value
+
 
 NOTHING, WAITS = "nothing there needs it", "waits for the conflict in"
 """Details of an outcome: of a patch that is gone; the begin of one where both sides of a conflict stand in the file."""

@@ -120,7 +120,7 @@ def _on_upstream(
         problems += trials.problems_together(group, contents, evaluator)
     tried = dataclasses.replace(
         tried,
-        tree=f"together on commit {snapshot.commit[:12]}{_own(app, wanted, snapshot)}",
+        tree=f"together on commit {snapshot.commit[:12]}",
         together=tuple(dict.fromkeys([*tried.together, *problems])),
     )
     if wanted.since is None:
@@ -135,21 +135,16 @@ def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
     is_open = wanted.since is not None or wanted.source is not None
     revision = wanted.revision
     if revision is None and is_open and isinstance(app.upstream, GitUpstream):
-        is_walked = wanted.since is not None and wanted.source is not None
-        revision = histories.newest(wanted.source or "", app.upstream.url, app.branch) if is_walked else "HEAD"
+        place = (wanted.source or "", app.upstream.url, app.branch)
+        if wanted.since is not None and wanted.source is not None:
+            revision = histories.newest(*place)
+        else:  # a fork has the edits that the patches make
+            revision = app.upstream.commit if histories.lacks(*place, "HEAD", app.upstream.commit) else "HEAD"
     is_one = wanted.source is not None and not app.submodules
     local = histories.in_place(str(wanted.source), revision or "HEAD", app.directory) if is_one else None
     return local or upstream_cache.fetch(
         app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
     )
-
-
-def _own(app: App, wanted: PatchTestRequest, snapshot: upstream_cache.Snapshot) -> str:
-    """Say of a fork's or a user's own commit that it is not upstream's."""
-    if wanted.source is None or not isinstance(app.upstream, GitUpstream):
-        return ""
-    branch = histories.lacks(wanted.source, app.upstream.url, app.branch, snapshot.commit)
-    return f", which {branch} does not have" if branch else ""
 
 
 def _chosen(app: App, wanted: PatchTestRequest) -> tuple[Patch, ...]:

@@ -97,7 +97,7 @@ def _lines(text: str) -> list[str]:
 
 
 def counted(outcomes: Iterable[Outcome]) -> str:
-    """Count patches by outcome for a summary: `5 needed, 1 fixed upstream`. Each patch counts once, by its first.
+    """Count patches by outcome for a summary: `5 needed, 1 already fixed`. Each patch counts once, by its first.
 
     A file that is left as it is counts only for a patch that has no other; see `warnings`.
     """
@@ -105,7 +105,7 @@ def counted(outcomes: Iterable[Outcome]) -> str:
     for outcome in sorted(outcomes, key=lambda outcome: outcome.kind in _UNREAD):
         first.setdefault(outcome.patch, outcome.kind)
     kinds = [kind for kind in OutcomeKind if kind in first.values()]
-    return ", ".join(f"{list(first.values()).count(kind)} {kind.value}" for kind in kinds) or "none"
+    return ", ".join(f"{list(first.values()).count(kind)} {kind.shown}" for kind in kinds) or "none"
 
 
 def warnings(patched: Patched) -> tuple[str, ...]:

@@ -63,13 +63,13 @@ def newest(source: str, url: str, branch: str) -> str:
     return followed if ahead not in {"", "0"} else "HEAD"
 
 
-def lacks(source: str, url: str, branch: str, commit: CommitId) -> str:
-    """Name the fetched branch of upstream that does not have a commit of a clone; "" if it has, or none is fetched."""
-    fetched = _upstreams(source, url, branch)
-    if not fetched:
-        return ""
-    asked = ("merge-base", "--is-ancestor", commit, fetched)
-    return fetched if git(*asked, repository=Path(source).expanduser(), allowed=(0, 1, 128)).returncode == 1 else ""
+def lacks(source: str, url: str, branch: str, revision: str, of: CommitId) -> bool:
+    """Tell whether a clone has upstream's commit, and one that its fetched branch of upstream lacks, as a fork does."""
+    fetched, folder = _upstreams(source, url, branch), Path(source).expanduser()
+    if not fetched or commit_of(folder, of) is None:
+        return False
+    asked = ("merge-base", "--is-ancestor", revision, fetched)
+    return git(*asked, repository=folder, allowed=(0, 1, 128)).returncode == 1
 
 
 def _upstreams(source: str, url: str, branch: str) -> str:
