@@ -256,7 +256,7 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
 def test_cache_refuses_a_folder_without_a_catalogue(face: Face, tmp_path: Path) -> None:
     done = face("cache", "--catalogue", str(tmp_path / "nope"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error[usage]: that folder holds no catalogue (")
+    assert done.stderr.startswith("error[usage]: there is no such folder (")
 
 
 @pytest.mark.parametrize(
