@@ -63,11 +63,11 @@ def test_fitting_profile_is_accepted() -> None:
     [
         pytest.param(CUDA, MAC, ("needs linux-x86_64 or windows-amd64; this machine is macos-arm64",), id="platform"),
         pytest.param(CPU, ALPINE, ("the wheels need glibc; this system has musl",), id="musl"),
-        pytest.param(CPU, RISCV, ("no lock can be made for linux on riscv64",), id="machine"),
+        pytest.param(CPU, RISCV, ("linux on riscv64 is not supported",), id="machine"),
         pytest.param(
             CPU,
             Host(os="linux", machine="riscv64", libc="musl"),
-            ("no lock can be made for linux on riscv64", "the wheels need glibc; this system has musl"),
+            ("linux on riscv64 is not supported", "the wheels need glibc; this system has musl"),
             id="machine-and-musl",
         ),
     ],
@@ -134,7 +134,7 @@ def test_choice(profiles: tuple[Profile, ...], host: Host, name: str | None, cho
             RISCV,
             None,
             NoProfileFitsError,
-            "no profile fits this machine: no lock can be made for linux on riscv64; which there are: `patchlock list`",
+            "no profile fits this machine: linux on riscv64 is not supported; which there are: `patchlock list`",
             id="none-for-no-such-machine",
         ),
         pytest.param(

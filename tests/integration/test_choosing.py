@@ -163,7 +163,7 @@ def test_detect_says_what_fits_nowhere_and_goes_on(face: Face, pretend: Callable
     done = face("detect", "--catalogue", str(ROOT))
     assert done.returncode == 0
     assert (
-        "Profile\n  none  no profile fits this machine: no lock can be made for linux on riscv64; which there are: "
+        "Profile\n  none  no profile fits this machine: linux on riscv64 is not supported; which there are: "
         "`patchlock list`\n"
     ) in done.stdout
 

@@ -245,7 +245,7 @@ def test_cache_adds_up(locked: World, face: Face) -> None:
     assert "in total" in said
     assert re.search(r"mini on tiny: \S+ \(\S+ [KM]iB shared\)\n", said), "uv links the files of its cache"
     emptied = f"To empty uv's cache, which other programs share:\n  $ {uv.cache_clean_command()}\n"
-    assert said.endswith(f"`patchlock cache clean` would free nothing: all of it is in use.\n{emptied}")
+    assert said.endswith(f"`patchlock cache clean` would free nothing now.\n{emptied}")
     assert face("install", "mini", "--reinstall").returncode == 0
     assert re.search(
         r"\nTo free \S+ [KM]iB \(--dry-run only shows what would be removed\):\n  \$ patchlock cache clean\n",
@@ -453,6 +453,17 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_asks_nothing_where_no_app_runs(patchlock: Patchlock) -> None:
+    machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / "windows-arm-snapdragon.json")}
+    code, text = _guided("", patchlock, more=machine)
+    assert (code, "No app of the catalogue runs on this machine." in text, "Number of an app" in text) == (
+        0,
+        True,
+        False,
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

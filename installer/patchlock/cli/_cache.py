@@ -69,7 +69,7 @@ def cache_command(context: click.Context, catalogue: Path | None, as_json: bool)
             "  $ patchlock cache clean",
         ]
     else:
-        lines.append("`patchlock cache clean` would free nothing: all of it is in use.")
+        lines.append("`patchlock cache clean` would free nothing now.")
     lines += ["To empty uv's cache, which other programs share:", f"  $ {uv.cache_clean_command()}"]
     _output.echo("\n".join(lines))
 

@@ -52,6 +52,12 @@ def guide() -> int:
     cards = profile_summaries.cards(root) if observed.host.devices else ()
     devices = [_detect.card_name(identify(device, cards)) for device in observed.host.devices]
     code = 0
+    if not here:
+        _output.echo(
+            f"This machine: {_machine(observed.host, devices)}\n\nNo app of the catalogue runs on this machine."
+        )
+        _output.echo("`patchlock detect` says why; `patchlock list --all` shows the machines that are supported.")
+        return code
     try:
         while True:
             standing = _standing(root)

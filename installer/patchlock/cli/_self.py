@@ -185,7 +185,9 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     else:
         way = f"To remove the rest: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
         done = "patchlock's own files are removed. " if found and not dry_run else ""
-        kept = [path for path in sorted(home.glob("*@*")) if (path / "source").is_dir()]
+        kept = [
+            path for path in sorted(home.glob("*@*")) if (path / "source").is_dir() and not (path / "current").is_file()
+        ]
         yours = "".join(f"\nYour own files stay in {path}" for path in kept)
         _output.echo(f"{done}{way}{yours}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
 

@@ -115,7 +115,7 @@ _EVERY_MACHINE = FitMatch(device=None, why="it runs on every machine of its plat
 def _of_system(host: Host) -> Iterable[str]:
     """Say what makes every profile impossible."""
     if platform_of(host) is None:
-        yield f"no lock can be made for {host.os} on {host.machine}"
+        yield f"{host.os} on {host.machine} is not supported"
     if host.os == "linux" and host.libc.startswith("musl"):
         yield "the wheels need glibc; this system has musl"
     elif (glibc := version_bounds.leading(host.libc.removeprefix("glibc "))) is not None and glibc < GLIBC_FLOOR:

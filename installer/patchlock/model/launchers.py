@@ -212,7 +212,10 @@ _PREPARE = (
     # https://github.com/PowerShell/PowerShell/issues/20208, https://github.com/PowerShell/PowerShell/issues/16432.
     # The path of that Python might not get through a code page; the name of its folder does.
     # `%%` leaves the variable to the cmd that runs PowerShell: what a `%` in its value says is expanded by neither.
+    # PowerShell 7, where it has started this, leaves the folders of its own modules, which Windows PowerShell cannot
+    # load: https://github.com/PowerShell/PowerShell/issues/27774. Without the variable it finds its own.
     'set "PATCHLOCK_TOOL="',
+    'set "PSModulePath="',
     'set "PATCHLOCK_PREPARE=1"',
     f'for /f "delims=" %%t in (\'{_POWERSHELL} -File "%%PATCHLOCK_AT%%" ^<nul\') do set "PATCHLOCK_TOOL=%%t"',
     'set "PATCHLOCK_PREPARE="',

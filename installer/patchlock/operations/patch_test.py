@@ -28,7 +28,9 @@ class PatchTestRequest:
     source: str | None = None
     """Where upstream is taken from, a path or a URL."""
     revision: str | None = None
-    """Where the history ends; otherwise upstream's branch there, as fetched, or HEAD of the source."""
+    """Where the history ends; otherwise upstream's branch there, as fetched, or HEAD of the source.
+
+    Without a history, HEAD of the source is what is tried, or, of a fork, the commit that the catalogue names."""
     since: str | None = None
     every: bool = False
 
