@@ -36,6 +36,13 @@ def test_long_value_stays_in_its_column(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
 
+def test_column_in_a_value_stays_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 56)
+    assert _output.rows([("patches", "av-wheel  needed in requirements.txt, partly fixed in setup.py")]) == (
+        "  patches  av-wheel  needed in requirements.txt, partly\n                     fixed in setup.py"
+    )
+
+
 def test_value_without_room_stands_below_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch)
     name = "https://models.example.org/of/a/voice"

@@ -100,7 +100,7 @@ Notes
   which number Radeon RX 9070 XT (gfx1201) has among 2 devices is not known; if the app takes another one, set \
 HIP_VISIBLE_DEVICES to the number of this one
 
-Next: `list` names the apps, and `info APP` says what an app would run on here.
+Next: `patchlock list` names the apps, and `patchlock info APP` says what an app would run on here.
 """
     )
 

@@ -76,7 +76,7 @@ def _text(look: HostReport) -> str:
         parts.append("Notes\n" + _output.sentences(look.notes))
     if warnings := _output.warnings((*look.doubts, *look.warnings)):
         parts.append(warnings)
-    parts.append("Next: `list` names the apps, and `info APP` says what an app would run on here.")
+    parts.append("Next: `patchlock list` names the apps, and `patchlock info APP` says what an app would run on here.")
     return "\n\n".join(parts)
 
 

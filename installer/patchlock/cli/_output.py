@@ -382,8 +382,14 @@ def _room(beside: int) -> int | None:
 
 
 def _wrapped(line: str, beside: int) -> list[str]:
-    """Break a line between words, where a terminal would break it anywhere; a command to be pasted stays whole."""
+    """Break a line between words, where a terminal would break it anywhere; a command to be pasted stays whole.
+
+    What follows a name and several blanks stays in its column, where there is room.
+    """
+    import re
+
     room = _room(beside)
     if room is None or room < _NARROW or _is_command(line):
         return [line]
-    return _filled(line, room)
+    column = len(found[0]) if (found := re.match(r"\S+ {2,}", line)) else 0
+    return _filled(line, room, " " * (column if room - column >= _NARROW else 2))
