@@ -233,7 +233,7 @@ def test_an_edited_lock_is_installed_where_its_owner_says_so_and_everybody_is_to
         assert seen.returncode == 0, seen.stderr
         assert f"note    the lock that it was installed from {EDITED}\n" in seen.stdout
     assert f"note    the lock {EDITED}\n" in patchlock("install", "mini").stdout
-    assert ", from an edited lock, in use" in patchlock("status").stdout
+    assert ", from an edited lock\n" in patchlock("status").stdout
     assert json.loads(patchlock("install", "mini", "--json").stdout)["data"]["receipt"]["edited_lock"] is True
     assert "error[lock-format]" in patchlock("install", "mini", "--reinstall").stderr
     next((tmp_path / "installed").glob("mini@tiny/environments/*/lib/python*/site-packages/beta.py")).unlink()

@@ -262,7 +262,7 @@ def test_cache_refuses_a_folder_without_a_catalogue(face: Face, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["install", "demo"], "interrupted; run the same command again, to finish it or undo it"),
+        (["install", "demo"], "interrupted; run the same command again to finish it"),
         (["verify", "demo"], "interrupted"),
         (["models", "demo", "--fetch"], "interrupted; the same command continues the download"),
     ],

@@ -60,7 +60,7 @@ def test_a_choice_is_kept_until_it_is_left_out(locked: World, face: Face, tmp_pa
     with_it = receipt()
     assert with_it["chosen"] == ["loud"]
     assert "nothing to do" in face("install", "mini", "--profile", "tiny", "--with", "loud").stdout
-    assert ", with loud, in use" in face("status").stdout
+    assert ", with loud\n" in face("status").stdout
     assert (
         "Options\n  loud  it says it louder\n        on every profile; add it with --with loud\n"
         in face("info", "mini").stdout

@@ -84,12 +84,23 @@ def test_update_brings_upstream_and_keeps_edits(installed: Path, upstream: Path,
 
 
 def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patchlock: Patchlock) -> None:
-    change(upstream, '"""An app."""', '"""A newer app."""')
     words = ("update", "mini", "--source", str(upstream))
+    change(upstream, '"""An app."""', '"""A newer app."""')
     assert "mini is installed" in patchlock(*words).stdout
+    assert "nothing newer" in patchlock(*words, "--commit", git(upstream, "rev-parse", "HEAD").strip()).stdout
     done = patchlock(*words)
     assert (done.returncode, done.stdout) == (0, "mini is up to date on tiny: nothing newer was found\n"), done.stderr
     assert json.loads(patchlock(*words, "--json").stdout)["data"]["receipt"]["app"] == "mini"
+
+
+def test_update_to_a_branch_at_the_catalogues_commit_has_nothing_to_do(
+    installed: Path, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", str(installed / "source"), "public")
+    git(tmp_path / "public", "checkout", "-q", "-B", "main")
+    done = patchlock("update", "mini", "--source", str(tmp_path / "public"))
+    assert done.stdout == "mini is up to date on tiny: nothing newer was found\n", done.stderr
+    assert len(list((installed / "environments").iterdir())) == 1
 
 
 def test_update_that_meets_edits_can_be_finished_or_aborted(

@@ -81,7 +81,7 @@ MORE: Mapping[str, tuple[str, ...]] = {
 
 
 _AFTER_CTRL_C = {
-    **dict.fromkeys(("install", "update", "rollback"), "run the same command again, to finish it or undo it"),
+    **dict.fromkeys(("install", "update", "rollback"), "run the same command again to finish it"),
     "lock": "every lock is new or as it was; run the same command again",
     "models": "the same command continues the download",
     "sdist": "nothing was changed",

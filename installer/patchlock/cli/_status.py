@@ -48,7 +48,7 @@ def _text(one: InstallationState, *, exact: bool) -> str:
     if one.failed_verify is not None:
         again = f"patchlock verify {one.installation.app} --profile {one.installation.profile}"
         lines.append(f"{failed(one.failed_verify)}; see whether it passes now with: {again}")
-    return "\n".join([*lines, *(_generation(receipt, receipt == one.used, exact) for receipt in one.made)])
+    return "\n".join([*lines, *(_generation(receipt, one, exact) for receipt in one.made)])
 
 
 def line(one: InstallationState) -> str:
@@ -65,7 +65,7 @@ def _state(one: InstallationState) -> str:
             return f"the catalogue has a newer lock; get it with: patchlock install {pair}"
         case "interrupted":
             works = "; the version in use still works" if one.used else ""
-            return f"the last install did not finish{works}. Finish or undo it with: patchlock install {pair}"
+            return f"the last install did not finish{works}. Finish it with: patchlock install {pair}"
         case "removed":
             return f"uninstalled; your files are in {one.installation.source}"
 
@@ -81,10 +81,10 @@ def _local(made: str) -> str:
     return f"{datetime.datetime.fromisoformat(made).astimezone():%Y-%m-%d %H:%M}"
 
 
-def _generation(receipt: Receipt, is_used: bool, exact: bool) -> str:
+def _generation(receipt: Receipt, one: InstallationState, exact: bool) -> str:
     chosen = "".join(f", with {name}" for name in receipt.chosen)
     chosen += ", from an edited lock" if receipt.edited_lock else ""
-    used = ", in use" if is_used else ""
+    used = ", the current one" if len(one.made) > 1 and receipt == one.used else ""
     made = f"{receipt.id}, made {receipt.made}" if exact else f"installed {_local(receipt.made)}"
     return f"{made}, upstream {receipt.upstream[:12]}{chosen}{used}"
 

@@ -160,7 +160,8 @@ class _Job:
 
 
 def _prepare(request: Request, lock: Lock, data: bytes, held: int, python: str, *, leave_conflicts: bool) -> _Job:
-    snapshot, digest, inputs = fetch(request), sha256(data), inputs_digest(request, data)
+    snapshot, digest = fetch(request), sha256(data)
+    inputs = inputs_digest(request, data, snapshot.commit)
     name = _name(request, generation_id(digest, snapshot.commit, inputs))
     folder = generations.generation(request.installation, name)
     upstream = read_patched(request, snapshot)

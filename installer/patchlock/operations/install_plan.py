@@ -61,7 +61,7 @@ def plan(request: Request) -> Plan:
         patched=upstream.patched,
         lock=lock,
         lock_digest=sha256(data),
-        inputs=inputs_digest(request, data),
+        inputs=inputs_digest(request, data, upstream.snapshot.commit),
         missing=missing_imports(request, upstream, lock),
     )
 
@@ -72,13 +72,20 @@ def built_here(request: Request, lock: Lock) -> tuple[str, ...]:
     return (*sdists, *(build.id for build in in_tree.in_tree_builds(request)))
 
 
-def inputs_digest(request: Request, lock: bytes) -> Sha256:
-    """Digest all that a generation is made from; equal inputs need no second install."""
+def inputs_digest(request: Request, lock: bytes, commit: CommitId) -> Sha256:
+    """Digest all that a generation is made from; equal inputs need no second install.
+
+    Args:
+        request: the app, the profile, the catalogue and the optional patches.
+        lock: bytes of the lock.
+        commit: of upstream; only the commit counts, not the branch or the tag by which it was asked for.
+    """
     app = request.app
+    another = "" if commit == app.upstream.commit else commit
     shared = [one.name for one in app.shared]
     root, profile = request.catalogue.root, request.profile.name
     return Sha256(
-        freshness.generation_digest(root, app.name, profile, lock, request.revision or "", shared, request.chosen)
+        freshness.generation_digest(root, app.name, profile, lock, another, shared, request.chosen)
     )
 
 
@@ -92,7 +99,7 @@ def up_to_date(request: Request) -> Receipt | None:
         request.catalogue.root,
         request.app.name,
         request.profile.name,
-        revision=revision,
+        revision="" if revision == request.app.upstream.commit else revision,
     )
     receipt = generations.read_receipt(generations.generation(request.installation, found)) if found else None
     return receipt if receipt is not None and receipt.chosen == request.chosen else None
