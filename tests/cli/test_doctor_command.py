@@ -48,6 +48,12 @@ def test_nothing_known_says_what_to_send(face: Callable[..., Said]) -> None:
     done = face("doctor", "--says", "the cat sat on the keyboard")
     assert done.returncode == 0
     assert done.stdout == (
+        "No known problem is behind that message, and none was found on this machine.\n"
+        "Write one file for a bug report, with facts about this machine and the last errors, but no names:\n"
+        "  patchlock report\n"
+    )
+    done = face("doctor")
+    assert done.stdout == (
         "No known problem found.\n"
         "If something does not work, give what it printed to\n"
         '  patchlock doctor --says "THE ERROR"\n'

@@ -327,10 +327,11 @@ def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, 
     (tmp_path / "installed" / "mini@tiny" / "source").mkdir(parents=True, exist_ok=True)
     said = face("self", "remove", "--yes")
     assert said.returncode == 0
-    assert f"\nYour own files stay in {tmp_path / 'installed' / 'mini@tiny'}\n" in said.stdout
-    assert said.stdout.startswith("patchlock's own files are removed. ")
-    assert said.stdout.endswith(
-        f"\nDownloads are also in uv's cache, which other programs share: {os.environ['UV_CACHE_DIR']}\n"
+    removal = "Remove-Item -Recurse -Force" if os.name == "nt" else "rm -rf"
+    assert said.stdout.startswith(
+        f"patchlock's own files are removed.\nYour own files stay in {tmp_path / 'installed' / 'mini@tiny'}\n"
+        "Downloads are also in uv's cache, which other programs share. To remove it:\n"
+        f"  $ {removal} {os.environ['UV_CACHE_DIR']}\nTo remove the rest:\n  $ {removal} "
     )
     assert not (tmp_path / "cache").exists()
 
@@ -391,6 +392,17 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
     if (program := shutil.which(shell)) is not None and shell != "powershell":
         (tmp_path / "script").write_text(text)
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None or os.name == "nt", reason="bash is not installed")
+def test_bash_completes_a_command_typed_with_a_tilde_and_blanks(face: Face, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(face("completions", "bash").stdout)
+    (tmp_path / "my apps").mkdir()
+    (tmp_path / "my apps" / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\n'\n")
+    (tmp_path / "my apps" / "patchlock").chmod(0o755)
+    ask = f"complete() {{ :; }}; . {tmp_path}/script; _patchlock_completion '~/my apps/patchlock'; echo \"${{COMPREPLY[*]}}\""
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    assert subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env).stdout == "update\n"
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")

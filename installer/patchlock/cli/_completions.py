@@ -6,6 +6,7 @@ import os
 
 import click
 from click.shell_completion import (
+    BashComplete,
     CompletionItem,
     FishComplete,
     ShellComplete,
@@ -53,6 +54,12 @@ class _PowerShell(ShellComplete):
         return f"{item.value}\t{item.help or ''}"
 
 
+class _Bash(BashComplete):
+    """As click's (8.5), whose script runs the command as it was typed, even with a `~` or a blank in its path."""
+
+    source_template = BashComplete.source_template.replace(" $1)", r' "${1/#\~/$HOME}")')
+
+
 class _Fish(FishComplete):
     """As click's (8.5), whose script cuts a description at its first comma."""
 
@@ -60,8 +67,9 @@ class _Fish(FishComplete):
 
 
 def register() -> None:
-    """Let click know what it does not by itself: PowerShell as we do it, and commas in fish."""
+    """Let click know what it does not by itself: PowerShell as we do it, paths in bash, and commas in fish."""
     add_completion_class(_PowerShell)
+    add_completion_class(_Bash)
     add_completion_class(_Fish)
 
 

@@ -103,7 +103,7 @@ def doctor_command(
         _output.echo(_text(finding, app or "APP", python) + "\n")
     if unused:
         _output.echo(_output.warnings(unused) + "\n")
-    _output.echo(_summary(findings, app))
+    _output.echo(_summary(findings, app, is_told=bool(lines)))
     return 1 if certain else 0
 
 
@@ -237,7 +237,7 @@ def _remedy(remedy: Remedy, app: str, python: str) -> list[tuple[str, str]]:
     return [("do", "\n".join([remedy.do, *where, *commands])), *([("needs", needs)] if needs else []), ("proof", proof)]
 
 
-def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
+def _summary(findings: tuple[Finding, ...], app: str | None, *, is_told: bool) -> str:
     named = f" {app}" if app else ""
     if findings:
         sure = sum(finding.confidence == "certain" for finding in findings)
@@ -245,6 +245,12 @@ def _summary(findings: tuple[Finding, ...], app: str | None) -> str:
         numbers = ", ".join([f"{sure} certain"] * bool(sure) + [f"{others} likely or possible"] * bool(others))
         return f"{numbers}; run `patchlock doctor{named}` again after each fix"
     itself = _launcher.own_command(_options.home())
+    if is_told:
+        return (
+            "No known problem is behind that message, and none was found on this machine.\n"
+            f"Write one file for a bug report, with facts about this machine and the last errors, but no names:\n"
+            f"  {itself} report"
+        )
     return (
         "No known problem found.\n"
         f'If something does not work, give what it printed to\n  {itself} doctor{named} --says "THE ERROR"\n'

@@ -158,7 +158,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
                 raise error
             _output.note(f"note: {error}")
     found = own_files(home, cache)
-    of_uv = "" if as_json else uv.cache_folder()  # asked now, as uv goes with the rest
+    of_uv = "" if as_json else command_lines.removal(Path(uv.cache_folder()))  # asked now, as uv goes with the rest
     folder = _checkout()
     rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
     if not as_json:
@@ -183,13 +183,14 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
         rows_data = [{"path": str(one.path), "bytes": one.size} for one in found]
         _output.succeed("self remove", {"removed": rows_data, "dry_run": dry_run, "command": rest})
     else:
-        way = f"To remove the rest: {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
-        done = "patchlock's own files are removed. " if found and not dry_run else ""
+        way = f"To remove the rest:\n  $ {rest}" if rest else f"{_BY_SYSTEM} removes the rest."
+        done = "patchlock's own files are removed.\n" if found and not dry_run else ""
         kept = [
             path for path in sorted(home.glob("*@*")) if (path / "source").is_dir() and not (path / "current").is_file()
         ]
-        yours = "".join(f"\nYour own files stay in {path}" for path in kept)
-        _output.echo(f"{done}{way}{yours}\nDownloads are also in uv's cache, which other programs share: {of_uv}")
+        yours = "".join(f"Your own files stay in {path}\n" for path in kept)
+        shared = f"Downloads are also in uv's cache, which other programs share. To remove it:\n  $ {of_uv}\n"
+        _output.echo(f"{done}{yours}{shared}{way}")
 
 
 def own_files(home: Path, cache: Path) -> list[OwnFile]:
