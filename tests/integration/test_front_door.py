@@ -402,7 +402,7 @@ def test_bash_completes_a_command_typed_with_a_tilde_and_blanks(face: Face, tmp_
     (tmp_path / "my apps" / "patchlock").chmod(0o755)
     ask = f"complete() {{ :; }}; . {tmp_path}/script; _patchlock_completion '~/my apps/patchlock'; echo \"${{COMPREPLY[*]}}\""
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    assert subprocess.run(["bash", "-c", ask], capture_output=True, text=True, env=env).stdout == "update\n"
+    assert subprocess.check_output(["bash", "-c", ask], text=True, env=env) == "update\n"
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
@@ -433,6 +433,27 @@ def test_alone_on_a_terminal_it_guides(typed: str, words: tuple[str, ...], patch
     assert "$ patchlock install demo" in text
     assert "Install it now? [Y/n]" in text
     assert "Error" not in text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_what_the_guide_shows_first_can_be_pasted(patchlock: Patchlock, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    for program in ("git", "bash"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program) or "")
+    more = {"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATH": str(tmp_path / "bin")}
+    _, text = _guided("demo\nq\n", patchlock, "install", more=more)
+    launcher = re.search(r"\$ (\S+) install demo", text)
+    assert launcher
+    assert Path(launcher[1]).is_file()
+    assert f"{launcher[1]} info demo" in text.replace("\r\n", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_a_home_that_cannot_be_written_still_has_a_guide(patchlock: Patchlock, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    more = {"PATCHLOCK_BOOTSTRAP": str(ROOT / "install.sh"), "PATCHLOCK_HOME": str(tmp_path / "file" / "home")}
+    code, text = _guided("q\n", patchlock, more=more)
+    assert (code, "This machine: " in text) == (0, True)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -38,7 +39,7 @@ def guide() -> int:
         The exit code of the last command that was run.
     """
     from patchlock.catalogue import profile_summaries
-    from patchlock.cli import _detect
+    from patchlock.cli import _detect, _launcher
     from patchlock.hardware import host_overrides, probes
     from patchlock.model.devices import identify
     from patchlock.operations import app_overview
@@ -47,6 +48,9 @@ def guide() -> int:
     root = _options.checked_root(Path(named) if named else None)
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
+    if not observed.overrides:
+        with contextlib.suppress(OSError):  # whether a home can be written is said by `install`
+            _launcher.write(_options.home())  # the commands that are shown begin with it
     seen = app_overview.overviews(root, observed, _options.cache())
     here, others = [one for one in seen if one.choice], [one for one in seen if not one.choice]
     cards = profile_summaries.cards(root) if observed.host.devices else ()
@@ -105,6 +109,8 @@ def _help() -> str:
 
 def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
     """Show an app, and offer what can be done with it now."""
+    from patchlock.cli import _launcher
+
     app = seen.app
     licences = [f"{app.license} (the code)"]
     if seen.models:
@@ -115,7 +121,7 @@ def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:
         *_info.download(seen),
         *([("memory", "\n".join(memory))] if memory else []),
         ("licence", "\n".join(licences)),
-        ("more", f"patchlock info {app.name}"),
+        ("more", f"{_launcher.own_command(_options.home())} info {app.name}"),
     ]
     _output.echo(f"\n{_output.sentences([f'{app.name}: {app.title}'], 0)}\n\n{_output.rows(rows)}")
     there = standing.get(app.name)
@@ -220,7 +226,7 @@ def _below(heads: Sequence[str], here: Sequence[AppOverview], others: Sequence[A
         parts.append(_output.sentences([legend], 0))
     if others:
         names = ", ".join(one.app.name for one in others)
-        parts.append(_output.sentences([f"Not supported here: {names} (patchlock info APP says why)"], 0))
+        parts.append(_output.sentences([f"Not supported here: {names} (`patchlock info APP` says why)"], 0))
     parts += [_output.sentences([f"Warning: {text} (an app's page says why)"], 0) for text in _warnings(here)[:2]]
     return parts
 

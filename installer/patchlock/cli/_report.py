@@ -63,7 +63,10 @@ def _parts(home: Path, cache: Path, root: Path) -> Iterator[str]:
 
     from patchlock import __version__
 
-    yield f"# patchlock report\n\npatchlock {__version__}, Python {platform.python_version()}\n"
+    yield (
+        f"# patchlock report\n\npatchlock {__version__}, Python {platform.python_version()}\n\n"
+        "`~` stands for names, the home folder, and the folders of patchlock.\n"
+    )
     yield from _section("Machine", lambda: _machine(home, root))
     yield from _section("Installed", lambda: _installed(home, root))
     yield from _section("Last errors", lambda: _errors(cache))

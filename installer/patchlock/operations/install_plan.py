@@ -84,9 +84,7 @@ def inputs_digest(request: Request, lock: bytes, commit: CommitId) -> Sha256:
     another = "" if commit == app.upstream.commit else commit
     shared = [one.name for one in app.shared]
     root, profile = request.catalogue.root, request.profile.name
-    return Sha256(
-        freshness.generation_digest(root, app.name, profile, lock, another, shared, request.chosen)
-    )
+    return Sha256(freshness.generation_digest(root, app.name, profile, lock, another, shared, request.chosen))
 
 
 def up_to_date(request: Request) -> Receipt | None:
