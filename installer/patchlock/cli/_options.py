@@ -133,14 +133,20 @@ def no_device_option(function: F) -> F:
 
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
-    function = click.option("--without", "left_out", multiple=True, metavar="NAME", help="Remove what --with added.")(
-        function
-    )
+    function = click.option(
+        "--without",
+        "left_out",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=_complete.options,
+        help="Remove what --with added.",
+    )(function)
     return click.option(
         "--with",
         "added",
         multiple=True,
         metavar="NAME",
+        shell_complete=_complete.options,
         callback=lambda context, _, names: (*names, *context.meta.get(_FROM_SOURCE, ())),
         help="Add an optional feature (`patchlock info APP` lists them).",
     )(function)
