@@ -130,6 +130,10 @@ OWN = "/home/somebody/.local/share/patchlock/bin/patchlock"
         (f"remove it too: {OWN} uninstall demo --purge", f"remove it too:\n  {OWN} uninstall demo --purge"),
         (f"undo: '/my apps/bin/patchlock' rollback {LONG}", f"undo:\n  '/my apps/bin/patchlock' rollback {LONG}"),
         (f'undo: & "C:\\my apps\\patchlock.cmd" list {LONG}', f'undo:\n  & "C:\\my apps\\patchlock.cmd" list {LONG}'),
+        (
+            f"undo: PATCHLOCK_HOME='/my apps' patchlock rollback {LONG}",
+            f"undo:\n  PATCHLOCK_HOME='/my apps' patchlock rollback {LONG}",
+        ),
         ("note: patchlock keeps your files in the folder", "note: patchlock keeps your files in the\n  folder"),
     ],
 )

@@ -215,7 +215,8 @@ def _command() -> str:
 
     name, names = r"patchlock(?:\.cmd)?", "|".join(COMMANDS)
     quoted = rf"'[^']*{name}'|\"[^\"]*{name}\""  # a folder's name has spaces
-    return rf"(?:\$ |(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
+    variables = r"(?:PATCHLOCK_\w+=(?:'[^']*'|\S+) |\$env:PATCHLOCK_\w+ = '[^']*'; )*"
+    return rf"(?:\$ |{variables}(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
 
 
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:

@@ -87,7 +87,9 @@ def verify_command(
         proved = _run(request, receipt, lock, progress)
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
-        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
+        # An install has just laid the files, and counts without them.
+        told = f"{sum(r.passed for r in results)} of {len(results)} checks passed, those of the files on disk included"
+        progress.say(told + proved.caveat)
     for file in files:
         _write_report(file, request, receipt, results, proved.report)
     passed = all(result.passed for result in results)
