@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "files",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=UserPath(dir_okay=False),
     multiple=True,
     help="Write what was proved to file.html or file.json, without personal data, so that you can share it.",
 )
