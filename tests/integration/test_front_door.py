@@ -20,6 +20,7 @@ from depot import Depot
 from miniature import World, lock_here
 
 from patchlock import cli
+from patchlock.catalogue import profile_summaries
 from patchlock.cli import COMMANDS, GROUPS, MORE, _folders
 from patchlock.core import uv
 from patchlock.hardware import host_overrides, probes
@@ -82,19 +83,28 @@ def test_info_says_where_an_app_computes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str
 ) -> None:
     monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{machine}.json"))
-    (seen,) = app_overview.overviews(ROOT, host_overrides.observe(probes.basic), tmp_path, [app])
+    profiles, observed = profile_summaries.read_summaries(ROOT), host_overrides.observe(probes.basic)
+    (seen,) = app_overview.overviews(ROOT, profiles, observed, tmp_path, [app])
     assert seen.computes_on == place
     assert not any(verdict.is_device for verdict in seen.memory)
 
 
-@pytest.mark.parametrize("words", [("list",), ("info", "demo"), ("status",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("list",), ("info", "xtts-webui"), ("status",)], ids=" ".join)
 def test_a_table_reads_no_patch(words: tuple[str, ...]) -> None:
     code = f"import sys; from patchlock.cli import main; main({list(words)!r}); print('|'.join(sys.modules), file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=Patchlock(ROOT).env(), check=True
     )
     loaded = set(done.stderr.splitlines()[-1].split("|"))
-    assert not {one for one in loaded if one.startswith(("patchlock.patches", "patchlock.locks", "libcst", "rich"))}
+    slow = (
+        "patchlock.patches",
+        "patchlock.locks",
+        "patchlock.model.lockfile",
+        "packaging.requirements",
+        "libcst",
+        "rich",
+    )
+    assert not {one for one in loaded if one.startswith(slow)}
 
 
 def test_status_names_what_is_stale_and_interrupted(locked: World, face: Face, tmp_path: Path) -> None:

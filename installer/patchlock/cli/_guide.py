@@ -47,7 +47,7 @@ def guide() -> int:
     root = _options.checked_root(Path(named) if named else None)
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
-    seen = app_overview.overviews(root, observed, _options.cache())
+    seen = app_overview.overviews(root, profile_summaries.read_summaries(root), observed, _options.cache())
     here, others = [one for one in seen if one.choice], [one for one in seen if not one.choice]
     cards = profile_summaries.cards(root) if observed.host.devices else ()
     devices = [_detect.card_name(identify(device, cards)) for device in observed.host.devices]
