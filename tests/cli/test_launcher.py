@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,57 @@ def test_options_of_a_line_that_failed_come_after_the_commands_that_take_them(ho
 def test_a_person_can_paste_what_is_printed_into_a_pipe(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _output.echo("`patchlock info APP`")
     assert capsys.readouterr().out == f"`{shlex.quote(str(_launcher.path(home)))} info APP`\n"
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "argv", "on_path", "folders", "expected"),
+    [
+        (False, "{bin}/patchlock", False, {}, "{bin}/patchlock"),
+        (False, "{bin}/patchlock", True, {}, "patchlock"),
+        (False, "{bin}/patchlock", True, {"HOME": "/my apps"}, "PATCHLOCK_HOME='/my apps' patchlock"),
+        (
+            False,
+            "{bin}/patchlock",
+            False,
+            {"HOME": "/apps", "CACHE_DIR": "/cache"},
+            "PATCHLOCK_HOME=/apps PATCHLOCK_CACHE_DIR=/cache {bin}/patchlock",
+        ),
+        (False, "/site-packages/patchlock/__main__.py", False, {"HOME": "/apps"}, "patchlock"),
+        (True, "/site-packages/patchlock/__main__.py", True, {}, "patchlock"),
+        (True, "/site-packages/patchlock/__main__.py", True, {"HOME": "/apps"}, "{home}/bin/patchlock"),
+    ],
+    ids=[
+        "tool off PATH",
+        "tool",
+        "tool, one home",
+        "off PATH, folders",
+        "a module",
+        "clone on PATH",
+        "clone, one home",
+    ],
+)
+def test_what_is_printed_works_in_another_shell(
+    bootstrap: bool,
+    argv: str,
+    on_path: bool,
+    folders: dict[str, str],
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools, home = tmp_path / "tools", tmp_path / "home"
+    for program in (tools / "patchlock", _launcher.path(home)):
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools) if on_path else str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [argv.format(bin=tools)])
+    for name in ("HOME", "CACHE_DIR"):
+        monkeypatch.delenv(f"PATCHLOCK_{name}", raising=False)
+    for name, folder in folders.items():
+        monkeypatch.setenv(f"PATCHLOCK_{name}", folder)
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", "/clone/install.sh" if bootstrap else "")
+    assert _launcher.own_command(home) == expected.format(bin=tools, home=home)
 
 
 def test_text_stays_where_patchlock_is_on_path_or_the_machine_is_simulated(

@@ -83,6 +83,31 @@ def test_a_long_address_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None
     assert _output.broken(address, sys.stdout) == address
 
 
+PATH = "/home/somebody/share/patchlock/sounds/ab.wav"
+"""As long as the terminal is wide, so that it is whole on a line of its own alone."""
+
+
+def test_a_path_that_fits_the_terminal_is_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch)
+    assert len(PATH) == 44
+    assert _output.rows([("hums", f"2.6 s of sound; {PATH}"), ("in", PATH)]) == (
+        f"  hums  2.6 s of sound;\n{PATH}\n  in\n{PATH}"
+    )
+    assert _output.sentences([f"the sound: {PATH}"]) == f"  the sound:\n{PATH}"
+    assert _output.broken(f"error: the sound is gone ({PATH[:-4]})", sys.stdout) == (
+        f"error: the sound is gone\n  ({PATH[:-4]})"
+    )
+    assert _output.hanging("✓ lock  ", f"written to {PATH}", 44) == f"✓ lock  written to\n{PATH}"
+
+
+def test_a_folder_of_ours_with_a_blank_is_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOME", "/home/some body/share")
+    _on_terminal(monkeypatch)
+    assert _output.sentences(["what can be heard: /home/some body/share/a.wav"]) == (
+        "  what can be heard:\n    /home/some body/share/a.wav"
+    )
+
+
 def test_a_table_is_cut_at_the_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch, 20)
     assert [_output.cut("twenty columns, and "), _output.cut("eighteen columns and more")] == [
@@ -112,6 +137,10 @@ OWN = "/home/somebody/.local/share/patchlock/bin/patchlock"
         (f"remove it too: {OWN} uninstall demo --purge", f"remove it too:\n  {OWN} uninstall demo --purge"),
         (f"undo: '/my apps/bin/patchlock' rollback {LONG}", f"undo:\n  '/my apps/bin/patchlock' rollback {LONG}"),
         (f'undo: & "C:\\my apps\\patchlock.cmd" list {LONG}', f'undo:\n  & "C:\\my apps\\patchlock.cmd" list {LONG}'),
+        (
+            f"undo: PATCHLOCK_HOME='/my apps' patchlock rollback {LONG}",
+            f"undo:\n  PATCHLOCK_HOME='/my apps' patchlock rollback {LONG}",
+        ),
         ("note: patchlock keeps your files in the folder", "note: patchlock keeps your files in the\n  folder"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_chain_bound_index_and_file_are_read_from_the_lock_without_uv_or_network
     bound = f"profiles/tiny.toml:{line_of(locked.profile, '[[constraint]]')}"
     assert text[0] == "gamma 2.0 in lockfiles/mini/tiny.txt"
     assert text[1].startswith("asked by requirements.txt:2")
-    assert text[1].endswith(": alpha → gamma")
+    assert text[1].endswith(": alpha==1.0 → gamma")
     assert "alpha-that-exists" in text[1]
     assert f"bounded by gamma<4 {bound}: 4 has no wheels" in text
     assert "from the default index" in text
@@ -50,11 +51,43 @@ def test_chain_bound_index_and_file_are_read_from_the_lock_without_uv_or_network
     assert "newer not asked; this asks: patchlock why mini gamma --profile tiny --alternatives" in text
 
 
+def test_every_asker_has_its_specifier_and_what_no_file_here_says_is_named(locked: World, patchlock: Patchlock) -> None:
+    found = told(patchlock, "alpha")
+    place = "requirements.txt:2 (patch alpha-that-exists)"
+    assert found["chains"] == [{"asked": place, "names": ["alpha"], "requirements": ["alpha==1.0"]}]
+    assert found["bounds"] == [{"requirement": "alpha==1.0", "where": place, "why": ""}]
+    found = told(patchlock, "gamma")
+    bound = f"profiles/tiny.toml:{line_of(locked.profile, '[[constraint]]')}"
+    assert found["bounds"] == [{"requirement": "gamma<4", "where": bound, "why": "4 has no wheels"}]
+    assert found["bounds_unknown"] == ["alpha"]
+
+
+def test_installed_distribution_says_with_which_specifier_it_asks(locked: World, patchlock: Patchlock) -> None:
+    done = patchlock("install", "mini", "--profile", "tiny")
+    assert done.returncode == 0, done.stderr
+    found = told(patchlock, "gamma")
+    assert {"requirement": "gamma<3", "where": "alpha 1.0", "why": ""} in list(found["bounds"])  # type: ignore[call-overload]
+    assert found["bounds_unknown"] == []
+
+
+def test_a_cut_off_of_its_own_is_named_with_its_date(locked: World, patchlock: Patchlock) -> None:
+    rule = '\n[[newer]]\nname = "gamma"\nuntil = "2026-08-07T00:00:00Z"\nwhy = "2.0 is young"\nsource = "tests"\n'
+    locked.profile.write_text(locked.profile.read_text() + rule)
+    place = f"profiles/tiny.toml:{line_of(locked.profile, '[[newer]]')}"
+    text = " ".join(patchlock("why", "mini", "gamma", "--profile", "tiny").stdout.split())
+    assert f"gamma until 2026-08-07T00:00:00Z {place}: 2.0 is young" in text
+    assert told(patchlock, "gamma")["newer"] == [
+        {"until": "2026-08-07T00:00:00Z", "where": place, "why": "2.0 is young"}
+    ]
+
+
 def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked: World, patchlock: Patchlock) -> None:
     patch = line_of(locked.app, "[[patch]]")
     found = told(patchlock, "gamma", "--alternatives")["alternatives"]
     assert isinstance(found, dict)
     assert (found["fits"], found["would_resolve"]) == ("3.0", False)
+    text = patchlock("why", "mini", "gamma", "--profile", "tiny", "--alternatives").stdout
+    assert re.search(r"what +asked by +where +without its bound uv takes\n", text), text
     members = [(one["requirement"], one["name"], one["line"]) for one in found["conflict"]["members"]]
     assert members == [("alpha==1.0", "alpha-that-exists", patch)]
     assert any("alpha" in line for line in found["conflict"]["uv"])

@@ -146,12 +146,17 @@ def _sbom(app_name: str = "tts-service", **changes: object) -> dict[str, dict[st
     [
         ("MIT", {"expression": "MIT"}),
         ("mit or apache-2.0", {"expression": "MIT OR Apache-2.0"}),
-        ("none stated", {"license": {"name": "none stated"}}),
+        ("as MODEL_CARD says", {"license": {"name": "as MODEL_CARD says"}}),
     ],
     ids=["spdx", "expression", "words"],
 )
 def test_sbom_validates_and_names_the_licence(words: str, written: object) -> None:
     assert _sbom(license=words)["metadata"]["component"]["licenses"] == [written]  # type: ignore[index]
+
+
+def test_sbom_has_no_licence_where_upstream_states_none() -> None:
+    assert CATALOGUE.app("tts-service").license == "none stated"
+    assert "licenses" not in _sbom("tts-service")["metadata"]["component"]
 
 
 def test_a_source_in_the_catalogue_is_no_address_of_the_sbom() -> None:

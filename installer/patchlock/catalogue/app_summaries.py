@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from packaging.specifiers import SpecifierSet
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from patchlock.model.models import Model
     from patchlock.model.needs import MemoryNeed
     from patchlock.model.profile import Profile
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +119,31 @@ def read_summary(root: Path, name: str) -> AppSummary:
         UnknownAppError: there is none of that name.
         CatalogueError: what is looked at has mistakes; carries all of them.
     """
+    return _read(root, name, lambda _table, _profiles: None)[0]
+
+
+def read_with_resources(root: Path, name: str) -> tuple[AppSummary, AppResources]:
+    """Read the summary of one app, and what it takes of a machine; raises what `read_summary` does."""
+    from patchlock.catalogue import _models, _needs
+
+    return _read(
+        root,
+        name,
+        lambda table, profiles: AppResources(
+            memory=_needs.memory(table, profiles), models=_models.models(table, profiles)
+        ),
+    )
+
+
+def _read(root: Path, name: str, more: Callable[[Table, tuple[str, ...]], T]) -> tuple[AppSummary, T]:
+    """Read the summary of one app, and more from the same file, which takes a while to parse."""
     if name not in (names := app_names(root)):
         raise UnknownAppError(f'there is no app "{name}"', remedy=nearest(name, names))
     profiles = tuple(path.stem for path in root.glob("profiles/*.toml"))
     file = f"patches/{name}/app.toml"
-    read = _toml_files.read(root, file, lambda t: _summary(t, name, profiles, root), whole=False)
+    read, rest = _toml_files.read(
+        root, file, lambda t: (_summary(t, name, profiles, root), more(t, profiles)), whole=False
+    )
     options = list(read.options)
     for shared in read.shared:
         if (root / (file := f"patches/shared/{shared}.toml")).is_file():
@@ -132,7 +154,7 @@ def read_summary(root: Path, name: str) -> AppSummary:
         for one in options
         if (left := tuple(patch for patch in one.patches if patch not in read.without))
     ]
-    return dataclasses.replace(read, options=(*_joined(options), *read.builds))
+    return dataclasses.replace(read, options=(*_joined(options), *read.builds)), rest
 
 
 def _summary(root: Table, name: str, profiles: tuple[str, ...], catalogue: Path) -> AppSummary:
@@ -181,23 +203,6 @@ def _on_processor(root: Table, catalogue: Path) -> dict[str, str]:
 
 _OF_MODELS = ("layers", "sound")
 """Kinds of checks that compute with an app's own models."""
-
-
-def read_resources(root: Path, name: str) -> AppResources:
-    """Read what an app that there is takes of a machine.
-
-    Raises:
-        CatalogueError: what is looked at has mistakes; carries all of them.
-    """
-    from patchlock.catalogue import _models, _needs
-
-    profiles = tuple(path.stem for path in root.glob("profiles/*.toml"))
-    return _toml_files.read(
-        root,
-        f"patches/{name}/app.toml",
-        lambda table: AppResources(memory=_needs.memory(table, profiles), models=_models.models(table, profiles)),
-        whole=False,
-    )
 
 
 def _options(root: Table, prefix: str = "") -> tuple[OptionSummary, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _options, _output, _progress
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.locks.lock_request import Request
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--show", is_flag=True, help="Measure nothing; show the last results.")
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=UserPath(dir_okay=False),
     metavar="FILE.svg",
     help="Draw the measurements as a picture.",
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output, _progress
+from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
 
 if TYPE_CHECKING:
@@ -21,16 +22,14 @@ if TYPE_CHECKING:
 @click.command("bundle")
 @_options.pair
 @click.option("--platform", metavar="PLATFORM", help="Another platform than this machine's, as in the lock's name.")
-@click.option(
-    "-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), required=True, help="File to write."
-)
+@click.option("-o", "--output", "target", type=UserPath(dir_okay=False), required=True, help="File to write.")
 @_options.upstream
 @click.option("--with-models", is_flag=True, help="Include the models that the app downloads.")
 @click.option("--with-tool", is_flag=True, help="Include patchlock itself: its files, its packages and uv.")
 @click.option(
     "--python",
     "python",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=UserPath(exists=True, dir_okay=False),
     help="Include this archive with a Python for the target machine; unpack it there and put it on PATH.",
 )
 @_options.edited_lock

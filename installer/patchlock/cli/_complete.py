@@ -14,6 +14,11 @@ def _root(context: click.Context) -> Path:
     return _folders.root(Path(named) if named else None)
 
 
+def _app(context: click.Context) -> str:
+    """Name the app of the command line; before the value of an option, click leaves it among what it has not read."""
+    return str(context.params.get("app") or next(iter(context.args), ""))
+
+
 def _starting(names: list[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
@@ -42,7 +47,21 @@ def installed_apps(_context: click.Context, _parameter: click.Parameter, incompl
 
 def installed_profiles(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Name the profiles that the app of the command line is installed on."""
-    return _starting(_installed().get(str(context.params.get("app")), []), incomplete)
+    return _starting(_installed().get(_app(context), []), incomplete)
+
+
+def options(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Name what the app of the command line lets a person choose, on its profile if one is named."""
+    from patchlock.catalogue import app_summaries
+    from patchlock.model.errors import PatchlockError
+
+    profile = context.params.get("profile")
+    try:
+        app = app_summaries.read_summary(_root(context), _app(context))
+    except PatchlockError:  # a shell cannot show it; the command itself will say so
+        return []
+    found = app_summaries.options_of(app, profile) if profile else app.options
+    return _starting([one.name for one in found], incomplete)
 
 
 def _installed() -> dict[str, list[str]]:

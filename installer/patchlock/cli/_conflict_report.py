@@ -161,8 +161,8 @@ def _rows(conflict: Conflict) -> list[tuple[str, str, str, str]]:
 
 
 def culprits(conflict: Conflict) -> list[str]:
-    """List what cannot be together, one line each."""
-    return _columns(_rows(conflict))
+    """List what cannot be together, one line each below the names of the columns."""
+    return _columns([("what", "asked by", "where", "without its bound uv takes"), *_rows(conflict)])
 
 
 def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -171,7 +171,7 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _table(conflict: Conflict) -> list[str]:
-    found = _columns([("what", "asked by", "where", "without its bound uv takes"), *_rows(conflict)])
+    found = culprits(conflict)
     if conflict.is_minimal:
         return found
     more = [f"(and {len(found) - 1 - _SHOWN} more)"] if len(found) - 1 > _SHOWN else []

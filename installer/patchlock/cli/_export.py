@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _options, _output
+from patchlock.cli._paths import UserPath
 from patchlock.model.errors import UsageError
 
 
@@ -25,12 +26,10 @@ from patchlock.model.errors import UsageError
     "--from",
     "bundle",
     metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=UserPath(exists=True, dir_okay=False),
     help="For a Dockerfile: build from this file of `patchlock bundle --with-tool`, without a network.",
 )
-@click.option(
-    "-o", "--output", "target", type=click.Path(path_type=Path, dir_okay=False), help="File to write (default: stdout)."
-)
+@click.option("-o", "--output", "target", type=UserPath(dir_okay=False), help="File to write (default: stdout).")
 @click.option("--source", metavar="PATH-OR-URL", help="Take upstream from here: an offline clone, a mirror, a fork.")
 @_options.common
 def export_command(

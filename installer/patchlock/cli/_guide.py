@@ -51,7 +51,7 @@ def guide() -> int:
     if not observed.overrides:
         with contextlib.suppress(OSError):  # whether a home can be written is said by `install`
             _launcher.write(_options.home())  # the commands that are shown begin with it
-    seen = app_overview.overviews(root, observed, _options.cache())
+    seen = app_overview.overviews(root, profile_summaries.read_summaries(root), observed, _options.cache())
     here, others = [one for one in seen if one.choice], [one for one in seen if not one.choice]
     cards = profile_summaries.cards(root) if observed.host.devices else ()
     devices = [_detect.card_name(identify(device, cards)) for device in observed.host.devices]

@@ -20,7 +20,7 @@ def help_command(words: tuple[str, ...], everything: bool) -> None:
     """
     from patchlock.cli._commands import patchlock, write_groups
 
-    root = click.Context(patchlock, info_name="patchlock")
+    root = click.Context(patchlock, info_name="patchlock", **patchlock.context_settings)
     if everything:
         formatter = root.make_formatter()
         write_groups(formatter, {**GROUPS, **MORE})

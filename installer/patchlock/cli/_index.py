@@ -13,6 +13,7 @@ import click
 
 from patchlock.cli import _options, _output, _progress
 from patchlock.cli._commands import Subcommands
+from patchlock.cli._paths import UserPath
 from patchlock.model.errors import DriftError, UnknownIndexError, nearest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def index_command() -> None:
 @click.option(
     "--into",
     "into",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     metavar="FOLDER",
     help="Write into your own catalogue, which is first copied from this one if it does not exist.",
 )

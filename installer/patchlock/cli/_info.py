@@ -39,8 +39,8 @@ def info_command(app: str, catalogue: Path | None, as_json: bool) -> None:
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     if not as_json:
         _output.report_overrides(observed)
-    (seen,) = app_overview.overviews(root, observed, _options.cache(), [app])
     profiles = profile_summaries.read_summaries(root)
+    (seen,) = app_overview.overviews(root, profiles, observed, _options.cache(), [app])
     found = pair_table.pair_states([seen.app], profiles, app_summaries.is_locked(root, profiles))
     if as_json:
         _output.succeed("info", _data(seen, profiles, found, root))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _launcher, _log, _options, _output, _progress
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.cli._bundle import OpenBundle
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     "--archive",
     "archives",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=UserPath(exists=True, dir_okay=False),
     help="Use this downloaded vendor archive (keep its original file name).",
 )
 @click.option(

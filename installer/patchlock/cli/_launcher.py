@@ -34,8 +34,7 @@ def write(home: Path) -> None:
     bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
     if not bootstrap:
         return
-    told = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
-    defaults = {name: str(Path(folder).expanduser().absolute()) for name, folder in told.items()}
+    defaults = _told()
     if os.name == "nt":
         script = launchers.batch(dataclasses.replace(_prepared(bootstrap, {}), defaults=defaults), launchers.Itself())
     else:
@@ -55,11 +54,28 @@ def write(home: Path) -> None:
 
 
 def own_command(home: Path) -> str:
-    """Name patchlock in a form that can be pasted: its name where that is on PATH, else the launcher's path."""
-    target = path(home)
-    if shutil.which("patchlock") or not os.environ.get("PATCHLOCK_BOOTSTRAP") or not target.is_file():
+    """Name patchlock in a form that can be pasted into a shell that knows nothing of this one's variables.
+
+    That is its name where it is on PATH, else the path of the launcher or of the program that an installer of packages
+    made; that one, unlike the launcher, has to be told folders that were chosen.
+    """
+    target, found, told = path(home), shutil.which("patchlock"), _told()
+    if os.environ.get("PATCHLOCK_BOOTSTRAP"):
+        is_enough = found and (not told or Path(found).resolve() == target.resolve())
+        return "patchlock" if is_enough or not target.is_file() else command_lines.program(str(target))
+    program = Path(sys.argv[0])
+    if program.stem != "patchlock":  # `python -m patchlock`
         return "patchlock"
-    return command_lines.program(str(target))
+    command = "patchlock" if found else command_lines.program(str(program.absolute()))
+    for name, folder in reversed(told.items()):
+        command = command_lines.with_variable(name, folder, command)
+    return command
+
+
+def _told() -> dict[str, str]:
+    """Give the folders that this shell names, in full."""
+    named = {name: os.environ.get(name) for name in _FOLDERS}
+    return {name: str(Path(folder).expanduser().absolute()) for name, folder in named.items() if folder}
 
 
 def first_install(home: Path) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from patchlock.cli._paths import UserPath
 from patchlock.model.addresses import without_secrets
 from patchlock.model.visible_text import visible
 
@@ -27,7 +28,7 @@ def options(function: F) -> F:
     """Add -v, -q and --log-file."""
     function = click.option(
         "--log-file",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=UserPath(dir_okay=False),
         expose_value=False,
         callback=_to_file,
         help="Append everything that is done, including each command, to this file.",

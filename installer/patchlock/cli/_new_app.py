@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _conflict_report, _launcher, _lock_table, _options, _output, _progress
+from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
 
@@ -43,7 +44,7 @@ _FOLDERS = ("profiles", "patches", "lockfiles", "docs/schemas")
 @click.option("--requirements", metavar="FILE", help="The app's requirement file (default: found in the repository).")
 @click.option(
     "--into",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     help="Write the draft into this catalogue; a new folder becomes one (default: the catalogue in use).",
 )
 @click.option(

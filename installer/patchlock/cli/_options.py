@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from patchlock.cli import _complete, _folders, _log
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.catalogue.optional_patches import Choice
@@ -35,7 +36,7 @@ def common(function: F) -> F:
     function = click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")(function)
     return click.option(
         "--catalogue",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=UserPath(file_okay=False),
         envvar="PATCHLOCK_CATALOGUE",
         help="Folder with profiles/, patches/ and lockfiles/ (default: the one patchlock came with).",
     )(function)
@@ -93,7 +94,7 @@ def bundle(function: F) -> F:
         "--from",
         "bundle",
         metavar="FILE",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=UserPath(exists=True, dir_okay=False),
         help="Take everything from this `patchlock bundle` file; use no network.",
     )(function)
 
@@ -133,14 +134,20 @@ def no_device_option(function: F) -> F:
 
 def choice(function: F) -> F:
     """Add what a person chooses of the optional patches."""
-    function = click.option("--without", "left_out", multiple=True, metavar="NAME", help="Remove what --with added.")(
-        function
-    )
+    function = click.option(
+        "--without",
+        "left_out",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=_complete.options,
+        help="Remove what --with added.",
+    )(function)
     return click.option(
         "--with",
         "added",
         multiple=True,
         metavar="NAME",
+        shell_complete=_complete.options,
         callback=lambda context, _, names: (*names, *context.meta.get(_FROM_SOURCE, ())),
         help="Add an optional feature (`patchlock info APP` lists them).",
     )(function)

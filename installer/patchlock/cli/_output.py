@@ -183,12 +183,14 @@ def broken(text: str, stream: object) -> str:
         if len(line) <= room or is_one_word or re.search(rf"(?:^|  ){_command()}", line):
             lines.append(line)
             continue
-        lines += _filled(line, max(room, 40), " " * (len(line) - len(line.lstrip()) + 2))
+        indent = len(line) - len(line.lstrip())
+        first, *others = _filled(line, max(room, 40), " " * (indent + 2))
+        lines += [first, *(_beside(part.strip(), indent + 2, room) for part in others)]
     return "\n".join(lines)
 
 
 def _filled(line: str, width: int, indent: str = "") -> list[str]:
-    """Break a line between words, but not inside backquotes, and not in a command with which it ends.
+    """Break a line between words, but not inside backquotes, a folder of ours, or a command with which it ends.
 
     Args:
         line: the text.
@@ -198,7 +200,10 @@ def _filled(line: str, width: int, indent: str = "") -> list[str]:
     import re
     import textwrap
 
-    glued = re.sub(rf"`[^`]*`|(?<=: ){_command()}.*", lambda found: found[0].replace(" ", "\u00a0"), line)
+    from patchlock.cli import _folders
+
+    folders = "|".join(re.escape(str(folder)) for folder in (_folders.home(), _folders.cache()))
+    glued = re.sub(rf"`[^`]*`|(?<=: ){_command()}.*|{folders}", lambda found: found[0].replace(" ", "\u00a0"), line)
     wrapper = textwrap.TextWrapper(width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [part.replace("\u00a0", " ") for part in wrapper.wrap(glued)] or [""]
 
@@ -210,7 +215,8 @@ def _command() -> str:
 
     name, names = r"patchlock(?:\.cmd)?", "|".join(COMMANDS)
     quoted = rf"'[^']*{name}'|\"[^\"]*{name}\""  # a folder's name has spaces
-    return rf"(?:\$ |(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
+    variables = r"(?:PATCHLOCK_\w+=(?:'[^']*'|\S+) |\$env:PATCHLOCK_\w+ = '[^']*'; )*"
+    return rf"(?:\$ |{variables}(?:& )?(?:(?:\S*[/\\])?{name}|{quoted}) (?:{names})\b)"
 
 
 def _print_envelope(command: str, data: object, error: PatchlockError | None) -> None:
@@ -326,12 +332,21 @@ def rows(pairs: Mapping[str, str] | list[tuple[str, str]], indent: int = 2) -> s
     width = max((len(name) for name, _ in pairs), default=0)
     if any(_is_cut(line, indent + width + 2) for _, value in pairs for line in value.split("\n")):
         return "\n".join(_below(name, value, indent) for name, value in pairs)
-    lines = []
+    lines, beside, columns = [], indent + width + 2, _room(0)
     for name, value in pairs:
-        first, *others = [part for line in value.split("\n") for part in _wrapped(line, indent + width + 2)]
+        first, *others = [part for line in value.split("\n") for part in _wrapped(line, beside)]
+        if _beside(first, beside, columns) != _beside(first, beside, None):  # a word that has more room below
+            first, others = "", [first, *others]
         lines.append(f"{' ' * indent}{name:<{width}}  {first}".rstrip())
-        lines += [f"{' ' * (indent + width)}  {other}".rstrip() for other in others]
+        lines += [_beside(other, beside, columns) for other in others]
     return "\n".join(lines)
+
+
+def _beside(part: str, indent: int, columns: int | None) -> str:
+    """Indent a line; a path that the edge of a terminal would then break, less, as far as that helps."""
+    if columns is not None and len(part) > columns - indent and (len(part) <= columns or " " not in part):
+        indent = max(columns - len(part), 0)
+    return f"{' ' * indent}{part}".rstrip()
 
 
 def _below(name: str, value: str, indent: int) -> str:
@@ -347,8 +362,17 @@ def fits(text: str) -> bool:
 
 def sentences(lines: Iterable[str], indent: int = 2) -> str:
     """Lay out sentences, each in lines of its own; on a terminal those after its first stand further in."""
-    each = (f"\n{' ' * (indent + 2)}".join(_wrapped(line, indent + 2)) for line in lines)
-    return "\n".join(f"{' ' * indent}{text}" for text in each)
+    columns, parts = _room(0), []
+    for line in lines:
+        first, *others = _wrapped(line, indent + 2)
+        parts += [_beside(first, indent, columns), *(_beside(other, indent + 2, columns) for other in others)]
+    return "\n".join(parts)
+
+
+def hanging(head: str, text: str, columns: int) -> str:
+    """Write a text beside its head, broken between words as `rows` does, in that many columns."""
+    first, *others = _filled(text, max(columns - len(head), 20))
+    return "\n".join([f"{head}{first}", *(_beside(other, len(head), columns) for other in others)])
 
 
 def first_of(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _complete, _options, _output
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.catalogue.authoring.assembly import Authored
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _RUNS = 12
 """Outcome changes that are shown for one patch."""
 _REASONS = 6
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FOLDER = UserPath(file_okay=False)
 
 
 @click.command("new")
@@ -29,9 +30,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     type=_FOLDER,
     help="Compare with this folder instead, if the app's folder is not a git clone.",
 )
-@click.option(
-    "--into", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Append the tables to this file."
-)
+@click.option("--into", metavar="FILE", type=UserPath(dir_okay=False), help="Append the tables to this file.")
 @click.option("--id", "prefix", metavar="PREFIX", default="", help="Prefix of the patches' ids.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def new_command(

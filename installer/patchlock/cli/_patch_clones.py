@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from patchlock.cli import _complete, _folders, _launcher, _options, _output
+from patchlock.cli._paths import UserPath
 from patchlock.core import command_lines
 from patchlock.model.errors import EditsMeetError
 
@@ -29,7 +30,7 @@ def patches_option(function: F) -> F:
     return click.option(
         "--patches",
         "file",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        type=UserPath(exists=True, dir_okay=False),
         help="Take the patches from this file instead of an app's.",
     )(function)
 
@@ -59,7 +60,7 @@ def _where(function: F) -> F:
     """Add the folder to work in."""
     return click.option(
         "--source",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=UserPath(file_okay=False),
         default=".",
         show_default="this folder",
         help="The clone, or the folder of an unpacked archive.",

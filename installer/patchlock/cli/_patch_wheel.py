@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _options, _output, _progress
+from patchlock.cli._paths import UserPath
 from patchlock.cli._plan import outcome_data, outcome_lines
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 @click.option(
     "--wheel",
     "file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=UserPath(exists=True, dir_okay=False),
     help="Use this file instead; if the catalogue has a sha256 for it, it must match.",
 )
 @click.option(
     "--output",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=UserPath(file_okay=False),
     default=Path(),
     show_default="this folder",
     help="Folder for the patched wheel.",

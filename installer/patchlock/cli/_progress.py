@@ -105,9 +105,8 @@ class Live:
         """Run a stage under a spinner, then write its line."""
         from rich.console import Group
         from rich.live import Live as Display
-        from rich.markup import escape
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-        from rich.table import Table
+        from rich.text import Text
 
         self._said, self._name = "", name
         started = time.monotonic()
@@ -121,12 +120,11 @@ class Live:
         finally:
             self._running = self._transfer = None
         took = f"{time.monotonic() - started:.1f} s"
-        line = Table.grid(padding=(0, 1))  # what is too long goes on below its first word
-        line.add_column()
-        line.add_column(min_width=12, no_wrap=True)
-        line.add_column(overflow="fold")
-        line.add_row("[green]✓[/]", escape(name), f"{escape(visible(self._said))} [dim]({took})[/]")
-        self._console.print(line)
+        end = f"({took})".replace(" ", "\u00a0")
+        line = Text(_output.hanging(f"✓ {name:<12} ", f"{visible(self._said)} {end}".lstrip(), self._console.width))
+        line.stylize("green", 0, 1)
+        line.stylize("dim", len(line) - len(end))
+        self._console.print(line, soft_wrap=True)
         _log.note(f"{name:<12} {self._said} ({took})")
 
     def say(self, text: str) -> None:

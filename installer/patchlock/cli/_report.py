@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _folders, _options, _output
+from patchlock.cli._paths import UserPath
 
 _LINES = 150
 """Last lines of each log."""
@@ -22,7 +23,7 @@ _LOGS = 6
     "-o",
     "--output",
     "target",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=UserPath(dir_okay=False),
     default=Path("patchlock-report.md"),
     show_default=True,
     help="File to write.",

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from patchlock.cli import _options, _output
+from patchlock.cli._paths import UserPath
 
 
 @click.command("trust")
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@click.argument("folder", type=UserPath(exists=True, file_okay=False))
 @click.option("--withdraw", is_flag=True, help="No longer allow it to run code.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON envelope on stdout.")
 def trust_command(folder: Path, withdraw: bool, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 
 from patchlock.cli import _launcher, _options, _output, _progress
+from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.environments.generations import Receipt
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--report",
     "files",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=UserPath(dir_okay=False),
     multiple=True,
     help="Write what was proved to file.html or file.json, without personal data, so that you can share it.",
 )
@@ -87,7 +88,9 @@ def verify_command(
         proved = _run(request, receipt, lock, progress)
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
-        progress.say(f"{sum(r.passed for r in results)} of {len(results)} checks passed{proved.caveat}")
+        # An install has just laid the files, and counts without them.
+        told = f"{sum(r.passed for r in results)} of {len(results)} checks passed, those of the files on disk included"
+        progress.say(told + proved.caveat)
     for file in files:
         _write_report(file, request, receipt, results, proved.report)
     passed = all(result.passed for result in results)

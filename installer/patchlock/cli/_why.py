@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,16 @@ from patchlock.model.app import rules_of
 from patchlock.model.errors import UnknownDistributionError, UsageError, nearest, similar
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.alternatives import Newer
-    from patchlock.locks.lock_request import Request
+    from patchlock.locks.lock_request import Request, UpstreamRequirements
+    from patchlock.locks.reasons import Chain
     from patchlock.model.lockfile import Lock, LockedPackage
+
+_SHOWN = 4
+"""Distributions that are named whose bounds are not known here; --json has all."""
 
 
 @click.command("why")
@@ -49,7 +56,8 @@ def why_command(
 ) -> int:
     """Explain why a package is in a lock, and what limits it.
 
-    All but the alternatives is read from the lock itself, without a network.
+    All but the alternatives is read without a network: from the lock, and, where they are on this computer, from
+    upstream's requirement files and the installed packages.
 
     \b
     Example:
@@ -73,17 +81,19 @@ def why_command(
             remedy=similar(name, [one.name for one in lock.packages])
             or "that file lists what is installed with the app",
         )
-    found = None
+    found = upstream = None
     if alternatives:
         progress = _progress.progress(as_json)
         with progress.stage("ask"):
-            found = _newer(request, lock, package, progress.say)
+            upstream = locks_request.read_requirements(request)
+            found = _newer(request, lock, package, upstream, progress.say)
             progress.say(f"{found.asked} questions to uv")
-    data = _data(request, lock, package, found)
+    told = _told(request, lock, package, upstream)
+    data = _data(request, lock, package, found, told)
     if as_json:
         _output.succeed("why", data)
     else:
-        _output.echo(_text(request, lock, package, found, data))
+        _output.echo(_text(request, lock, package, found, told, data))
     return 0
 
 
@@ -115,13 +125,75 @@ def _lock_name(request: Request) -> str:
     return path.relative_to(request.catalogue.root).as_posix()
 
 
-def _newer(request: Request, lock: Lock, package: LockedPackage, tell: Callable[[str], None]) -> Newer:
+def _newer(
+    request: Request, lock: Lock, package: LockedPackage, asked: UpstreamRequirements, tell: Callable[[str], None]
+) -> Newer:
     from patchlock.locks import alternatives
     from patchlock.locks import lock_request as locks_request
 
-    asked = locks_request.read_requirements(request)
     order = locks_request.collect_inputs(request, asked, lock.provenance.as_of, lock.provenance.newer)
     return alternatives.newer(order, asked.raw, package.name, package.upstream.version, tell=tell)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bound:
+    """One specifier that a version must fit, where it stands, and why if somebody says."""
+
+    requirement: str
+    where: str
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Told:
+    """Who asks for a distribution, and with which bounds."""
+
+    chains: tuple[tuple[Chain, tuple[str, ...]], ...]
+    """With each distribution of it as the one before asks for it."""
+    bounds: tuple[_Bound, ...]
+    lines_unread: tuple[str, ...]
+    """Places whose specifier is not on this computer."""
+    packages_unread: tuple[str, ...]
+    """Distributions whose requirements are not on this computer."""
+
+
+def _told(request: Request, lock: Lock, package: LockedPackage, upstream: UpstreamRequirements | None) -> _Told:
+    from patchlock.locks import reasons
+    from patchlock.operations import specifiers
+
+    known = specifiers.of_lock(request, lock, upstream)
+    every = reasons.of_lock(lock)
+    reason = every[package.name]
+    lines = [(place, known.asked(place, package.name)) for place in reason.asked]
+    via = [(name, known.required(name, package.name)) for name in reason.via if name in known.locked]
+    rules = [_rule(request, place) for place in reason.bounds]
+    theirs = [(f"{name} {known.locked[name].version}", one) for name, one in via]
+    return _Told(
+        chains=tuple(
+            (
+                chain,
+                tuple(
+                    _written(one) if one else name
+                    for name, one in zip(chain.names, known.requirements(chain), strict=True)
+                ),
+            )
+            for chain in reasons.chains(every, package.name)
+        ),
+        bounds=tuple(
+            _Bound(requirement=_written(one), where=where)
+            for where, one in (*lines, *theirs)
+            if one and (one.specifier or one.url)
+        )
+        + tuple(rules),
+        lines_unread=tuple(place for place, one in lines if one is None),
+        packages_unread=tuple(name for name, one in via if one is None),
+    )
+
+
+def _written(requirement: Requirement) -> str:
+    """Write a requirement without its marker, which the lock has judged."""
+    text = str(requirement)
+    return text.partition(";")[0].strip() if requirement.marker else text
 
 
 def _index(request: Request, package: LockedPackage) -> str:
@@ -132,7 +204,7 @@ def _index(request: Request, package: LockedPackage) -> str:
     return "the default index"
 
 
-def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | None) -> dict[str, object]:
+def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | None, told: _Told) -> dict[str, object]:
     from patchlock.locks import reasons
 
     reason = reasons.reason(package, request.app.name, request.profile.name)
@@ -141,16 +213,20 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         "version": str(package.version),
         "lock": _lock_name(request),
         "chains": [
-            {"asked": one.asked, "names": list(one.names)}
-            for one in reasons.chains(reasons.of_lock(lock), package.name)
+            {"asked": chain.asked, "names": list(chain.names), "requirements": list(requirements)}
+            for chain, requirements in told.chains
         ],
-        "bounds": list(reason.bounds),
+        "bounds": [{"requirement": one.requirement, "where": one.where, "why": one.why} for one in told.bounds],
+        "bounds_unknown": [*told.lines_unread, *told.packages_unread],
         "index": _index(request, package),
         "url": package.url,
         "file": reason.file,
         "sha256": package.sha256,
         "patched": _patched_data(request, package),
         "as_of": lock.provenance.as_of,
+        "newer": [
+            {"until": until, "where": where, "why": why} for until, where, why in _exceptions(request, lock, package)
+        ],
         "alternatives": None if found is None else _alternatives(found),
     }
 
@@ -181,21 +257,32 @@ def _alternatives(found: Newer) -> dict[str, object]:
     }
 
 
-def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | None, data: dict[str, object]) -> str:
-    from patchlock.locks import reasons
-
-    reason = reasons.reason(package, request.app.name, request.profile.name)
-    ways = reasons.chains(reasons.of_lock(lock), package.name)
+def _text(
+    request: Request,
+    lock: Lock,
+    package: LockedPackage,
+    found: Newer | None,
+    told: _Told,
+    data: dict[str, object],
+) -> str:
+    ways = [f"{chain.asked}: {' → '.join(requirements)}" for chain, requirements in told.chains]
     rows = [
-        ("asked by", "\n".join(f"{way.asked}: {' → '.join(way.names)}" for way in ways) or "(the lock does not say)"),
-        (
-            "bounded by",
-            "\n".join(_constraint(request, place) for place in reason.bounds)
-            or "only what is asked above; no rule of the app or the profile",
-        ),
+        ("asked by", "\n".join(ways) or "(the lock does not say)"),
+        ("bounded by", "\n".join(_bounds(request, told))),
         ("from", str(data["index"]) + (f"\n{package.url}" if package.url else "")),
-        ("file", f"{reason.file}, sha256 {package.sha256}"),
-        ("cut-off", lock.provenance.as_of or "none"),
+        ("file", f"{data['file']}, sha256 {package.sha256}"),
+        (
+            "cut-off",
+            "\n".join(
+                [
+                    lock.provenance.as_of or "none",
+                    *(
+                        f"{package.name} {f'until {until}' if until else 'of any date'}  {where}: {why}"
+                        for until, where, why in _exceptions(request, lock, package)
+                    ),
+                ]
+            ),
+        ),
     ]
     if package.original is not None:
         rows.insert(-1, ("patched", "\n".join(_patched(request, package))))
@@ -204,7 +291,7 @@ def _text(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         words += _options.given("profile", "platform", "source", "catalogue")
         rows.append(("newer", f"not asked; this asks: {command_lines.joined([*words, '--alternatives'])}"))
     else:
-        rows.append(("newer", "\n".join(_lost(found, lock))))
+        rows.append(("newer", "\n".join(_lost(request, lock, package, found))))
     return f"{package.name} {package.version} in {data['lock']}\n{_output.rows(rows)}"
 
 
@@ -220,16 +307,40 @@ def _patched(request: Request, package: LockedPackage) -> list[str]:
     ]
 
 
-def _constraint(request: Request, place: str) -> str:
+def _rule(request: Request, place: str) -> _Bound:
     """Add to a place what stands there."""
     for rule in (*rules_of(request).constraints, *rules_of(request).overrides):
         if str(rule.origin) == place:
-            return f"{rule.requirement}  {place}: {rule.why}"
-    return place
+            return _Bound(requirement=str(rule.requirement), where=place, why=rule.why)
+    return _Bound(requirement="", where=place)
 
 
-def _lost(found: Newer, lock: Lock) -> list[str]:
+def _bounds(request: Request, told: _Told) -> list[str]:
+    """Say what bounds a version, and of whom that cannot be known here."""
+    width = max((len(one.requirement) for one in told.bounds), default=0)
+    lines = [f"{one.requirement:<{width}}  {one.where}{one.why and f': {one.why}'}".strip() for one in told.bounds]
+    if told.lines_unread:
+        lines.append(f"(not known here: what stands at {', '.join(told.lines_unread)}; --alternatives fetches it)")
+    if told.packages_unread:
+        names, more = told.packages_unread[:_SHOWN], len(told.packages_unread) - _SHOWN
+        who = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+        install = f"`patchlock install {request.app.name} --profile {request.profile.name}`"
+        lines.append(f"(not known here: the bounds of {who}; after {install}, they are)")
+    return lines or ["nothing: every version fits those that ask"]
+
+
+def _exceptions(request: Request, lock: Lock, package: LockedPackage) -> list[tuple[str, str, str]]:
+    """Give the cut-offs of its own that a distribution has: until when, by whom, and why."""
+    found = [(rule.until, str(rule.origin), rule.why) for rule in rules_of(request).newer if rule.name == package.name]
+    if package.name in lock.provenance.newer:
+        found.append((lock.provenance.newer[package.name], _lock_name(request), "`lock --upgrade` took it"))
+    return found
+
+
+def _lost(request: Request, lock: Lock, package: LockedPackage, found: Newer) -> list[str]:
     p = lock.provenance
+    own = _exceptions(request, lock, package)
+    cut_off = (own[-1][0] or "none") if own else p.as_of
     lines = []
     if found.fits is not None and found.would_resolve:
         lines.append(f"{found.fits} would resolve: the lock is older than the index, or `--upgrade` takes it")
@@ -240,7 +351,7 @@ def _lost(found: Newer, lock: Lock) -> list[str]:
     elif found.fits is not None:
         lines.append(f"{found.fits} would fit this machine; uv did not say what keeps it out")
     if found.younger is not None:
-        lines.append(f"{found.younger} was uploaded after the cut-off, {p.as_of}")
+        lines.append(f"{found.younger} was uploaded after the cut-off, {cut_off}")
     if found.elsewhere is not None:
         lines.append(f"{found.elsewhere} has wheels, and none for Python {p.python} on {p.platform}")
     return lines or ["there is none"]

@@ -8,13 +8,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from patchlock.core import atomic_files
 from patchlock.model.errors import CommandFailedError, DownloadError, NetworkError
 from patchlock.model.fits import Platform
 from patchlock.model.identities import Sha256
-from patchlock.model.lockfile import Lock
 from patchlock.model.models import ModelSize
+
+if TYPE_CHECKING:
+    from patchlock.model.lockfile import Lock
 
 FOLDER = "sizes/locks"
 """Of the cache."""
@@ -31,7 +33,7 @@ def ask(lock: Lock, digest: Sha256, platform: Platform, cache: Path) -> ModelSiz
         platform: the one it is for.
         cache: of patchlock.
     """
-    from patchlock.core import uv  # `kept` is for tables that have to be there at once
+    from patchlock.core import atomic_files, uv  # `kept` is for tables that have to be there at once
     from patchlock.environments import _download_sizes
     from patchlock.locks import addresses
 

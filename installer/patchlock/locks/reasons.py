@@ -83,8 +83,7 @@ def chains(reasons: Mapping[NormalizedName, Reason], name: NormalizedName) -> tu
         top = reasons.get(names[0])
         if top is None:
             continue
-        if top.asked:
-            made.append(Chain(asked=", ".join(top.asked), names=names))
+        made += [Chain(asked=place, names=names) for place in top.asked]
         for dependent in top.via:
             if dependent not in seen:
                 seen.add(dependent)

@@ -19,6 +19,7 @@ from patchlock.model import platforms
 from patchlock.model.choice import AppLimits
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, NoProfileFitsError
+from patchlock.model.fits import ProfileSummary
 from patchlock.model.models import Model, ModelSize, When, models_for, sizes_by_time
 from patchlock.model.needs import memory_for
 
@@ -88,12 +89,17 @@ def _lock(root: Path, app: str, choice: Choice | None) -> Path | None:
 
 
 def overviews(
-    root: Path, observed: ObservedHost, cache: Path, names: Iterable[str] | None = None
+    root: Path,
+    profiles: tuple[ProfileSummary, ...],
+    observed: ObservedHost,
+    cache: Path,
+    names: Iterable[str] | None = None,
 ) -> tuple[AppOverview, ...]:
     """Look at apps with the eyes of a machine.
 
     Args:
         root: the catalogue's.
+        profiles: all of it.
         observed: the machine.
         cache: of patchlock, which keeps how large packages are.
         names: of apps; None for all.
@@ -104,12 +110,11 @@ def overviews(
     """
     host = observed.host
     platform = platforms.platform_of(host)
-    profiles = profile_summaries.read_summaries(root)
     cards = profile_summaries.cards(root) if host.devices else ()
     known = proofs.read(root)
     found = []
     for name in names if names is not None else app_summaries.app_names(root):
-        app, takes = app_summaries.read_summary(root, name), app_summaries.read_resources(root, name)
+        app, takes = app_summaries.read_with_resources(root, name)
         limits = pairs.limits(app, profiles, platform) if platform else AppLimits(name=name)
         choice, why_not = None, ""
         try:

@@ -177,17 +177,18 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
             (installation.folder / name).unlink(missing_ok=True)
         installation.report.unlink(missing_ok=True)
         installation.measured.unlink(missing_ok=True)
+        atomic_files.remove_tree(installation.sounds)
         (installation.folder / stored_choice.FILE).unlink(missing_ok=True)
         atomic_files.remove_tree(installation.environments)
         if not mine:
             if source.exists():  # at once, so that no half of it is ever taken for the user's
                 source.replace(generations.partial(installation))
             atomic_files.remove_tree(generations.partial(installation))
-            installation.journal.unlink(missing_ok=True)
-            if os.name == "posix":  # Windows does not remove a file that is open
-                atomic_files.remove_tree(installation.folder)
-    if not mine and os.name != "posix":
-        atomic_files.remove_tree(installation.folder)
+        installation.journal.unlink(missing_ok=True)
+        if os.name == "posix":  # Windows does not remove a file that is open
+            _remove_lock(installation, with_folder=not mine)
+    if os.name != "posix":
+        _remove_lock(installation, with_folder=not mine)
     needed = cache_pruning.needed(request.cache, request.home)
     downloads = wheelhouse.unneeded(request.cache, needed)
     others = cache_pruning.unused_folders(request.cache, needed)
@@ -197,6 +198,14 @@ def uninstall(request: Request, progress: Progress, *, purge: bool) -> Uninstall
         return UninstallResult(files=files, commits=commits, downloads=0, models=0)
     size = sum(one.size for one in downloads) + sum(_bytes(one.folder) for one in others)
     return UninstallResult(files=files, commits=commits, downloads=size, models=stored.bytes)
+
+
+def _remove_lock(installation: Installation, *, with_folder: bool) -> None:
+    """Remove the last of our files, and the folder itself where nothing in it is the user's."""
+    if with_folder:
+        atomic_files.remove_tree(installation.folder)
+    else:
+        installation.lock.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True)

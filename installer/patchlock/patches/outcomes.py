@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.model.app import App
 from patchlock.model.checks import SmokeImportCheck
@@ -33,7 +33,8 @@ def patched_by(patches: Iterable[Patch], patched: Patched) -> Mapping[Normalized
     applied = {outcome.patch for outcome in patched.outcomes if outcome.kind in APPLIED}
     found: dict[NormalizedName, tuple[str, ...]] = {}
     for patch in patches:
-        if patch.id in applied and (name := ops.edited(patch.op)) is not None:
+        if patch.id in applied and (left := ops.left(patch.op)) is not None:
+            name = canonicalize_name(left.name)
             found[name] = (*found.get(name, ()), patch.id)
     return found
 

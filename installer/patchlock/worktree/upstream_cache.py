@@ -143,6 +143,16 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
     return Snapshot(repository=repository, commit=commit, tree=tree, date=date, directory=app.directory)
 
 
+def is_at_hand(app: App, cache: Path) -> bool:
+    """Say whether `fetch` needs no network for the catalogue's commit of an app."""
+    from patchlock.model.app import EmbeddedUpstream, joined_ref
+
+    repository = cache / "upstreams" / f"{app.name}.git"
+    commit = app.upstream.commit
+    wanted = joined_ref(commit, app.submodules) if app.submodules else commit
+    return isinstance(app.upstream, EmbeddedUpstream) or (_is_whole(repository) and _has(repository, wanted))
+
+
 def join(snapshot: Snapshot, app: App, source: str | None) -> Snapshot:
     """Put the files of the submodules that an app needs into a snapshot.
 

@@ -21,6 +21,8 @@ from patchlock.model.app import App, EmbeddedUpstream
 from patchlock.model.lockfile import Lock, LockedPackage
 
 _Json = dict[str, object]
+_NO_LICENCE = frozenset({"none stated", "unknown"})
+"""What the catalogue says of an app whose repository has no licence; an SBOM leaves the licence out then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +101,7 @@ def _app(app: App, lock: Lock, date: str, patches: tuple[AppliedPatch, ...]) -> 
         "name": app.name,
         "version": p.commit,
         "description": app.title,
-        "licenses": [_license(app.license)],
+        **({"licenses": [_license(app.license)]} if app.license not in _NO_LICENCE else {}),
         "externalReferences": references,
         "pedigree": pedigree,
         "properties": [

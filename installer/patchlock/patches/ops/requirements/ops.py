@@ -156,13 +156,13 @@ class RenameRequirement:
         return entry.renamed(self.to)
 
 
-def edited(op: Op) -> NormalizedName | None:
-    """Name the distribution whose requirement an op leaves in the files; None where it leaves none of its own."""
+def left(op: Op) -> Requirement | None:
+    """Give the requirement that an op leaves in the files; None where it leaves none of its own."""
     match op:
-        case SetRequirement(name=name):
-            return name
+        case SetRequirement(name=name, specifier=specifier):
+            return Requirement(f"{name}{specifier}")
         case AddRequirement(requirement=requirement) | RenameRequirement(to=requirement):
-            return canonicalize_name(requirement.name)
+            return requirement
         case _:
             return None
 
