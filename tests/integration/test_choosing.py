@@ -277,6 +277,41 @@ def test_install_for_another_platform_is_refused(
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
 
 
+TROUBLE = """
+title = "the driver does not answer"
+why = "Nobody knows."
+sources = ["https://example.org"]
+before-install = true
+
+[[sign]]
+confidence = "possible"
+settings = { cu-init = "500" }
+builds = { alpha = "" }
+
+[[remedy]]
+do = "Ask it again."
+shell = "sh"
+commands = ["ask twice"]
+proof = "cat answer"
+"""
+
+
+def test_trouble_that_an_install_would_meet_is_told_by_plan_and_install(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    folder = locked.catalogue / "profiles/troubles"
+    folder.mkdir()
+    (folder / "silent-driver.toml").write_text(TROUBLE, encoding="utf-8")
+    (folder / "told-by-doctor.toml").write_text(TROUBLE.replace("before-install = true", ""), encoding="utf-8")
+    git = {"git": "2.50"}
+    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "500"}))
+    told = "the driver does not answer; ask it again: `ask twice`"
+    assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == [told]
+    assert face("install", "mini").stderr.count(f"warning: {told}\n") == 1
+    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "0"}))
+    assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == []
+
+
 MEMORY = """
 [[memory]]
 for = "a song"
