@@ -262,11 +262,13 @@ def test_install_for_another_platform_is_refused(
     locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
 ) -> None:
     other = Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64")
-    path = pretend(other)
+    path = pretend(dataclasses.replace(other, devices=_here().devices))
     platform = platform_of(other)
     assert platform is not None
     done = face("install", "mini")
     assert done.returncode == 2
+    warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: "
+    assert done.stderr.splitlines()[1].startswith(warning)
     assert done.stderr.splitlines()[-1] == (
         f"error[usage]: the machine is simulated (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
         "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
@@ -358,6 +360,9 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
         f"{warning} would fit it, but it hums",
         "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
     ]
+    for command in ("plan", "install"):
+        (told,) = face(command, "mini", "--profile", "needy").stderr.splitlines()
+        assert told.startswith("error[refused]: mini cannot run on needy on ")
 
 
 def _platform() -> str:
