@@ -369,9 +369,9 @@ def installed_request(
     from patchlock.model.installation import Installation
 
     named = profile or _installed_on(app)
-    if named is None:
-        return request(catalogue, app, None, source=source, revision=revision, choice=choice)
     installation = Installation(folder=home() / f"{app}@{named}")
+    if named is None or not installation.folder.is_dir():
+        return request(catalogue, app, named, source=source, revision=revision, choice=choice)
     opened = open_catalogue(catalogue or (kept_catalogue.root(installation) if as_it_is else None))
     wanted, found = opened.app(app), opened.profile(named)
     chosen = selection.choose([found], probes.basic(), (), named).chosen
