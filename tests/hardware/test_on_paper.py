@@ -161,3 +161,20 @@ def test_what_only_an_administrator_can_install_says_so() -> None:
     assert runtime.remedy == (
         "install it in PowerShell as administrator: `winget install --exact --id Microsoft.VCRedist.2015+.x64`"
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "places"),
+    [
+        (
+            WINDOWS,
+            [r"$env:LOCALAPPDATA\patchlock\demo@cpu", r"$env:USERPROFILE\.cache\huggingface", "/elsewhere/models"],
+        ),
+        (LINUX, ["~/.local/share/patchlock/demo@cpu", "~/.cache/huggingface", "/elsewhere/models"]),
+    ],
+    ids=["Windows", "Linux"],
+)
+def test_places_are_those_of_the_recorded_machine(host: Host, places: list[str]) -> None:
+    home = Path("/installed")
+    paths = [home / "demo@cpu", Path.home() / ".cache/huggingface", Path("/elsewhere/models")]
+    assert [on_paper.place(host, path, home) for path in paths] == places

@@ -15,7 +15,7 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
-from patchlock.hardware import probes, stored_choice
+from patchlock.hardware import on_paper, probes, stored_choice
 from patchlock.hardware.stored_choice import StoredChoice
 from patchlock.model import hosts
 from patchlock.model.byte_sizes import size_text
@@ -277,6 +277,10 @@ def test_install_for_another_platform_is_refused(
     face(*miniature.lock_here())
     planned = face("plan", "mini", "--json")
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
+    there = on_paper.folder(other, "mini@tiny")
+    for command in ("run", "verify"):
+        told = f"error[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
+        assert face(command, "mini", "--profile", "tiny").stderr == told
 
 
 TROUBLE = """

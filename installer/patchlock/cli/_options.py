@@ -398,10 +398,13 @@ def require_current(request: Request) -> Receipt:
     """
     from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
+    from patchlock.hardware import on_paper
 
-    if generations.current(request.installation) is None:
+    there = request.installation
+    if generations.current(there) is None:
         require_possible(request.app, request.profile, request.platform)
-    return generations.require_current(request.installation, request.app.name)
+    where = on_paper.folder(request.simulated, there.folder.name) if request.simulated else ""
+    return generations.require_current(there, request.app.name, where=where)
 
 
 def _installed_on(app: str) -> str | None:

@@ -76,8 +76,7 @@ def plan_command(
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = plan(request)
-    machine = request.machine
-    simulated = machine.observed.host if machine and machine.observed.overrides else None
+    machine, simulated = request.machine, request.simulated
     installed = None if simulated else generations.current(request.installation)
     nothing = not simulated and up_to_date(request) is not None
     ready = readiness.assess(request, made.lock, on_paper=simulated is not None)
