@@ -438,7 +438,11 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
     ("host", "cards", "memory"),
     [
         ("rtx4070-laptop-and-radeon-linux", "NVIDIA GeForce RTX 4070 Laptop GPU, AMD Radeon 740M", "too much"),
-        ("rx7900xtx-linux-phoenix-igpu", "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M", "12.1 GiB"),
+        (
+            "rx7900xtx-linux-phoenix-igpu",
+            "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M",
+            "12.1 GiB GPU",
+        ),
     ],
 )
 def test_the_guide_names_the_cards_and_cuts_no_word(

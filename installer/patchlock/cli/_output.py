@@ -283,6 +283,8 @@ def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
 
 def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: click.Context) -> tuple[str, str]:
     """Say which option or command there is not, and the one that was probably meant."""
+    import re
+
     import click
 
     if isinstance(error, click.NoSuchOption):
@@ -291,7 +293,9 @@ def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: clic
     else:
         word, what = error.command_name, "command"
         known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
-    hint = similar(word, known)
+    hint = similar(word.removeprefix("--"), [name.removeprefix("--") for name in known])
+    if what == "option":
+        hint = re.sub(r'"(\S+)"', r'"--\1"', hint)
     return f'there is no {what} "{word}"', f"{hint} " if hint else ""
 
 

@@ -128,7 +128,9 @@ def plan_command(
         *(
             []
             if nothing
-            else [("download", f"up to {total_text(size)}" if size else "size not known without the index")]
+            else [
+                ("download", f"up to {total_text(size, 'the index')}" if size else "size not known without the index")
+            ]
         ),
         *_models.summary_row(request, on_paper=simulated is not None),
         *_licences(request),
