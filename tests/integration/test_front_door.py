@@ -460,6 +460,13 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(patchlock: Patchlock) -> None:
+    host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
+    _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
+    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB RAM", text, re.MULTILINE)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_the_guide_asks_nothing_where_no_app_runs(patchlock: Patchlock) -> None:
     machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / "windows-arm-snapdragon.json")}
     code, text = _guided("", patchlock, more=machine)

@@ -253,7 +253,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     return {
         "": (str(number),),
         "App": (seen.app.name,),
-        "Runs on": (on, on if on == "CPU" else "GPU"),
+        "Runs on": (on, "CPU" if on.startswith("CPU") else "GPU"),  # also with ONNX models on a card
         "Proved": (_info.proof(seen),),
         "Models": (_models(seen),),
         "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),
