@@ -15,6 +15,7 @@ from receipts import install
 from patchlock.environments import installed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is found depends on the system")
+HOSTS = Path(__file__).resolve().parents[1] / "hardware/hosts"
 NUMPY = "A module that was compiled using NumPy 1.x cannot be run in"
 DML = "[F525 18:22:35 dml_util.cc:118] Invalid or unsupported data type ComplexFloat."
 
@@ -34,6 +35,14 @@ def test_a_certain_trouble_is_told_with_its_cure_and_exits_with_one(face: Callab
     ):
         assert f"  {line}\n" in done.stdout.replace("          $", "  $")
     assert done.stdout.endswith("1 certain; run `patchlock doctor` again after each fix\n")
+
+
+def test_commands_for_windows_have_no_prompt(face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-no-cxx-runtime.json"))
+    told = face("doctor").stdout
+    assert "\n          winget install --exact --id Microsoft.VCRedist.2015+.x64\n" in told
+    assert "\n  proof   Test-Path " in told
+    assert "$ " not in told
 
 
 def test_a_likely_trouble_exits_with_zero(face: Callable[..., Said]) -> None:
@@ -62,10 +71,22 @@ def test_nothing_known_says_what_to_send(face: Callable[..., Said]) -> None:
     )
 
 
+def test_a_machine_that_is_not_supported_is_told_so(face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "windows-arm-snapdragon.json"))
+    reason = "windows on arm64 is not supported"
+    assert face("doctor").stdout == (
+        f"warning: no profile fits this machine: {reason}; which there are: `patchlock list`\n"
+    )
+    assert face("status").stdout == f"Nothing is installed, and nothing can be: {reason}\n"
+    assert face("models", "demo", "--profile", "cpu").stderr == (
+        f'error[no-profile-fits]: the profile "cpu" does not fit this machine: {reason}\n'
+    )
+
+
 def test_a_card_that_stays_unused_is_told_as_detect_tells_it(
     face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = Path(__file__).resolve().parents[1] / "hardware/hosts/docker-rtx3070-driver-470.json"
+    host = HOSTS / "docker-rtx3070-driver-470.json"
     monkeypatch.setenv("PATCHLOCK_HOST", str(host))
     unused = [line for line in face("detect").stdout.splitlines() if line.startswith("warning: ")]
     told = face("doctor")
@@ -97,7 +118,7 @@ def test_a_card_that_stays_unused_is_told_as_detect_tells_it(
 def test_driver_that_is_too_old_is_a_finding(
     face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch, machine: str, title: str, confidence: str
 ) -> None:
-    host = Path(__file__).resolve().parents[1] / f"hardware/hosts/{machine}.json"
+    host = HOSTS / f"{machine}.json"
     monkeypatch.setenv("PATCHLOCK_HOST", str(host))
     found = json.loads(face("doctor", "--json").stdout)["data"]["findings"]
     assert [(one["title"], one["confidence"]) for one in found if one["name"] == "version-too-old"] == [

@@ -1,10 +1,11 @@
-"""How outcomes are shown: by place, and in short."""
+"""How `plan` shows outcomes, by place and in short, and the size of a download."""
 
 from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from patchlock.cli._plan import outcome_lines, outcome_summary
+from patchlock.cli._plan import download_text, outcome_lines, outcome_summary
+from patchlock.model.models import ModelSize
 from patchlock.model.patch import NOTHING, Outcome, OutcomeKind, Site
 
 KIND = OutcomeKind
@@ -50,3 +51,8 @@ def test_summary_counts_files_and_keeps_what_has_not_gone_well() -> None:
         "vague    ambiguous  d.py:5 (two places)",
         "waiting  waits for the conflict in e.py",
     ]
+
+
+def test_a_download_is_bounded_only_where_every_size_is_known() -> None:
+    assert download_text(ModelSize(bytes=2048, unknown=0)) == "up to 2.0 KiB"
+    assert download_text(ModelSize(bytes=2048, unknown=1)) == "2.0 KiB plus 1 file whose size the index does not say"

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 from patchlock.catalogue.reader import Catalogue
 from patchlock.hardware import on_paper, preflight
 from patchlock.hardware.preflight import NOTHING, UNKNOWN, DetectedResource
 from patchlock.model.conditions import VERSIONED, Condition
 from patchlock.model.hosts import Device, Host, Node
-from patchlock.model.needs import Finding, Resource
+from patchlock.model.needs import Finding, Need, Resource
 from patchlock.model.package_managers import Way
 from patchlock.model.version_bounds import Bounds
 
@@ -149,3 +150,31 @@ def test_driver_that_has_dropped_a_card_is_to_be_replaced_by_an_older_one() -> N
     assert finding.what == "the driver is 595.58.03, and must be 525.60.13 or later but before 590"
     assert finding.remedy == "take an older one: ask `patchlock doctor` for the commands, or see https://example.org"
     assert (finding.stops, finding.way) == (True, None)
+
+
+def test_what_only_an_administrator_can_install_says_so() -> None:
+    resource = _resources()["msvc-runtime"]
+    need = Need(name="msvc-runtime", why="torch needs it", source="https://example.org")
+    facts = on_paper.facts(WINDOWS, {"msvc-runtime": resource})
+    told = preflight.judge(facts, [need], {"msvc-runtime": resource}, python=Version("3.11"))
+    (runtime,) = (one for one in told if one.name == "msvc-runtime")
+    assert runtime.remedy == (
+        "install it in PowerShell as administrator: `winget install --exact --id Microsoft.VCRedist.2015+.x64`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "places"),
+    [
+        (
+            WINDOWS,
+            [r"$env:LOCALAPPDATA\patchlock\demo@cpu", r"$env:USERPROFILE\.cache\huggingface", "/elsewhere/models"],
+        ),
+        (LINUX, ["~/.local/share/patchlock/demo@cpu", "~/.cache/huggingface", "/elsewhere/models"]),
+    ],
+    ids=["Windows", "Linux"],
+)
+def test_places_are_those_of_the_recorded_machine(host: Host, places: list[str]) -> None:
+    home = Path("/installed")
+    paths = [home / "demo@cpu", Path.home() / ".cache/huggingface", Path("/elsewhere/models")]
+    assert [on_paper.place(host, path, home) for path in paths] == places

@@ -228,6 +228,11 @@ def test_app_on_the_processor_names_the_app_the_card_and_what_can_be_tried() -> 
         "`patchlock install demo --profile directml-vega` (DirectML runs on every DirectX 12 GPU, but nobody has "
         "tested it)"
     )
+    found = choose(OUTLINES.values(), windows(Device(vendor="1002", device="73ff")), CARDS, app=limits)
+    assert (
+        "(a trial: t; ZLUDA works on this card if you add third-party rocBLAS files to HIP SDK 6.4, but nobody has tested it)"
+        in (*found.doubts, *found.warnings)[0]
+    )
 
 
 def test_app_on_the_processor_of_a_cards_profile_leaves_the_card_unused() -> None:

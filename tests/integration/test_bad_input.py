@@ -44,6 +44,11 @@ def _nothing_installed(folder: Path) -> bool:
             'error[usage]: there is no option "--zzz"; see `patchlock list --help`',
         ),
         (
+            ("info", "mini", "--profile", "x"),
+            2,
+            'error[usage]: there is no option "--profile"; see `patchlock info --help`',
+        ),
+        (
             ("cache", "cleen"),
             2,
             'error[usage]: there is no command "cleen"; did you mean "clean"? see `patchlock cache --help`',
@@ -75,6 +80,7 @@ def _nothing_installed(folder: Path) -> bool:
         "command",
         "option",
         "strange-option",
+        "option-of-other-commands",
         "subcommand",
         "value",
         "both",

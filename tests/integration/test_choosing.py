@@ -15,7 +15,7 @@ import miniature
 import pytest
 from conftest import ROOT, Patchlock, Said
 
-from patchlock.hardware import probes, stored_choice
+from patchlock.hardware import on_paper, probes, stored_choice
 from patchlock.hardware.stored_choice import StoredChoice
 from patchlock.model import hosts
 from patchlock.model.byte_sizes import size_text
@@ -262,11 +262,13 @@ def test_install_for_another_platform_is_refused(
     locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
 ) -> None:
     other = Host(os="windows", machine="amd64") if HERE.os == "linux" else Host(os="linux", machine="x86_64")
-    path = pretend(other)
+    path = pretend(dataclasses.replace(other, devices=_here().devices))
     platform = platform_of(other)
     assert platform is not None
     done = face("install", "mini")
     assert done.returncode == 2
+    warning = "warning: mini will run on the CPU; your AMD card (gfx1201, 1002:7550) will not be used. Reason: "
+    assert done.stderr.splitlines()[1].startswith(warning)
     assert done.stderr.splitlines()[-1] == (
         f"error[usage]: the machine is simulated (PATCHLOCK_HOST={path}), and nothing for {platform.name} can be installed "
         "on this one; see what would be done there: `patchlock plan mini --profile tiny`"
@@ -275,6 +277,45 @@ def test_install_for_another_platform_is_refused(
     face(*miniature.lock_here())
     planned = face("plan", "mini", "--json")
     assert (planned.returncode, json.loads(planned.stdout)["data"]["platform"]) == (0, platform.name)
+    there = on_paper.folder(other, "mini@tiny")
+    for command in ("run", "verify"):
+        told = f"error[not-installed]: mini is not installed on tiny ({there}); run `patchlock install mini --profile tiny`\n"
+        assert face(command, "mini", "--profile", "tiny").stderr == told
+
+
+TROUBLE = """
+title = "the driver does not answer"
+why = "Nobody knows."
+sources = ["https://example.org"]
+before-install = true
+
+[[sign]]
+confidence = "possible"
+settings = { cu-init = "500" }
+builds = { alpha = "" }
+
+[[remedy]]
+do = "Ask it again."
+shell = "sh"
+commands = ["ask twice"]
+proof = "cat answer"
+"""
+
+
+def test_trouble_that_an_install_would_meet_is_told_by_plan_and_install(
+    locked: miniature.World, face: Face, pretend: Callable[[Host], Path]
+) -> None:
+    folder = locked.catalogue / "profiles/troubles"
+    folder.mkdir()
+    (folder / "silent-driver.toml").write_text(TROUBLE, encoding="utf-8")
+    (folder / "told-by-doctor.toml").write_text(TROUBLE.replace("before-install = true", ""), encoding="utf-8")
+    git = {"git": "2.50"}
+    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "500"}))
+    told = "the driver does not answer; ask it again: `ask twice`"
+    assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == [told]
+    assert face("install", "mini").stderr.count(f"warning: {told}\n") == 1
+    pretend(dataclasses.replace(HERE, versions=git, settings={"cu-init": "0"}))
+    assert json.loads(face("plan", "mini", "--json").stdout)["data"]["steps"] == []
 
 
 MEMORY = """
@@ -323,6 +364,9 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
         f"{warning} would fit it, but it hums",
         "profile tiny: mini does not support needy, which would use your AMD card (gfx1201, 1002:7550)",
     ]
+    for command in ("plan", "install"):
+        (told,) = face(command, "mini", "--profile", "needy").stderr.splitlines()
+        assert told.startswith("error[refused]: mini cannot run on needy on ")
 
 
 def _platform() -> str:

@@ -479,7 +479,11 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
     ("host", "cards", "memory"),
     [
         ("rtx4070-laptop-and-radeon-linux", "NVIDIA GeForce RTX 4070 Laptop GPU, AMD Radeon 740M", "too much"),
-        ("rx7900xtx-linux-phoenix-igpu", "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M", "12.1 GiB"),
+        (
+            "rx7900xtx-linux-phoenix-igpu",
+            "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M",
+            "12.1 GiB GPU",
+        ),
     ],
 )
 def test_the_guide_names_the_cards_and_cuts_no_word(
@@ -494,6 +498,13 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
     assert re.search("^1  demo +CPU ", text, re.MULTILINE)
     assert "…" not in text
     assert text.count("Warning: demo ") == text.count("Warning: ") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(patchlock: Patchlock) -> None:
+    host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
+    _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
+    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB RAM", text, re.MULTILINE)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

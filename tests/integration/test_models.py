@@ -124,8 +124,8 @@ def test_plan_and_install_say_how_much_will_come(locked: World, patchlock: Patch
         assert done.returncode == 0, done.stderr
         [line] = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("models ")]
         assert line.startswith(
-            "models    500.0 KiB plus 1 file of unknown size at the first start, 1 file of unknown size when first used, "
-            "97.7 KiB that the app does not download itself; to download now: `"
+            "models    500.0 KiB plus 1 file whose size the catalogue does not say at the first start, 1 file whose size the "
+            "catalogue does not say when first used, 97.7 KiB that the app does not download itself; to download now: `"
         )
         assert line.endswith("models mini --profile tiny --fetch`" if command == "plan" else "models mini --fetch`")
     assert hub.asked == []
@@ -135,7 +135,7 @@ def test_models_are_listed_with_size_licence_and_what_for(installed: World, patc
     done = patchlock("models", "mini")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:8] == [
-        "mini on tiny: 4 files, 597.7 KiB plus 2 files of unknown size; 4 are not there",
+        "mini on tiny: 4 files, 597.7 KiB plus 2 files whose size the catalogue does not say; 4 are not there",
         "",
         "  maker/speaks",
         "    what it speaks with",

@@ -53,6 +53,7 @@ def test_address_belongs_to_a_model(address: str, found: tuple[Model, ...]) -> N
 
 
 def test_what_nobody_knows_is_said() -> None:
-    assert total_text(ModelSize(bytes=0, unknown=2)) == "2 files of unknown size"
-    assert total_text(ModelSize(bytes=2_000, unknown=1)) == "2.0 KiB plus 1 file of unknown size"
+    assert total_text(ModelSize(bytes=0, unknown=2)) == "2 files whose size the catalogue does not say"
+    told = total_text(ModelSize(bytes=2_000, unknown=1), "the index")
+    assert told == "2.0 KiB plus 1 file whose size the index does not say"
     assert total_text(ModelSize(bytes=0, unknown=0)) == "nothing"

@@ -75,7 +75,7 @@ def doctor_command(
     observed = host_overrides.observe(lambda: probes.probe(_options.home()))
     _output.report_overrides(observed)
     look = report.build_report(opened.root, observed)
-    unused = (*look.doubts, *look.warnings)
+    unused = (*look.doubts, *look.warnings, *filter(None, [look.refusal]))
     recording = _recording(observed.recording, environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
     installer = on_paper.system(observed.host) if observed.overrides else system.system()
@@ -100,10 +100,12 @@ def doctor_command(
             "doctor", {"findings": told, "unused": list(unused), "recording": hosts.to_json(recording)}, error
         )
     for finding in findings:
-        _output.echo(_text(finding, app or "APP", python) + "\n")
+        has_prompt = observed.host.os != "windows"
+        _output.echo(_text(finding, app or "APP", python) + "\n", has_prompt=has_prompt)
     if unused:
-        _output.echo(_output.warnings(unused) + "\n")
-    _output.echo(_summary(findings, app, is_told=bool(lines)))
+        _output.echo(_output.warnings(unused) + ("" if look.refusal and not findings else "\n"))
+    if findings or not look.refusal:
+        _output.echo(_summary(findings, app, is_told=bool(lines)))
     return 1 if certain else 0
 
 

@@ -251,15 +251,15 @@ def _machine(host: Host, devices: Sequence[str]) -> str:
 
 def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationState]) -> Mapping[str, Sequence[str]]:
     """Say each thing in words and, where they are too long for a terminal, in fewer."""
-    need = max((verdict.takes for verdict in seen.memory), default=0)
-    lacks = any(verdict.is_enough is False for verdict in seen.memory)
+    need = max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
+    lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
-    memory = _output.size(need) if need else "unknown"
+    memory = f"{_output.size(need.takes)} {'GPU' if need.is_device else 'RAM'}" if need else "unknown"
     on = seen.computes_on.removeprefix("the ")
     return {
         "": (str(number),),
         "App": (seen.app.name,),
-        "Runs on": (on, on if on == "CPU" else "GPU"),
+        "Runs on": (on, "CPU" if on.startswith("CPU") else "GPU"),  # also with ONNX models on a card
         "Proved": (_info.proof(seen),),
         "Models": (_models(seen),),
         "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),

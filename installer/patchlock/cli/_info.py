@@ -123,7 +123,7 @@ def download(seen: AppOverview) -> list[tuple[str, str]]:
     models = size_lines(seen.model_sizes)
     unknown = f"size not known; `patchlock plan {seen.app.name}` asks the index"
     return [
-        ("packages", total_text(seen.packages) if seen.packages else unknown),
+        ("packages", total_text(seen.packages, "the index") if seen.packages else unknown),
         *([("models", "\n".join(models))] if models else []),
     ]
 

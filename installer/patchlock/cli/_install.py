@@ -116,9 +116,7 @@ def install_command(
             source=source,
             revision=revision,
             reinstall=reinstall,
-            heed=(lambda _: None)
-            if failed
-            else lambda found: _profile_choice.confirm_choice(found, app, as_json=as_json),
+            heed=None if failed else lambda found: _profile_choice.confirm_choice(found, app, as_json=as_json),
             choice=Choice(added=added, left_out=left_out),
             failed=failed,
         )

@@ -46,14 +46,17 @@ def models_command(
     from patchlock.operations import models
 
     request = _options.installed_request(catalogue, app, profile, as_it_is=True)
+    if request.machine is not None and not as_json:
+        _output.report_overrides(request.machine.observed)
     request = dataclasses.replace(request, accept_changed=accept_changed)
     brought: tuple[LocatedFile, ...] = ()
     if fetch:
+        _options.require_current(request)
         progress = _progress.progress(as_json)
         brought = models.fetch(request, progress).brought
     located = located_models.locate(request)
     if as_json:
-        data = {"models": _data(located), "fetched": [one.model.url(one.file) for one in brought]}
+        data = {"models": _data(request, located), "fetched": [one.model.url(one.file) for one in brought]}
         _output.succeed("models", data)
     else:
         _output.echo("\n".join(_lines(request, located)))
@@ -131,7 +134,8 @@ def _lines(request: Request, located: tuple[LocatedFile, ...]) -> list[str]:
             size = size_text(one.file.bytes) if one.file.bytes else "size not known"
             lines.append(f"    {_STATES[one.state]:<9}  {_name(one):<{width}}  {size}")
         is_later = model.base == PACKAGES and generations.current(request.installation) is None
-        lines.append(f"    in {'the environment of the app, once it is installed' if is_later else _folder(files[0])}")
+        place = "the environment of the app, once it is installed" if is_later else _shown(request, _folder(files[0]))
+        lines.append(f"    in {place}")
     if missing:
         command = f"{_launcher.own_command(_options.home())} models {_options.pair_arguments(request)} --fetch"
         lines += ["", f"fetch them: {command}"]
@@ -151,7 +155,14 @@ def _folder(one: LocatedFile) -> Path:
     return one.place.parents[len(Path(_name(one)).parts) - 1]
 
 
-def _data(located: tuple[LocatedFile, ...]) -> list[dict[str, object]]:
+def _shown(request: Request, path: Path) -> str:
+    """Name a place as the machine has it that it is looked for on, which may be a simulated one."""
+    from patchlock.hardware import on_paper
+
+    return on_paper.place(request.simulated, path, request.home) if request.simulated else str(path)
+
+
+def _data(request: Request, located: tuple[LocatedFile, ...]) -> list[dict[str, object]]:
     return [
         {
             "repository": model.repository,
@@ -165,7 +176,7 @@ def _data(located: tuple[LocatedFile, ...]) -> list[dict[str, object]]:
                     "path": str(one.file.path),
                     "bytes": one.file.bytes or None,
                     "sha256": one.file.sha256 or None,
-                    "place": str(one.place),
+                    "place": _shown(request, one.place),
                     "state": one.state,
                 }
                 for one in located

@@ -196,7 +196,7 @@ def request(
     source: str | None = None,
     revision: str | None = None,
     reinstall: bool = False,
-    heed: Callable[[ProfileChoice], None] = lambda _: None,
+    heed: Callable[[ProfileChoice], None] | None = None,
     choice: Choice | None = None,
     failed: Mapping[str, str] = MappingProxyType({}),
 ) -> Request:
@@ -209,7 +209,8 @@ def request(
         source: another place of upstream.
         revision: another commit of upstream.
         reinstall: build afresh.
-        heed: called with what was chosen and why, before anything else is done with it.
+        heed: called with what was chosen and why, before anything else is done with it; of a simulated machine only
+            where the pair can be.
         choice: of optional patches; None takes those that the installation has.
         failed: profiles that do not work on this machine, with the reason; none of them is chosen unnamed.
 
@@ -219,8 +220,10 @@ def request(
         NoProfileFitsError: no profile fits this machine, or the named one does not.
         CatalogueError: the app's or a profile's file has mistakes.
         UsageError: an optional patch is named that there is not.
+        RefusedError: `heed` is given, the machine is simulated, and the catalogue says that the pair cannot be.
     """
     from patchlock.catalogue import optional_patches
+    from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
     from patchlock.hardware import host_overrides, probes
     from patchlock.hardware.stored_choice import StoredChoice
@@ -238,12 +241,16 @@ def request(
     except CatalogueError:
         opened.read_all()  # which has every mistake, and not only those of what a choice looks at
         raise
-    heed(found)
     chosen = found.choice.chosen
+    fitting = opened.profile(chosen.profile.name)
+    if heed is not None:
+        if found.observed.overrides:
+            require_possible(wanted, fitting, chosen.platform)
+        heed(found)
     there = generations.current(Installation(folder=home() / f"{app}@{chosen.profile.name}"))
     return Request(
         app=wanted,
-        profile=opened.profile(chosen.profile.name),
+        profile=fitting,
         platform=chosen.platform,
         catalogue=opened,
         home=home(),
@@ -369,9 +376,9 @@ def installed_request(
     from patchlock.model.installation import Installation
 
     named = profile or _installed_on(app)
-    if named is None:
-        return request(catalogue, app, None, source=source, revision=revision, choice=choice)
     installation = Installation(folder=home() / f"{app}@{named}")
+    if named is None or not installation.folder.is_dir():
+        return request(catalogue, app, named, source=source, revision=revision, choice=choice)
     opened = open_catalogue(catalogue or (kept_catalogue.root(installation) if as_it_is else None))
     wanted, found = opened.app(app), opened.profile(named)
     chosen = selection.choose([found], probes.basic(), (), named).chosen
@@ -398,10 +405,13 @@ def require_current(request: Request) -> Receipt:
     """
     from patchlock.catalogue.pairs import require_possible
     from patchlock.environments import generations
+    from patchlock.hardware import on_paper
 
-    if generations.current(request.installation) is None:
+    there = request.installation
+    if generations.current(there) is None:
         require_possible(request.app, request.profile, request.platform)
-    return generations.require_current(request.installation, request.app.name)
+    where = on_paper.folder(request.simulated, there.folder.name) if request.simulated else ""
+    return generations.require_current(there, request.app.name, where=where)
 
 
 def _installed_on(app: str) -> str | None:

@@ -27,17 +27,27 @@ ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
 
-def echo(text: str = "", *, err: bool = False) -> None:
+def echo(text: str = "", *, err: bool = False, has_prompt: bool = sys.platform != "win32") -> None:
     """Print a text at once, so that a reader who has gone is noticed here; its control characters are made visible.
 
     Commands of patchlock can be pasted as they are; on a terminal, a line that is too long is broken between words.
+
+    Args:
+        text: lines; a command stands behind "$ ".
+        err: to stderr.
+        has_prompt: leave the "$ "; PowerShell has no such prompt.
     """
     stream = sys.stderr if err else sys.stdout
     if "patchlock " in text:
         from patchlock.cli import _folders, _launcher
 
         text = _launcher.to_paste(text, _folders.home())
-    _write(f"{broken(visible(text), stream)}\n", stream)
+    text = broken(visible(text), stream)
+    if not has_prompt and "$ " in text:
+        import re
+
+        text = re.sub(r"(^|  )\$ ", r"\1", text, flags=re.MULTILINE)
+    _write(f"{text}\n", stream)
 
 
 def note(text: str) -> None:
@@ -279,6 +289,8 @@ def fail_usage(error: click.UsageError, command: str, as_json: bool) -> int:
 
 def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: click.Context) -> tuple[str, str]:
     """Say which option or command there is not, and the one that was probably meant."""
+    import re
+
     import click
 
     if isinstance(error, click.NoSuchOption):
@@ -287,7 +299,9 @@ def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: clic
     else:
         word, what = error.command_name, "command"
         known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
-    hint = similar(word, known)
+    hint = similar(word.removeprefix("--"), [name.removeprefix("--") for name in known])
+    if what == "option":
+        hint = re.sub(r'"(\S+)"', r'"--\1"', hint)
     return f'there is no {what} "{word}"', f"{hint} " if hint else ""
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from patchlock.hardware.memory_needs import MemoryVerdict
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.locks.lock_request import Request
+    from patchlock.model.models import ModelSize
     from patchlock.model.patch import Outcome
     from patchlock.operations.install_plan import Plan
 
@@ -62,7 +63,6 @@ def plan_command(
     from patchlock.environments import generations, package_sizes
     from patchlock.hardware import on_paper
     from patchlock.model import overlays
-    from patchlock.model.models import total_text
     from patchlock.operations import missing_imports, readiness
     from patchlock.operations.install_plan import plan, up_to_date
     from patchlock.patches import engine
@@ -76,8 +76,7 @@ def plan_command(
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     optional = optional_patches.of_profile(request.app, request.profile.name)
     made = plan(request)
-    machine = request.machine
-    simulated = machine.observed.host if machine and machine.observed.overrides else None
+    machine, simulated = request.machine, request.simulated
     installed = None if simulated else generations.current(request.installation)
     nothing = not simulated and up_to_date(request) is not None
     ready = readiness.assess(request, made.lock, on_paper=simulated is not None)
@@ -126,11 +125,7 @@ def plan_command(
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(ready.steps, 1))
     rows = [
         *_summary(made, request, by_place=with_diff or _log.is_verbose()),
-        *(
-            []
-            if nothing
-            else [("download", f"up to {total_text(size)}" if size else "size not known without the index")]
-        ),
+        *([] if nothing else [("download", download_text(size))]),
         *_models.summary_row(request, on_paper=simulated is not None),
         *_licences(request),
         ("folder", folder),
@@ -181,6 +176,15 @@ def _summary(made: Plan, request: Request, *, by_place: bool) -> list[tuple[str,
             if made.platform.name in o.platforms
         ),
     ]
+
+
+def download_text(size: ModelSize | None) -> str:
+    """Say how much the packages are; what is in a cache already makes it less."""
+    from patchlock.model.models import total_text
+
+    if size is None:
+        return "size not known without the index"
+    return f"{'' if size.unknown else 'up to '}{total_text(size, 'the index')}"
 
 
 def _licences(request: Request) -> list[tuple[str, str]]:

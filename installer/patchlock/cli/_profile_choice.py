@@ -51,8 +51,9 @@ def confirm_choice(found: ProfileChoice, app: str, *, as_json: bool) -> None:
         UncertainChoiceError: a better profile may have been missed, and nobody can be asked, or he says no.
     """
     name = found.choice.chosen.profile.name
-    print_choice(found, as_json=as_json, doubts=False)
-    if is_elsewhere(found):
+    elsewhere = is_elsewhere(found)
+    print_choice(found, as_json=as_json, doubts=elsewhere)
+    if elsewhere:
         raise UsageError(
             f"the machine is simulated ({', '.join(found.observed.overrides)}), and nothing for "
             f"{found.choice.chosen.platform.name} can be installed on this one",

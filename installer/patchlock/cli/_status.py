@@ -32,9 +32,18 @@ def status_command(catalogue: Path | None, as_json: bool) -> None:
     if as_json:
         _output.succeed("status", {"home": str(_options.home()), "installed": [_data(one) for one in found]})
     elif not found:
-        _output.echo("Nothing is installed. Start with `patchlock list`, or `patchlock install demo`")
+        _output.echo(_nothing())
     else:
         _output.echo(_output.rows([(_name(one), _text(one, exact=_log.is_verbose())) for one in found], indent=0))
+
+
+def _nothing() -> str:
+    """Say how to begin, where anything runs."""
+    from patchlock.hardware import host_overrides, probes, selection
+
+    if reasons := tuple(selection.system_reasons(host_overrides.observe(probes.basic).host)):
+        return f"Nothing is installed, and nothing can be: {', and '.join(reasons)}"
+    return "Nothing is installed. Start with `patchlock list`, or `patchlock install demo`"
 
 
 def _name(one: InstallationState) -> str:

@@ -146,8 +146,13 @@ def current(installation: Installation) -> Receipt | None:
     return read_receipt(generation(installation, name)) if _NAME.fullmatch(name) else None
 
 
-def require_current(installation: Installation, app: str) -> Receipt:
+def require_current(installation: Installation, app: str, *, where: str = "") -> Receipt:
     """Read the receipt of the generation in use.
+
+    Args:
+        installation: of the app.
+        app: its name.
+        where: of a simulated machine, which folder it would be there.
 
     Raises:
         NotInstalledError: there is none.
@@ -159,7 +164,7 @@ def require_current(installation: Installation, app: str) -> Receipt:
         raise NotInstalledError(
             f"{app} is not installed on {installation.profile}"
             + (": its install was interrupted" if is_interrupted else installed_profiles.elsewhere(installation)),
-            where=str(installation.folder),
+            where=where or str(installation.folder),
             remedy=f"finish it with {command}" if is_interrupted else f"run {command}",
         )
     return receipt

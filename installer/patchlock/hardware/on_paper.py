@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
+from pathlib import Path
 
 from patchlock.hardware.preflight import NOTHING, UNKNOWN, DetectedResource, Facts, Folder, Interpreter, PythonDownload
 from patchlock.model import host_vocabulary
@@ -14,8 +15,9 @@ from patchlock.model.package_managers import System
 _LIKE = {"pop": "ubuntu debian", "linuxmint": "ubuntu debian", "rocky": "rhel fedora", "steamos": "arch"}
 """Distribution → what it is like, as its os-release says; a recording has the id alone."""
 _HELPERS = {"linux": frozenset({"sudo"}), "windows": frozenset({"winget"}), "macos": frozenset({"brew"})}
-_HOMES = {"windows": (r"$env:LOCALAPPDATA\patchlock", "\\")}
-_HOME = ("~/.local/share/patchlock", "/")
+_HOMES = {"windows": (r"$env:LOCALAPPDATA\patchlock", "$env:USERPROFILE", "\\")}
+_HOME = ("~/.local/share/patchlock", "~", "/")
+"""Where patchlock's home lies, the user's, and what stands between the names of folders."""
 _USER = "$USER"
 
 
@@ -33,8 +35,18 @@ def system(host: Host) -> System:
 
 def folder(host: Host, *names: str) -> str:
     """Say where patchlock's home, or an installation in it, would lie on a recorded machine."""
-    home, separator = _HOMES.get(host.os, _HOME)
+    home, _, separator = _HOMES.get(host.os, _HOME)
     return separator.join((home, *names))
+
+
+def place(host: Host, path: Path, home: Path) -> str:
+    """Say where a file below patchlock's home, or the user's, would lie on a recorded machine; another one stays."""
+    if path.is_relative_to(home):
+        return folder(host, *path.relative_to(home).parts)
+    if path.is_relative_to(Path.home()):
+        _, user, separator = _HOMES.get(host.os, _HOME)
+        return separator.join((user, *path.relative_to(Path.home()).parts))
+    return str(path)
 
 
 def facts(host: Host, wanted: Mapping[str, Resource]) -> Facts:

@@ -349,8 +349,8 @@ def versions(
         )
 
 
-_ORDER = ("version", "variable", "library", "file", "program", "rule")
-"""Kinds of resources, as a person sees to them: what needs a restart first, what belongs to the app last."""
+_ORDER = ("version", "variable", "trouble", "library", "file", "program", "rule")
+"""Kinds of findings, as a person sees to them: what needs a restart first, what belongs to the app last."""
 
 
 def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
@@ -373,7 +373,8 @@ def steps(findings: Iterable[Finding]) -> tuple[str, ...]:
 def _install(way: Way | None, resource: Resource, system: System) -> str:
     if way is None:
         return f"see {resource.source}"
-    return f"install it: `{package_managers.joined(package_managers.commands([way], system), system)}`"
+    where = " in PowerShell as administrator" if resource.administrator else ""
+    return f"install it{where}: `{package_managers.joined(package_managers.commands([way], system), system)}`"
 
 
 _OLDER = "take an older one: ask `patchlock doctor` for the commands, or see {}"

@@ -91,7 +91,7 @@ def judge(profile: ProfileSummary | Profile, host: Host, cards: Sequence[Card] =
 
 def _judge(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> Accepted | Rejected:
     platform = platform_of(host)
-    reasons = list(_of_system(host))
+    reasons = list(system_reasons(host))
     if platform is not None and platform not in profile.platforms:
         reasons.insert(0, f"needs {' or '.join(p.name for p in profile.platforms)}; this machine is {platform.name}")
     best = match(profile.fits, profile.back_end, host, seen) if profile.fits else _EVERY_MACHINE
@@ -112,8 +112,8 @@ def _judge(profile: ProfileSummary | Profile, host: Host, seen: Seen) -> Accepte
 _EVERY_MACHINE = FitMatch(device=None, why="it runs on every machine of its platforms")
 
 
-def _of_system(host: Host) -> Iterable[str]:
-    """Say what makes every profile impossible."""
+def system_reasons(host: Host) -> Iterable[str]:
+    """Say what makes every profile impossible on a machine, a clause each."""
     if platform_of(host) is None:
         yield f"{host.os} on {host.machine} is not supported"
     if host.os == "linux" and host.libc.startswith("musl"):
@@ -173,7 +173,7 @@ def choose(
 
 def _none_fits(host: Host, ranking: Sequence[Rejected]) -> NoProfileFitsError:
     """Say what is common to all profiles, else each profile's reasons."""
-    common = tuple(_of_system(host))
+    common = tuple(system_reasons(host))
     platform = platform_of(host)
     if not common and platform is not None and all(platform not in one.profile.platforms for one in ranking):
         common = (f"none is for {platform.name}",)

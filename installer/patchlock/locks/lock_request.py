@@ -19,6 +19,7 @@ from patchlock.model.app import App, EmbeddedUpstream, rules_of
 from patchlock.model.digests import sha256
 from patchlock.model.errors import LockFormatError, LockMissingError, LockStaleError
 from patchlock.model.fits import Platform
+from patchlock.model.hosts import Host
 from patchlock.model.identities import Sha256
 from patchlock.model.installation import Installation
 from patchlock.model.lock_rules import Constraint, Exclusion, LockRules
@@ -66,6 +67,12 @@ class Request:
     """For which machine and device the profile was chosen; None where nobody has looked."""
     kept: StoredChoice | None = None
     """What was chosen for it of the machine's devices now; None where nobody has looked: an earlier one is kept."""
+
+    @property
+    def simulated(self) -> Host | None:
+        """Give the machine that is simulated; None where it is this one."""
+        observed = self.machine.observed if self.machine else None
+        return observed.host if observed and observed.overrides else None
 
     @property
     def installation(self) -> Installation:

@@ -43,6 +43,8 @@ class Resource:
     """Whether a file must be writable too, as devices must."""
     restart: bool = False
     """Whether the machine has to be restarted after it was installed."""
+    administrator: bool = False
+    """Whether only an administrator can install it."""
     arguments: tuple[str, ...]
     """With which a program says its version; empty where nobody asks."""
     pattern: str
@@ -128,8 +130,8 @@ class Finding:
     way: Way | None = None
     """How what is missing is installed, where that is known."""
     source: str = ""
-    kind: Kind = "program"
-    """Of the resource, by which steps are ordered."""
+    kind: Kind | Literal["trouble"] = "program"
+    """Of the resource, by which steps are ordered; `trouble`: a known trouble that the install would meet."""
     is_sure: bool = True
     """False: nobody could look whether it is so."""
     restart: bool = False

@@ -101,6 +101,12 @@ class Remedy:
     """A command that only reads, and shows that the trouble is gone."""
     proof_shell: Shell
 
+    @property
+    def told(self) -> str:
+        """Say it as the end of a sentence, with its commands."""
+        commands = "; ".join(f"`{command}`" for command in self.commands)
+        return f"{self.do[:1].lower()}{self.do[1:].rstrip('.')}" + (f": {commands}" if commands else "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trouble:
@@ -113,6 +119,8 @@ class Trouble:
     """What happens and why, in a few sentences."""
     sources: tuple[str, ...]
     """URLs."""
+    before_install: bool
+    """Whether `plan` and `install` tell it, too, of the machine and the packages that the environment will have."""
     where: Condition
     """Must hold, else no sign counts."""
     unless: tuple[Condition, ...]

@@ -94,6 +94,9 @@ def install(
         lock, data = read_sealed_lock(request)
         ready = readiness.require(request, lock, ignore_needs=ignore_needs)
         progress.say(f"{request.profile.name} on {request.platform.name}, {ready.says}")
+        for finding in ready.findings:
+            if finding.kind == "trouble":
+                progress.note(f"warning: {finding}")
         if not lock.is_intact:
             progress.note(f"the lock {lockfile.EDITED}")
         if built := built_here(request, lock):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from patchlock.core import uv
 from patchlock.environments.builds import from_source
-from patchlock.hardware import interpreters, memory_needs, preflight, resource_detection
+from patchlock.hardware import doctor, interpreters, memory_needs, preflight, resource_detection
 from patchlock.hardware import on_paper as paper
 from patchlock.hardware import system as hardware_system
 from patchlock.hardware.memory_needs import MemoryVerdict
@@ -91,6 +91,7 @@ def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper
         *_versions(request, facts.system),
         *preflight.judge(facts, wanted, resources, python=profile.python),
         *_sdks(request, can_look=not on_paper and os.name == "nt"),
+        *_troubles(request, lock),
         *memory_needs.findings(memory),
         *(() if on_paper else from_source.findings(request)),
     )
@@ -181,6 +182,29 @@ def _sdks(request: Request, *, can_look: bool) -> tuple[Finding, ...]:
                 )
             )
     return tuple(found)
+
+
+def _troubles(request: Request, lock: Lock) -> tuple[Finding, ...]:
+    """Name, as `doctor` does, the known troubles of the machine that the packages of the lock would meet."""
+    machine = request.machine
+    if machine is None:
+        return ()
+    packages = {str(package.name): str(package.version) for package in lock.packages}
+    recording = dataclasses.replace(machine.observed.recording, packages=packages, says=())
+    entries = [one for one in request.catalogue.troubles() if one.before_install]
+    cards = request.catalogue.cards() if entries and recording.host.devices else ()
+    return tuple(
+        Finding(
+            name=one.name,
+            what=one.title,
+            remedy="; ".join(remedy.told for remedy in one.remedies),
+            stops=False,
+            source="; ".join(one.sources),
+            kind="trouble",
+            is_sure=one.confidence == "certain",
+        )
+        for one in doctor.diagnose(recording, cards, entries)
+    )
 
 
 def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:

@@ -64,6 +64,7 @@ def trouble(root: Table, name: str) -> Trouble:
         title=root.text("title"),
         why=root.text("why"),
         sources=root.texts("sources"),
+        before_install=root.boolean("before-install", False),
         where=condition(where),
         unless=tuple(_unless(table) for table in root.tables("unless")),
         signs=tuple(_sign(table) for table in root.tables("sign")),
