@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 @click.command("lock")
 @click.argument("apps", nargs=-1, shell_complete=_complete.apps)
 @click.option(
-    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only this profile (default: all)."
+    "--profile",
+    multiple=True,
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Only this profile (default: all); can be repeated.",
 )
 @click.option("--check", is_flag=True, help="Only show which locks are stale, and why; uses no network.")
 @click.option(
@@ -74,7 +78,7 @@ if TYPE_CHECKING:
 @_options.common
 def lock_command(
     apps: tuple[str, ...],
-    profile: str | None,
+    profile: tuple[str, ...],
     check: bool,
     online: bool,
     upgrade: bool,
@@ -191,20 +195,19 @@ def _time(as_of: str) -> str:
 
 
 def _opened(
-    folder: Path | None, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
+    folder: Path | None, apps: tuple[str, ...], wanted: tuple[str, ...], platform: str | None, source: str | None
 ) -> tuple[Catalogue, list[Request]]:
     """Open the catalogue, and gather the pairs that are meant."""
     from patchlock.locks.lock_request import Request
     from patchlock.model.platforms import PLATFORMS
 
     catalogue = _options.open_catalogue(folder)
-    if profile is not None and profile not in catalogue.profile_names():
-        raise UnknownProfileError(
-            f'there is no profile "{profile}"', remedy=nearest(profile, catalogue.profile_names())
-        )
+    for name in wanted:
+        if name not in catalogue.profile_names():
+            raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, catalogue.profile_names()))
     if platform is not None and platform not in PLATFORMS:
         raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
-    profiles = [catalogue.profile(name) for name in ([profile] if profile else catalogue.profile_names())]
+    profiles = [catalogue.profile(name) for name in (dict.fromkeys(wanted) or catalogue.profile_names())]
     requests = [
         Request(
             app=app,
