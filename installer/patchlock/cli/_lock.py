@@ -113,11 +113,12 @@ def lock_command(
             lambda: _lock_check.check_locks(*_opened(catalogue, apps, profile, platform, source), whole),
         )
         return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+    opened, requests = _opened(catalogue, apps, profile, platform, source)
     if revision is not None:
-        raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
+        files = ", ".join(dict.fromkeys(request.app.origin.file for request in requests))
+        raise UsageError(f"a lock is made for the commit in {files}", remedy="write the new commit there first")
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
-    opened, requests = _opened(catalogue, apps, profile, platform, source)
     requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]
     code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:

@@ -263,7 +263,7 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
             f"commit {wanted[:12]} of {app.name} is not in that upstream",
             where=place,
             remedy="give a clone that has it: --source PATH; or "
-            + ("name another commit" if revision else "correct `commit` in the app's app.toml"),
+            + ("name another commit" if revision else f"correct `commit` in {app.origin.file}"),
         )
     return CommitId(wanted)
 
