@@ -59,6 +59,15 @@ def test_warning_of_several_pairs_is_printed_once(capsys: pytest.CaptureFixture[
     ]
 
 
+def test_pair_that_is_not_supported_is_none_of_all_locks() -> None:
+    found = [
+        CatalogueFinding(what=f"lockfiles/a/{name}.txt", says="stale", problems=("why",), profile=name)
+        for name in ("cpu", "cuda")
+    ]
+    refused = CatalogueFinding(what="lockfiles/a/mps.txt", says="refused: no")
+    assert _check._rows([*found, refused]) == [("lockfiles/a/mps.txt", "refused: no"), ("all 2 locks", "why")]
+
+
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [

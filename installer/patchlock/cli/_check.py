@@ -124,7 +124,7 @@ def _joined(told: list[tuple[str, CatalogueFinding]], findings: list[CatalogueFi
     texts: dict[tuple[str, ...], list[str]] = {}
     for text, names in whose.items():
         texts.setdefault(tuple(names), []).append(text)
-    locks = tuple(one.what for one in findings if _is_lock(one))
+    locks = tuple(one.what for one in findings if one.profile and _is_lock(one))
     tried = tuple(one.what for one in findings if one.profile and not _is_lock(one))
     return [
         (_output.first_of(names, {locks: "locks", tried: "profiles"}.get(names, "")), "\n".join(lines))
