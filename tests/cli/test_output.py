@@ -195,12 +195,16 @@ def test_of_many_downloads_the_largest_are_named() -> None:
     ]
 
 
-def test_the_same_long_words_are_written_once(capsys: pytest.CaptureFixture[str]) -> None:
-    why = "no connection\n  could not resolve host"
+@pytest.mark.parametrize("why", ["no connection\n  could not resolve host", "a patch failed"], ids=["long", "short"])
+def test_the_same_words_are_written_once_with_all_pairs(capsys: pytest.CaptureFixture[str], why: str) -> None:
     lines = [_lock_table.Line(pair=f"mini × {name}", file=name, state="failed", detail=why) for name in ("a", "b")]
-    assert _lock_table.print_locks(lines, {}, check=False, as_json=False) == 1
+    fresh = _lock_table.Line(pair="mini × c", file="c.txt", state="fresh", detail="")
+    assert _lock_table.print_locks([*lines, fresh], {}, check=False, as_json=False) == 1
+    first, *others = why.split("\n")
     assert capsys.readouterr().out.splitlines() == [
-        "mini × a  failed     no connection",
-        "            could not resolve host",
-        "mini × b  failed     the same as above",
+        "mini × c  fresh      c.txt",
+        f"failed  {first}",
+        *(f"        {line}" for line in others),
+        "  mini × a",
+        "  mini × b",
     ]

@@ -122,7 +122,7 @@ def test_what_is_not_asked_for_is_named_in_the_lock(
             {"pyproject.toml": '[project]\ndynamic = ["dependencies"]\n'},
             '["pyproject.toml"]',
             "`dependencies` is dynamic, and its build backend finds it elsewhere (pyproject.toml:2); name the file that "
-            "says it in `requirements` of the app's file, such as setup.cfg or setup.py; or write the requirements into a "
+            "says it in `requirements` of app.toml, such as setup.cfg or setup.py; or write the requirements into a "
             "file with a patch (add-file), and name that in `requirements`",
             id="dynamic",
         ),

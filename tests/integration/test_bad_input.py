@@ -403,7 +403,7 @@ def test_source_without_the_commit(locked: World, patchlock: Patchlock, tmp_path
     subprocess.run(["git", *who, "-C", other, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     done = patchlock("install", "mini", "--source", other)
     assert done.returncode == 1
-    assert "give a clone that has it: --source PATH; or correct `commit` in the app's app.toml" in done.stderr
+    assert "give a clone that has it: --source PATH; or correct `commit` in patches/mini/app.toml" in done.stderr
 
 
 def test_no_git(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:

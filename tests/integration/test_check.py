@@ -126,23 +126,85 @@ def test_upstream_that_cannot_be_reached_is_not_checked_and_not_wrong(world: Wor
     assert one["not_checked"].startswith("the upstream of mini could not be fetched")
     assert told["error"]["code"] == "check"  # the locks are missing, too
     text = patchlock(*wanted)
-    assert "not checked: 1, as upstream cannot be reached; connect" in text.stderr
+    assert "not checked: 1, as upstream cannot be read; connect, give a complete clone" in text.stderr
     assert "to make or renew" not in text.stderr, "no lock can be made of a commit that is not there"
 
 
-@pytest.mark.parametrize("place", ["http://127.0.0.1:9/none.git", "{}", "file://{}"], ids=["away", "lacks", "served"])
-def test_only_unreachable_upstream_has_an_exit_code_of_its_own(
-    world: World, patchlock: Patchlock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
+INCOMPLETE = "the clone of upstream is incomplete: it lacks files or folders of the commit"
+SHALLOW = "the clone of upstream is shallow, and lacks commit "
+
+
+@pytest.mark.parametrize(
+    ("place", "lacks", "says"),
+    [
+        ("http://127.0.0.1:9/none.git", "main:app.py", "the upstream of mini could not be fetched"),
+        ("{}/clone.git", "main:app.py", INCOMPLETE),
+        ("file://{}/clone.git", "main:app.py", INCOMPLETE),
+        ("{}/clone.git", "main^{{tree}}", INCOMPLETE),
+        ("file://{}/clone.git", "main^{{tree}}", INCOMPLETE),
+        ("{}/shallow.git", "", SHALLOW),
+        ("file://{}/shallow.git", "", SHALLOW),
+    ],
+    ids=["away", "lacks", "served", "no-tree", "served-no-tree", "shallow", "served-shallow"],
+)
+def test_only_unreadable_upstream_has_an_exit_code_of_its_own(
+    world: World,
+    patchlock: Patchlock,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    place: str,
+    lacks: str,
+    says: str,
 ) -> None:
     assert patchlock("lock", "mini").returncode == 0
     assert patchlock("check", "mini").returncode == 0
     clone = shutil.copytree(tmp_path / "cache" / "upstreams" / "mini.git", tmp_path / "clone.git")
-    git(clone, "update-ref", "refs/heads/main", world.name_commit(tmp_path))
-    blob = git(clone, "rev-parse", "main:app.py").strip()
-    (clone / "objects" / blob[:2] / blob[2:]).unlink()
+    commit = world.name_commit(tmp_path)
+    newer = git(clone, "commit-tree", f"{commit}^{{tree}}", "-p", commit, "-m", "newer").strip()
+    git(clone, "update-ref", "refs/heads/main", commit if lacks else newer)
+    if lacks:
+        lost = git(clone, "rev-parse", lacks.format()).strip()
+        (clone / "objects" / lost[:2] / lost[2:]).unlink()
+    else:
+        git(clone, "symbolic-ref", "HEAD", "refs/heads/main")
+        git(clone, "clone", "--bare", "--depth=1", clone.as_uri(), str(tmp_path / "shallow.git"))
     monkeypatch.setenv("PATCHLOCK_CACHE_DIR", str(tmp_path / "empty"))
-    done = patchlock("check", "mini", "--source", place.format(clone), "--json")
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (3, "not-checked")
+    told = patchlock("check", "mini", "--source", place.format(tmp_path), "--json")
+    assert (told.returncode, json.loads(told.stdout)["error"]["code"]) == (3, "not-checked")
+    (why,) = [one["not_checked"] for one in json.loads(told.stdout)["data"]["apps"]["mini"] if one["not_checked"]]
+    assert why.startswith(says)
+    assert "\n" not in why or says not in {INCOMPLETE, SHALLOW}
+
+
+def test_locks_of_other_profiles_than_the_one_whose_patch_fails_can_be_renewed(
+    world: World, patchlock: Patchlock
+) -> None:
+    text = world.profile.read_text()
+    (world.catalogue / "profiles" / "other.toml").write_text(text.replace("A machine", "Another machine"))
+    assert patchlock("lock", "mini").returncode == 0
+    stuck = """
+[[patch]]
+id = "stuck"
+why = "w"
+source = "https://example.com/why"
+profiles = ["tiny"]
+op = "replace-text"
+paths = ["requirements.txt"]
+old = "needed"
+new = "NEEDED"
+expect = { sites = 99, exact = true }
+ensure = [{ check = "contains", text = "NEEDED" }]
+"""
+    world.app.write_text(world.app.read_text().replace("[[check]]", f"{stuck}\n[[check]]", 1))
+    done = patchlock("check", "mini")
+    assert done.returncode == 1
+    assert done.stderr.endswith("to make or renew these locks: patchlock lock mini --profile other\n")
+    done = patchlock("lock", "mini", "--profile", "tiny", "--json")
+    assert json.loads(done.stdout)["error"]["remedy"] == "do as the lines say", "another `lock` would fail the same"
+    done = patchlock("lock", "mini", "--profile", "other", "--profile", "other")
+    assert (done.returncode, done.stdout.count("written")) == (0, 4)
+    done = patchlock("lock", "--check", "mini")
+    assert done.stderr.endswith("4 stale\nto renew: patchlock lock mini --profile tiny\n")
 
 
 def test_case_that_does_not_come_out_is_named(world: World, patchlock: Patchlock) -> None:

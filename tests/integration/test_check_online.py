@@ -86,6 +86,25 @@ def test_another_uv_with_the_same_answer_is_no_difference(locked: World, patchlo
     assert _check(patchlock, "--online") == (0, "fresh", "", "")
 
 
+def test_lock_that_cannot_be_resolved_again_is_not_to_be_made_again(
+    locked: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    away = ("--source", "http://127.0.0.1:9/none.git")
+    done = patchlock(
+        "lock",
+        "mini",
+        "--platform",
+        this_platform().name,
+        "--check",
+        "--online",
+        *away,
+        env={"PATCHLOCK_CACHE_DIR": str(tmp_path / "empty")},
+    )
+    assert done.returncode == 1
+    assert "failed     the upstream of mini could not be fetched" in done.stdout
+    assert "to renew" not in done.stderr, "it would fail the same"
+
+
 def test_stale_lock_is_not_resolved(locked: World, patchlock: Patchlock) -> None:
     locked.profile.write_text(locked.profile.read_text() + "\n# more\n")
     assert _check(patchlock, "--online") == _check(patchlock)

@@ -109,9 +109,20 @@ def test_one_changed_character_is_named(
     path.write_bytes(data + comment if comment else data[:at] + b"T" + data[at + 1 :])
     done = patchlock("lock", "--check", env={"UV_OFFLINE": "1", "PATH": "/nowhere"})
     assert done.returncode == 1
-    states = [re.split(r"  +", line)[1:] for line in done.stdout.splitlines()]
-    assert states == [["stale", reason]] * 4
+    head, *pairs = done.stdout.splitlines()
+    assert (head, len(pairs)) == (f"stale  {reason}", 4)
+    assert all(pair.startswith("  mini × tiny × ") for pair in pairs)
     assert done.stderr.strip() == "to renew: patchlock lock mini"
+
+
+def test_commit_that_is_not_the_catalogues_is_refused_with_the_file_that_names_it(
+    world: World, patchlock: Patchlock
+) -> None:
+    done = patchlock("lock", "mini", "--commit", "a" * 40)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error[usage]: a lock is made for the commit in patches/mini/app.toml; write the new commit there first\n",
+    )
 
 
 def test_new_python_and_new_commit_are_named(world: World, patchlock: Patchlock) -> None:
@@ -137,10 +148,9 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
     (folder / "development.txt").write_text("")
     done = patchlock("lock", "--check")
     assert done.returncode == 1
-    detail = "failed     it belongs to no pair of app and profile; remove it"
-    assert [re.split(r"  +", line, maxsplit=1) for line in done.stdout.splitlines()[4:]] == [
-        [f"lockfiles/{name}", detail] for name in names
-    ]
+    detail = "failed  it belongs to no pair of app and profile; remove it"
+    assert done.stdout.splitlines()[4:] == [detail, *(f"  lockfiles/{name}" for name in names)]
+    assert "to renew" not in done.stderr
     assert patchlock("lock", "--check", "mini").returncode == 0
 
 

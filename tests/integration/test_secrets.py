@@ -99,8 +99,8 @@ def test_new_app_takes_no_address_with_a_secret(locked: World, patchlock: Patchl
     done = patchlock("new-app", "https://ghp_s3cret@example.com/a/b", "--profile", "tiny")
     assert done.returncode == 2
     assert done.stderr == (
-        "error[usage]: the address https://example.com/a/b has a user, a password or a query, which would stand in the "
-        "app's file; leave it out; git asks its credential helper, or name a clone that you have with --source\n"
+        "error[usage]: the address https://example.com/a/b has a user, a password or a query, which would be written "
+        "to app.toml; leave it out; git asks its credential helper, or name a clone that you have with --source\n"
     )
 
 

@@ -451,14 +451,14 @@ def test_file_that_bounds_and_is_required_is_required() -> None:
             "requirements.txt",
             "six\n",
             OptionalLists(extras=(canonicalize_name("web"),)),
-            'upstream has no extra "web" (requirements.txt); correct `extras` in the app\'s file',
+            'upstream has no extra "web" (requirements.txt); correct `extras` in app.toml',
             id="extra-of-a-format-without",
         ),
         pytest.param(
             "pyproject.toml",
             "[project]\n[dependency-groups]\ndev = []\nlint = []\n",
             OptionalLists(groups=(canonicalize_name("web"),)),
-            'upstream has no group "web" (pyproject.toml); correct `groups` in the app\'s file; there are dev, lint',
+            'upstream has no group "web" (pyproject.toml); correct `groups` in app.toml; there are dev, lint',
             id="unknown-group",
         ),
         pytest.param(
@@ -475,7 +475,7 @@ def test_file_that_bounds_and_is_required_is_required() -> None:
             (
                 "Pipfile is none of the files that requirements are read from: pip's requirement files, pyproject.toml, "
                 "setup.cfg, setup.py and conda's environment.yml (Pipfile:1); name the file that says it in `requirements` "
-                "of the app's file, or write one with a patch (add-file)"
+                "of app.toml, or write one with a patch (add-file)"
             ),
             id="pipfile",
         ),
@@ -669,7 +669,7 @@ def test_settings_of_uv_that_cannot_be_read_are_refused() -> None:
             "pyproject.toml",
             "[build-system]\nrequires = []\n[project]\ndependencies = []\n",
             "[project] in own/pyproject.toml counts in place of own/setup.py (own/pyproject.toml:3); name own/pyproject.toml in "
-            "`requirements` of the app's file",
+            "`requirements` of app.toml",
             id="project",
         ),
         pytest.param("setup.py", "pyproject.toml", '[project]\ndynamic = ["dependencies"]\n', "", id="dynamic"),
@@ -679,7 +679,7 @@ def test_settings_of_uv_that_cannot_be_read_are_refused() -> None:
             "setup.py",
             "from setuptools import setup\nsetup(\n    install_requires=read(),\n)\n",
             "`install_requires` of setup() in own/setup.py counts in place of own/setup.cfg (own/setup.py:3); name own/setup.py "
-            "in `requirements` of the app's file",
+            "in `requirements` of app.toml",
             id="setup-py",
         ),
         pytest.param("setup.cfg", "setup.py", "from setuptools import setup\nsetup()\n", "", id="setup-py-without"),

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from patchlock.cli import _complete, _launcher, _options, _output, _progress
-from patchlock.core import command_lines
-from patchlock.model.addresses import without_secrets
+from patchlock.cli import _complete, _launcher, _lock_table, _options, _output, _progress
 from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, NotCheckedError, PatchlockError
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def check_command(
             )
         elif unknown:
             error = NotCheckedError(
-                "some patches were not tried, as upstream cannot be reached", remedy=_CONNECT, evidence=unknown
+                "some patches were not tried, as upstream cannot be read", remedy=_CONNECT, evidence=unknown
             )
         return _output.succeed(
             "check",
@@ -80,41 +78,64 @@ def check_command(
         )
     for name, findings in every.items():
         _output.echo(f"{name}\n{_output.rows(_rows(findings))}")
-    if stale := [name for name, findings in found.items() if _needs_locks(findings)]:
-        words = without_secrets(command_lines.joined([*stale, *_options.given("source", "catalogue")]))
+    for words in _lock_table.relocks(pair for name, findings in found.items() for pair in _locks(name, findings)):
         itself = _launcher.own_command(_options.home())
         _output.echo(f"to make or renew these locks: {itself} lock {words}", err=True)
     if unknown:
-        _output.echo(f"not checked: {len(unknown)}, as upstream cannot be reached; {_CONNECT}", err=True)
+        count = sum(len(_shared_rows(findings)[2]) for findings in found.values())
+        _output.echo(f"not checked: {count}, as upstream cannot be read; {_CONNECT}", err=True)
     return EXIT_FAILURE if wrong else EXIT_NOT_CHECKED if unknown else 0
 
 
-_CONNECT = "connect, give a clone (--source PATH), or leave upstream out (--offline)"
+_CONNECT = "connect, give a complete clone (--source PATH), or leave upstream out (--offline)"
 
 
-def _needs_locks(findings: list[CatalogueFinding]) -> bool:
-    """Say whether locks are wrong, and no patch, with which none could be made; rules are of the locks."""
-    wrong = {one.what for one in findings if one.problems} - {"rules"}
-    return bool(wrong) and all(what.startswith("lockfiles/") for what in wrong)
+def _locks(app: str, findings: list[CatalogueFinding]) -> Iterator[tuple[str, str, bool]]:
+    """Give what `relocks` asks for; no lock can be made where the patches of its profile fail, or were not tried."""
+    stuck = {one.profile for one in findings if not one.says}
+    for one in findings:
+        if _is_lock(one):
+            yield app, one.profile, one.needs_relock and one.profile not in stuck
+
+
+def _is_lock(finding: CatalogueFinding) -> bool:
+    return finding.what.startswith("lockfiles/")
 
 
 def _rows(findings: list[CatalogueFinding]) -> list[tuple[str, str]]:
-    """Write a row for each finding; the same problem of several, or the same reason for not checking, is one row."""
+    return [row for rows in _shared_rows(findings) for row in rows]
+
+
+def _shared_rows(findings: list[CatalogueFinding]) -> tuple[list[tuple[str, str]], ...]:
+    """Write the rows of what holds, of what does not, and of what was not checked.
+
+    The same problem of several findings, or the same reason for not checking, is one row.
+    """
+    good = [(one.what, one.says) for one in findings if not one.problems and not one.not_checked]
+    wrong = [(text, one) for one in findings for text in one.problems]
+    unknown = [(f"not checked: {one.not_checked}", one) for one in findings if one.not_checked]
+    return good, _joined(wrong, findings), _joined(unknown, findings)
+
+
+def _joined(told: list[tuple[str, CatalogueFinding]], findings: list[CatalogueFinding]) -> list[tuple[str, str]]:
     whose: dict[str, list[str]] = {}
-    for one in findings:
-        for text in one.problems or ((f"not checked: {one.not_checked}",) if one.not_checked else ()):
-            whose.setdefault(text, []).append(one.what)
+    for text, one in told:
+        whose.setdefault(text, []).append(one.what)
     texts: dict[tuple[str, ...], list[str]] = {}
     for text, names in whose.items():
         texts.setdefault(tuple(names), []).append(text)
-    good = [(one.what, one.says) for one in findings if not one.problems and not one.not_checked]
-    return good + [(_output.first_of(names), "\n".join(told)) for names, told in texts.items()]
+    locks = tuple(one.what for one in findings if one.profile and _is_lock(one))
+    tried = tuple(one.what for one in findings if one.profile and not _is_lock(one))
+    return [
+        (_output.first_of(names, {locks: "locks", tried: "profiles"}.get(names, "")), "\n".join(lines))
+        for names, lines in texts.items()
+    ]
 
 
 def _summary(findings: list[CatalogueFinding]) -> str:
-    unknown = sum(bool(one.not_checked) for one in findings)
-    wrong = sum(bool(one.problems) for one in findings)
-    return f"{len(findings) - unknown} checked, {wrong} wrong" + (f", {unknown} not checked" if unknown else "")
+    """Count the rows that `_rows` writes."""
+    good, wrong, unknown = map(len, _shared_rows(findings))
+    return f"{good} good, {wrong} wrong" + (f", {unknown} not checked" if unknown else "")
 
 
 def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:

@@ -65,7 +65,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
     passed = all(line.good for line in lines)
     if as_json:
         bad = [(line.pair, _text(line)) for line in lines if not line.good]
-        error = _lock_table.locks_error(bad, len(lines), "patchlock lock")
+        error = _lock_table.locks_error(bad, len(lines), ["patchlock lock"])
         return _output.succeed("lock", {"pairs": [dataclasses.asdict(line) for line in lines]}, error)
     _output.echo(_output.rows([(line.pair, _text(line)) for line in lines], indent=0))
     return 0 if passed else 1

@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 @click.command("lock")
 @click.argument("apps", nargs=-1, shell_complete=_complete.apps)
 @click.option(
-    "--profile", metavar="PROFILE", shell_complete=_complete.profiles, help="Only this profile (default: all)."
+    "--profile",
+    multiple=True,
+    metavar="PROFILE",
+    shell_complete=_complete.profiles,
+    help="Only this profile (default: all); can be repeated.",
 )
 @click.option("--check", is_flag=True, help="Only show which locks are stale, and why; uses no network.")
 @click.option(
@@ -74,7 +78,7 @@ if TYPE_CHECKING:
 @_options.common
 def lock_command(
     apps: tuple[str, ...],
-    profile: str | None,
+    profile: tuple[str, ...],
     check: bool,
     online: bool,
     upgrade: bool,
@@ -109,11 +113,12 @@ def lock_command(
             lambda: _lock_check.check_locks(*_opened(catalogue, apps, profile, platform, source), whole),
         )
         return _lock_table.print_locks(lines, {}, check=check, as_json=as_json)
+    opened, requests = _opened(catalogue, apps, profile, platform, source)
     if revision is not None:
-        raise UsageError("a lock is made for the commit in the app's file", remedy="write the new commit there first")
+        files = ", ".join(dict.fromkeys(request.app.origin.file for request in requests))
+        raise UsageError(f"a lock is made for the commit in {files}", remedy="write the new commit there first")
     _require_wheels(accept)
     cut_off = _cut_off(upgrade, packages, as_of)
-    opened, requests = _opened(catalogue, apps, profile, platform, source)
     requests = [dataclasses.replace(one, local_addresses=local_addresses) for one in requests]
     code = _lock_modes.run(mode, requests, cut_off, check=check, as_json=as_json)
     if code is not None:
@@ -191,20 +196,19 @@ def _time(as_of: str) -> str:
 
 
 def _opened(
-    folder: Path | None, apps: tuple[str, ...], profile: str | None, platform: str | None, source: str | None
+    folder: Path | None, apps: tuple[str, ...], wanted: tuple[str, ...], platform: str | None, source: str | None
 ) -> tuple[Catalogue, list[Request]]:
     """Open the catalogue, and gather the pairs that are meant."""
     from patchlock.locks.lock_request import Request
     from patchlock.model.platforms import PLATFORMS
 
     catalogue = _options.open_catalogue(folder)
-    if profile is not None and profile not in catalogue.profile_names():
-        raise UnknownProfileError(
-            f'there is no profile "{profile}"', remedy=nearest(profile, catalogue.profile_names())
-        )
+    for name in wanted:
+        if name not in catalogue.profile_names():
+            raise UnknownProfileError(f'there is no profile "{name}"', remedy=nearest(name, catalogue.profile_names()))
     if platform is not None and platform not in PLATFORMS:
         raise UsageError(f'there is no platform "{platform}"', remedy=nearest(platform, PLATFORMS))
-    profiles = [catalogue.profile(name) for name in ([profile] if profile else catalogue.profile_names())]
+    profiles = [catalogue.profile(name) for name in (dict.fromkeys(wanted) or catalogue.profile_names())]
     requests = [
         Request(
             app=app,

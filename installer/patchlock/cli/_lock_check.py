@@ -17,6 +17,7 @@ from patchlock.model.errors import LockFormatError, PatchlockError, from_os
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.lock_request import Request
+    from patchlock.locks.relock import LockStatus
 
 
 def run_cached_check(catalogue: Path | None, asked: Iterable[str], check: Callable[[], list[Line]]) -> list[Line]:
@@ -48,7 +49,7 @@ def check_locks(catalogue: Catalogue, requests: list[Request], whole: bool) -> l
     for request in requests:
         pair, file = names(request)
         found = relock.lock_status(request, rules)
-        lines.append(Line(pair=pair, file=file, state=found.state, detail="; ".join(found.reasons), code=found.code))
+        lines.append(_line(pair, file, found))
     detail = "it belongs to no pair of app and profile; remove it"
     strays = relock.orphaned_lockfiles(catalogue, requests) if whole else ()
     return [
@@ -78,7 +79,7 @@ def check_online(
         except (PatchlockError, OSError) as error:
             failed = from_os(error) if isinstance(error, OSError) else error
             return dataclasses.replace(line, state="failed", detail=str(failed), code=failed.code)
-        return dataclasses.replace(line, state=found.state, detail="; ".join(found.reasons), code=found.code)
+        return _line(line.pair, line.file, found)
 
     lines = check_locks(catalogue, requests, whole)
     pairs = lines[: len(requests)]
@@ -86,6 +87,17 @@ def check_online(
         seen = list(pool.map(one, pairs, requests))
         progress.say(_lock_table.counted(sum(line.state == "fresh" for line in pairs)))
     return [*seen, *lines[len(requests) :]]
+
+
+def _line(pair: str, file: str, found: LockStatus) -> Line:
+    return Line(
+        pair=pair,
+        file=file,
+        state=found.state,
+        detail="; ".join(found.reasons),
+        code=found.code,
+        needs_relock=found.needs_relock,
+    )
 
 
 def names(request: Request) -> tuple[str, str]:

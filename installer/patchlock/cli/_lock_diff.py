@@ -81,7 +81,7 @@ def _objection(changed: Sequence[_Line]) -> PatchlockError | None:
     if not changed:
         return None
     failed = [(line.pair, line.failed) for line in changed if line.failed]
-    return _lock_table.locks_error(failed, len(changed), "patchlock lock") or DriftError(
+    return _lock_table.locks_error(failed, len(changed), ()) or DriftError(
         f"{len(changed)} lock{' is' if len(changed) == 1 else 's are'} different",
         remedy="read what `data` says of each; `patchlock lock APP` writes a new lock",
         evidence=(line.pair for line in changed),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from patchlock.cli import _folders, _launcher, _options, _output
 from patchlock.core import command_lines
 from patchlock.model.addresses import without_secrets
-from patchlock.model.errors import LocksError, RecordChangedError
+from patchlock.model.errors import LocksError
 
 if TYPE_CHECKING:
     from patchlock.cli._conflict_report import ConflictReport
@@ -33,6 +33,8 @@ class Line:
     """How many the lock holds, where it was made."""
     code: str = ""
     warnings: tuple[str, ...] = ()
+    needs_relock: bool = False
+    """Whether making the lock again is what mends it."""
 
     @property
     def good(self) -> bool:
@@ -61,8 +63,9 @@ def _is_row(row: object) -> bool:
     names = {field.name for field in fields(Line)}
     if not isinstance(row, dict) or row.keys() != names or not isinstance(row["warnings"], list):
         return False
-    texts = [row[name] for name in names - {"packages", "warnings"}] + row["warnings"]
-    return all(isinstance(text, str) for text in texts) and isinstance(row["packages"], int | None)
+    texts = [row[name] for name in names - {"packages", "warnings", "needs_relock"}] + row["warnings"]
+    numbers = isinstance(row["packages"], int | None) and isinstance(row["needs_relock"], bool)
+    return all(isinstance(text, str) for text in texts) and numbers
 
 
 def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, check: bool, as_json: bool) -> int:
@@ -78,54 +81,77 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
         explanations = {pair: one.data for pair, one in told.items()}
         pairs = [row | {"explanation": explanations.get(str(row["pair"]))} for row in rows(lines)]
         bad = [(line.pair, f"{line.state}: {line.detail}") for line in lines if not line.good]
-        command = f"patchlock lock {stale}" if (stale := _stale(lines)) else ""
-        return _output.succeed("lock", {"pairs": pairs}, locks_error(bad, len(lines), command))
+        commands = [f"patchlock lock {words}" for words in relocks(map(_asked, lines))]
+        return _output.succeed("lock", {"pairs": pairs}, locks_error(bad, len(lines), commands))
     # What is explained below needs no words of uv in the table.
     details = {one.pair: one.detail.split(UV_ERROR_MARKER)[0] if one.pair in told else one.detail for one in lines}
-    table, seen = [], set[str]()
+    same: dict[tuple[str, str], list[str]] = {}
     for line in lines:
-        detail = details[line.pair] or line.file
-        table.append((line.pair, f"{line.state:<9}  {'the same as above' if detail in seen else detail}"))
-        seen |= {detail} if "\n" in detail else set()
-    _output.echo(_output.rows(table, indent=0))
+        same.setdefault((line.state, details[line.pair] or line.file), []).append(line.pair)
+    if table := [(names[0], f"{state:<9}  {why}") for (state, why), names in same.items() if len(names) == 1]:
+        _output.echo(_output.rows(table, indent=0))
+    for (state, detail), names in same.items():
+        if len(names) > 1:
+            _output.echo(f"{_output.rows([(state, detail)], indent=0)}\n{_output.sentences(names)}")
     whose: dict[str, list[str]] = {}
     for line in lines:
         for warning in line.warnings:
             whose.setdefault(warning, []).append(line.pair)
     for warning, names in whose.items():
-        _output.echo(f"warning: {_output.first_of(names)}: {warning}", err=True)
+        whole = "pairs" if len(names) == len(lines) else ""
+        _output.echo(f"warning: {_output.first_of(names, whole)}: {warning}", err=True)
     for one in told.values():
         _output.echo(f"\n{one.text}")
     states = collections.Counter(line.state for line in lines)
     if check and len(states) > 1:
         _output.echo(", ".join(f"{count} {state}" for state, count in states.most_common()), err=True)
-    if check and (stale := _stale(lines)):
-        words = command_lines.joined([*stale.split(), *_options.given("profile", "platform", "source", "catalogue")])
-        _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {without_secrets(words)}", err=True)
+    if check:
+        for words in relocks(map(_asked, lines)):
+            _output.echo(f"to renew: {_launcher.own_command(_folders.home())} lock {words}", err=True)
     return 0 if all(line.good for line in lines) else 1
 
 
-def _stale(lines: Iterable[Line]) -> str:
-    """Name the apps whose locks are to be made again; "" for none.
+def _asked(line: Line) -> tuple[str, str, bool]:
+    """Give the app and the profile of a pair, and whether its lock is to be made again; "" for those that have none."""
+    app, _, rest = line.pair.partition(" × ")
+    return app, "" if line.state == "refused" else rest.partition(" × ")[0], line.needs_relock
 
-    Bytes that changed under a known name are for a person to judge first: the line itself says how they are accepted.
+
+def relocks(pairs: Iterable[tuple[str, str, bool]]) -> tuple[str, ...]:
+    """Give what to tell `lock` to make locks again, a line each: all profiles that were looked at, or those in need.
+
+    Args:
+        pairs: app and profile of each that can have a lock, and whether it is to be made again.
     """
-    bad = (line for line in lines if not line.good and line.pair != line.file and line.code != RecordChangedError.code)
-    return " ".join(sorted({line.pair.partition(" ")[0] for line in bad}))
+    wanted: dict[str, dict[str, bool]] = {}
+    for app, profile, needs_relock in pairs:
+        if profile:
+            of = wanted.setdefault(app, {})
+            of[profile] = of.get(profile, False) or needs_relock
+    apps: dict[tuple[str, ...], list[str]] = {}
+    for app, of in sorted(wanted.items()):
+        if stale := tuple(profile for profile, needs_relock in of.items() if needs_relock):
+            apps.setdefault(() if len(stale) == len(of) else stale, []).append(app)
+    commands = []
+    for profiles, names in apps.items():
+        chosen = [word for one in profiles for word in ("--profile", one)] or _options.given("profile")
+        words = [*names, *chosen, *_options.given("platform", "source", "catalogue")]
+        commands.append(without_secrets(command_lines.joined(words)))
+    return tuple(commands)
 
 
-def locks_error(bad: Sequence[tuple[str, str]], count: int, command: str) -> LocksError | None:
+def locks_error(bad: Sequence[tuple[str, str]], count: int, commands: Sequence[str]) -> LocksError | None:
     """Say in one error which locks are not as they should be; None where all are.
 
     Args:
         bad: their pairs, and what is wrong with each.
         count: how many were asked about.
-        command: what mends them; "" where none does.
+        commands: what mends them; none where that helps nothing.
     """
     if not bad:
         return None
     return LocksError(
         f"{len(bad)} of {count} locks {'is' if len(bad) == 1 else 'are'} not as they should be",
-        remedy="do as the lines say" + (f", or run `{command}`" if command else ""),
+        remedy="do as the lines say" + (f", or run `{'` and `'.join(commands)}`" if commands else ""),
         evidence=(f"{pair}: {why}" for pair, why in bad),
     )

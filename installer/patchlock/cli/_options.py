@@ -48,7 +48,9 @@ def given(*names: str) -> list[str]:
     words: list[str] = []
     for name in names:
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            words += [f"--{name}", str(context.params[name])]
+            value = context.params[name]
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [f"--{name}", str(one)]
     return words
 
 

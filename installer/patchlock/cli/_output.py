@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NARROW = 30
 """Columns that a text needs at least to be broken between words."""
+_FEW = 2
+"""Names that are all written where one thing is said of them."""
 ENVELOPE = 1
 """Version of the JSON envelope; raised when a key changes its meaning."""
 
@@ -389,9 +391,18 @@ def hanging(head: str, text: str, columns: int) -> str:
     return "\n".join([f"{head}{first}", *(_beside(other, len(head), columns) for other in others)])
 
 
-def first_of(names: Sequence[str]) -> str:
-    """Name the first of several, of which one thing is said, and how many more they are."""
-    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+def first_of(names: Sequence[str], whole: str = "") -> str:
+    """Name those of which one thing is said: a few by name, else the first, and where the others are named.
+
+    Args:
+        names: of one at least.
+        whole: what they are all together, such as "pairs"; "" where there are others.
+    """
+    if whole and len(names) > 1:
+        return f"all {len(names)} {whole}"
+    if len(names) <= _FEW:
+        return ", ".join(names)
+    return f"{names[0]} and {len(names) - 1} more (--json names them)"
 
 
 def cut(line: str) -> str:

@@ -210,6 +210,11 @@ class LockStatus:
     code: str = ""
     """Of the error, where there is one."""
 
+    @property
+    def needs_relock(self) -> bool:
+        """Whether making the lock again mends it: not where that would fail the same, as by a rule that it breaks."""
+        return self.state in {"stale", "missing"} or self.code in {LockFormatError.code, DriftError.code}
+
 
 def lock_status(request: Request, rules: Rules, cache: Path | None = None) -> LockStatus:
     """Say how the lock of a pair stands, without any network: whether it is fresh, and whether it keeps the rules.

@@ -31,10 +31,15 @@ class CatalogueFinding:
     what: str
     """For a person: `cases`, `cpu at 3f2a91c`, `lockfiles/demo/cpu.linux-x86_64.txt`."""
     says: str
+    """How much was looked at; "" where that could not be done at all."""
     problems: tuple[str, ...] = ()
     """Clauses; empty where it holds."""
     not_checked: str = ""
     """Why nobody knows whether it holds, a sentence; "" where it was looked at."""
+    profile: str = ""
+    """Whose patches or lock it is; "" for what belongs to no profile, and for a pair that is not supported."""
+    needs_relock: bool = False
+    """Whether making the lock again mends it, if the patches of its profile hold."""
 
 
 def sources(root: Path) -> CatalogueFinding:
@@ -88,22 +93,23 @@ def cases(app: App, wanted: PatchTestRequest) -> CatalogueFinding:
 def patches(request: Request) -> CatalogueFinding:
     """Apply the patches of a profile to upstream's commit, without and with all that can be chosen."""
     app = request.app
-    what = f"{request.profile.name} at {app.upstream.commit[:12]}"
+    name = request.profile.name
+    of = CatalogueFinding(what=f"{name} at {app.upstream.commit[:12]}", says="", profile=name)
     options = tuple(option.name for option in optional_patches.of_patches(app, request.profile.name))
     try:
         for chosen in ((), options) if options else ((),):
             upstream = read_patched(dataclasses.replace(request, chosen=chosen))
     except PatchlockError as error:
         if isinstance(error, UpstreamError) and error.is_unreachable:
-            return CatalogueFinding(what=what, says="", not_checked=str(error))
-        return CatalogueFinding(what=what, says="", problems=(str(error),))
+            return dataclasses.replace(of, not_checked=str(error))
+        return dataclasses.replace(of, problems=(str(error),))
     outcomes = upstream.patched.outcomes
     idle = {outcome.patch for outcome in outcomes} - {o.patch for o in outcomes if o.kind is not OutcomeKind.GONE}
     own = {patch.id: patch.origin for patch in app.patches if patch.origin.file == app.origin.file}
     sets = [one for one in app.shared if _asked(one, outcomes) and _asked(one, outcomes) <= idle]
     says = f"patches: {len({outcome.patch for outcome in outcomes})}, files: {len(upstream.patched.changes)}"
-    return CatalogueFinding(
-        what=what,
+    return dataclasses.replace(
+        of,
         says=says + (f"; not needed: {', '.join(one.name for one in sets)}" if sets else ""),
         problems=(
             *engine.left_out(upstream.patched),
@@ -127,6 +133,8 @@ def lock(request: Request, policy: Rules) -> CatalogueFinding:
         what=path.relative_to(request.catalogue.root).as_posix(),
         says=status.state + (f": {'; '.join(status.reasons)}" if status.state == "refused" else ""),
         problems=() if holds else status.reasons,
+        profile="" if status.state == "refused" else request.profile.name,
+        needs_relock=status.needs_relock,
     )
 
 

@@ -123,7 +123,7 @@ def name_of(url: str) -> str:
         )
     if without_secrets(url) != url:
         raise UsageError(
-            f"the address {url} has a user, a password or a query, which would stand in the app's file",
+            f"the address {url} has a user, a password or a query, which would be written to app.toml",
             remedy="leave it out; git asks its credential helper, or name a clone that you have with --source",
         )
     last = url.rstrip("/").removesuffix(".git").replace(":", "/").rpartition("/")[2]

@@ -41,7 +41,7 @@ from patchlock.patches.pip_requirements import Line, RequirementLine, Unreadable
 
 Table = Mapping[str, object]
 
-_NAME_ANOTHER = "name the file that says it in `requirements` of the app's file, such as setup.cfg or setup.py"
+_NAME_ANOTHER = "name the file that says it in `requirements` of app.toml, such as setup.cfg or setup.py"
 _WRITE_THEM = "write the requirements into a file with a patch (add-file), and name that in `requirements`"
 _UNREAD_SETTINGS = ("prerelease", "resolution", "fork-strategy", "exclude-newer", "exclude-newer-package")
 _CONDITIONS = ("marker", "extra", "group", "markers", "platform", "python")

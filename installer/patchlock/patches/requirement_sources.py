@@ -46,7 +46,7 @@ _PYTHON = {
     "setup.py": re.compile(r"""\bpython_requires\s*=\s*["']([^"']+)["']"""),
 }
 _FORMATS = "pip's requirement files, pyproject.toml, setup.cfg, setup.py and conda's environment.yml"
-_NAME_ANOTHER = "name the file that says it in `requirements` of the app's file"
+_NAME_ANOTHER = "name the file that says it in `requirements` of app.toml"
 _WRITE_ONE = "write one with a patch (add-file)"
 
 
@@ -73,7 +73,7 @@ def read(source: SourceText, wanted: OptionalLists = _OWN) -> FileRequirements:
 
         return _project_requirements.read(source, wanted)
     if name in _LOCKS or re.fullmatch(r"pylock\.(?:.+\.)?toml", name):
-        remedy = "name the file that it was made from in `requirements` of the app's file, such as pyproject.toml"
+        remedy = "name the file that it was made from in `requirements` of app.toml, such as pyproject.toml"
         return FileRequirements(
             lines=(unreadable(1, f"{source.path.name} is the lock of another tool", remedy=remedy),)
         )

@@ -144,7 +144,7 @@ _INCLUDES = {"--requirement": "-r", "--constraint": "-c"}
 _URL = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)
 _DROP = "drop the line with a patch (replace-text)"
 _NO_WANTED = OptionalLists()
-_APP_FILE = "the app's file"
+_APP_FILE = "app.toml"
 Read = Callable[[PurePosixPath], bytes | None]
 """Gives a file by its path from the app's folder, or None where upstream has none."""
 
@@ -221,7 +221,7 @@ def walk(
         if known is None:
             wrong = (
                 _wrong(file, directory)
-                or _superseded(file, contents, read)
+                or _superseded(file, contents, read, app_file)
                 or _claimed(file, contents, directory, read)
             )
             errors += [wrong] if wrong is not None else []
@@ -282,7 +282,7 @@ def _wrong(file: AskedFile, directory: PurePosixPath) -> RequirementsError | Non
 
 
 def _superseded(
-    file: AskedFile, contents: Mapping[PurePosixPath, bytes], read: Read | None
+    file: AskedFile, contents: Mapping[PurePosixPath, bytes], read: Read | None, app_file: str
 ) -> RequirementsError | None:
     """Say which file beside a `setup.py` or `setup.cfg` counts in its place.
 
@@ -309,7 +309,7 @@ def _superseded(
             return RequirementsError(
                 f"{what} in {path} counts in place of {file.path}",
                 where=f"{path}:{line}",
-                remedy=f"name {path} in `requirements` of the app's file",
+                remedy=f"name {path} in `requirements` of {app_file}",
             )
     return None
 

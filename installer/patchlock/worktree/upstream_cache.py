@@ -34,11 +34,14 @@ _SETTINGS = (
 _NO_ANSWER = re.compile(
     r"Could not resolve (host|proxy)|Failed to connect|Couldn't connect|Could not connect|Connection (refused|reset)|"
     r"timed out|Network is unreachable|No route to host|returned error: 5\d\d|Name or service not known|name resolution"
-    r"|possible repository corruption on the remote side"
 )
-"""In git's words, and those of curl and ssh: no server answers, or one whose clone is incomplete.
+"""In git's words, and those of curl and ssh: no server answers.
 
 Source: https://curl.se/libcurl/c/libcurl-errors.html
+"""
+_IS_INCOMPLETE = "possible repository corruption on the remote side"
+"""In git's words: the clone that a server gives lacks objects.
+
 Source: https://github.com/git/git/blob/v2.47.0/upload-pack.c (create_pack_file)
 """
 _PATIENCE = 30.0
@@ -138,6 +141,8 @@ def fetch(app: App, *, catalogue: Path, cache: Path, source: str | None, revisio
                 )
         else:
             commit = _take(app, repository, source, revision, lock)
+            if git("ls-tree", "-r", "--name-only", commit, repository=repository, allowed=(0, 128)).returncode:
+                raise _incomplete(source or "")
         tree = _with_submodules(app, repository, commit, source, lock)
     date = _date(repository, commit)
     return Snapshot(repository=repository, commit=commit, tree=tree, date=date, directory=app.directory)
@@ -256,13 +261,19 @@ def _take(app: App, repository: Path, source: str | None, revision: str | None, 
         for name in (("refs/patchlock/wanted",) if revision else ()) + (f"origin/{wanted}", wanted):
             if found := commit_of(repository, name):
                 return found
+        if (repository / "shallow").is_file():
+            raise _unknown(
+                f"the clone of upstream is shallow, and lacks commit {wanted[:12]} of {app.name}",
+                where=place,
+                remedy="fetch the rest there (`git fetch --unshallow`), or name a complete clone: --source PATH-OR-URL",
+            )
         if not git("for-each-ref", "--count=1", repository=repository).text:
             raise UpstreamError(f"the upstream of {app.name} has no commits", where=place, remedy="check the address")
         raise UpstreamError(
             f"commit {wanted[:12]} of {app.name} is not in that upstream",
             where=place,
             remedy="give a clone that has it: --source PATH; or "
-            + ("name another commit" if revision else "correct `commit` in the app's app.toml"),
+            + ("name another commit" if revision else f"correct `commit` in {app.origin.file}"),
         )
     return CommitId(wanted)
 
@@ -386,6 +397,8 @@ def _fetch(
     except CommandFailedError as error:
         if not must or _borrow(repository, Path(address)):
             return
+        if any(_IS_INCOMPLETE in line for line in error.evidence):
+            raise _incomplete(place) from error
         failed = UpstreamError(
             f"the upstream of {app.name} could not be fetched",
             where=place,
@@ -394,6 +407,21 @@ def _fetch(
         )
         failed.is_unreachable = any(_NO_ANSWER.search(line) for line in error.evidence)
         raise failed from error
+
+
+def _incomplete(place: str) -> UpstreamError:
+    """Say that a clone lacks objects, in the same words whichever they are."""
+    return _unknown(
+        "the clone of upstream is incomplete: it lacks files or folders of the commit",
+        where=place,
+        remedy="name a complete one, made without --filter: --source PATH-OR-URL",
+    )
+
+
+def _unknown(what: str, *, where: str, remedy: str) -> UpstreamError:
+    failed = UpstreamError(what, where=where, remedy=remedy)
+    failed.is_unreachable = True
+    return failed
 
 
 def _borrow(repository: Path, clone: Path) -> bool:
@@ -412,6 +440,8 @@ def _borrow(repository: Path, clone: Path) -> bool:
     alternates = repository / "objects" / "info" / "alternates"
     alternates.parent.mkdir(exist_ok=True)
     alternates.write_text(f"{(clone / common).resolve() / 'objects'}\n", encoding="utf-8")
+    if (shallow := clone / common / "shallow").is_file():
+        shutil.copyfile(shallow, repository / "shallow")
     for row in listed.splitlines():
         commit, _, name = row.partition(" ")
         git("update-ref", f"refs/remotes/origin/{name}", commit, repository=repository)
@@ -643,12 +673,7 @@ def blobs(repository: Path, ids: Iterable[str], *, must: bool = True) -> dict[st
             position = end + 1
             continue
         if head[-1] == b"missing":
-            failed = UpstreamError(
-                f"the clone of upstream is incomplete: it lacks object {blob[:12]}",
-                remedy="name one that is complete: --source PATH-OR-URL",
-            )
-            failed.is_unreachable = True
-            raise failed
+            raise _incomplete("")
         size = int(head[2])
         found[blob] = answer[end + 1 : end + 1 + size]
         position = end + 2 + size
