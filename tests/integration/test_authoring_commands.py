@@ -218,6 +218,28 @@ def test_pairs_beside_a_patch_are_run(world: World, patchlock: Patchlock, tmp_pa
     assert patchlock("lock", "--check").returncode == 0, "cases make no lock stale"
 
 
+def test_a_shared_patch_with_cases_that_the_app_has_no_file_for_is_not_without_a_case(
+    world: World, patchlock: Patchlock
+) -> None:
+    shared = world.catalogue / "patches" / "shared"
+    shared.mkdir()
+    title = '[set]\ntitle = "no gamma"\nsource = "https://example.com/why"\n'
+    drop = (
+        'op = "drop-requirement"\nname = "gamma"\npaths = ["{requirements}"]\n'
+        'ensure = [{ check = "lacks", text = "gamma" }]\n'
+    )
+    told = 'why = "x"\nsource = "https://example.com/why"\n'
+    patches = (f'\n[[patch]]\nid = "{name}"\n{told}{drop}' for name in ("lines", "more"))
+    (shared / "gamma.toml").write_text(title + "".join(patches))
+    (case := shared / "cases" / "gamma-lines" / "one" / "before").mkdir(parents=True)
+    (case / "requirements.txt").write_text("gamma\n")
+    (case.parent / "outcome").write_text("needed\n")
+    text = world.app.read_text().replace('requirements = ["requirements.txt"]', 'requirements = ["pyproject.toml"]')
+    world.app.write_text(text.replace("[app]\n", '[app]\nshared = ["gamma"]\n'))
+    done = patchlock("patch", "test", "mini")
+    assert "  without a case: gamma-more, alpha-that-exists, on-the-cpu\n" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("patch", "texts", "message"),
     [
@@ -296,7 +318,8 @@ def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(
     assert f"  on-the-cpu: {wrong}\n" in done.stdout
     commit(mine, app__app_py='DEVICE = "cpu"\n')
     assert f"together on commit {broken[:12]}\n" in patchlock(*words, "--since", first).stdout, "not the fork's own"
-    assert f"together on commit {first[:12]}\n" in patchlock(*words).stdout, "the catalogue's"
+    why = f"the catalogue's, as HEAD of {mine} has commits that upstream lacks"
+    assert f"together on commit {first[:12]}, {why}\n" in patchlock(*words).stdout
     alone = patchlock("patch", "test", "mini")
     assert (alone.returncode, alone.stdout.partition("\n")[0]) == (
         0,
