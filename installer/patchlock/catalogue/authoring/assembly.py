@@ -138,8 +138,8 @@ def _in_order(patches: Iterable[Written], known: Sequence[Patch], before: Files)
     """Let each patch say after which it goes, where another order would give other bytes."""
     written = {one.patch.id: one for one in patches}
     together = (*known, *(one.patch for one in written.values()))
-    for _, one, other in trials.dependent_on_order(together, before):
-        if other in written and one not in written[other].patch.after:
+    for _, one, other, is_right in trials.dependent_on_order(together, before):
+        if is_right and other in written and one not in written[other].patch.after:
             patch = written[other].patch
             written[other] = dataclasses.replace(
                 written[other], patch=dataclasses.replace(patch, after=(*patch.after, one))
