@@ -109,7 +109,7 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
         refused = patchlock(command, "mini")
         assert refused.returncode == 1
         assert "waits for its conflicts to be resolved" in refused.stderr, command
-    assert patchlock("update", "mini", "--abort").stdout == "1 files are as they were\n"
+    assert patchlock("update", "mini", "--abort").stdout == "1 file is as it was\n"
     assert (source / "app.py").read_text() == mine
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
