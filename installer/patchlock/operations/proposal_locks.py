@@ -408,7 +408,7 @@ def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> 
     known = {name for table in proposal.tables for name in _built(table)}
     needed = explanation.builds_needed(order, "\n".join(map(str, (error.what, *error.evidence))))
     everywhere = {name: version for name, version in needed.everywhere if name not in known}
-    here = {name: version for name, version in needed.here if name not in known}
+    here = {name: version for name, version in needed.here if name not in known and name not in everywhere}
     if not everywhere and not here:
         return None
     return _build_tables(everywhere, here, request.platform.name)
