@@ -276,6 +276,15 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert done.stderr == f"warning: {told}\n"
 
 
+def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone: Path, patchlock: Patchlock) -> None:
+    change(clone, 'device = "cuda"', "device = best()")
+    done = patchlock("patch", "apply", "--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert (done.returncode, done.stderr) == (
+        0,
+        "warning: cpu: it finds nothing to change in **/*.py; see whether the file has the edit already\n",
+    )
+
+
 def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlock) -> None:
     options = ("--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
     assert patchlock("patch", "apply", *options).returncode == 0
