@@ -121,8 +121,75 @@ def test_tables_are_appended_and_can_be_tried_at_once(
     assert "to be explained (why or source begins with TODO): readme-by-text" in done.stdout
     again = patchlock(*words)
     assert again.returncode == 0
-    assert again.stderr == f"note: 1 change is already in {world.app} (readme-by-text): not written again\n"
+    assert (
+        again.stderr
+        == f"note: 1 change is already in {world.app} or its shared sets (readme-by-text): not written again\n"
+    )
     assert re.findall(r'id = "(readme.*)"', world.app.read_text()) == ["readme-by-text"]
+
+
+SHARED = """\
+[set]
+title = "no CUDA in the text"
+source = "https://example.com/why"
+
+[[patch]]
+id = "text"
+why = "there is none"
+source = "https://example.com/why"
+op = "replace-text"
+paths = ["README.md"]
+old = "# miniature"
+new = "# minimal"
+ensure = [{{ check = "lacks", text = "# miniature" }}]
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shared", "more", "is_written", "note"),
+    [
+        (
+            'shared = ["words"]',
+            "",
+            False,
+            "1 change is already in {app} or its shared sets (words-text): not written again",
+        ),
+        (
+            "",
+            "",
+            True,
+            (
+                'the shared set "words" makes such an edit too (words-text): to use it, add "words" to `shared` in [app] '
+                "of {app}, and remove the new patch"
+            ),
+        ),
+        (
+            'shared = ["words"]',
+            'profiles = ["tiny"]',
+            True,
+            (
+                'the shared set "words" makes such an edit too on tiny (words-text): remove the new patch, or give it the '
+                "other `profiles`"
+            ),
+        ),
+    ],
+    ids=["used", "unused", "for-a-profile"],
+)
+def test_a_shared_set_that_makes_the_edit_is_told(
+    shared: str, more: str, is_written: bool, note: str, world: World, patchlock: Patchlock, tmp_path: Path
+) -> None:
+    (folder := world.catalogue / "patches" / "shared").mkdir()
+    (folder / "words.toml").write_text(SHARED.format(more))
+    world.app.write_text(world.app.read_text().replace("[app]\n", f"[app]\n{shared}\n"))
+    (edited := tmp_path / "edited").mkdir()
+    for file in world.upstream.iterdir():
+        (edited / file.name).write_bytes(file.read_bytes().replace(b"# miniature", b"# minimal"))
+    words = ("patch", "new", "--source", str(edited), "--base-dir", str(world.upstream), "--into", str(world.app))
+    done = patchlock(*words)
+    assert done.returncode == 0, done.stderr
+    assert ("readme-by-text" in world.app.read_text()) == is_written
+    assert f"note: {note.format(app=world.app)}\n" in done.stderr
 
 
 def test_nothing_edited_is_said(clone: Path, patchlock: Patchlock) -> None:
@@ -218,6 +285,28 @@ def test_pairs_beside_a_patch_are_run(world: World, patchlock: Patchlock, tmp_pa
     assert patchlock("lock", "--check").returncode == 0, "cases make no lock stale"
 
 
+def test_a_shared_patch_with_cases_that_the_app_has_no_file_for_is_not_without_a_case(
+    world: World, patchlock: Patchlock
+) -> None:
+    shared = world.catalogue / "patches" / "shared"
+    shared.mkdir()
+    title = '[set]\ntitle = "no gamma"\nsource = "https://example.com/why"\n'
+    drop = (
+        'op = "drop-requirement"\nname = "gamma"\npaths = ["{requirements}"]\n'
+        'ensure = [{ check = "lacks", text = "gamma" }]\n'
+    )
+    told = 'why = "x"\nsource = "https://example.com/why"\n'
+    patches = (f'\n[[patch]]\nid = "{name}"\n{told}{drop}' for name in ("lines", "more"))
+    (shared / "gamma.toml").write_text(title + "".join(patches))
+    (case := shared / "cases" / "gamma-lines" / "one" / "before").mkdir(parents=True)
+    (case / "requirements.txt").write_text("gamma\n")
+    (case.parent / "outcome").write_text("needed\n")
+    text = world.app.read_text().replace('requirements = ["requirements.txt"]', 'requirements = ["pyproject.toml"]')
+    world.app.write_text(text.replace("[app]\n", '[app]\nshared = ["gamma"]\n'))
+    done = patchlock("patch", "test", "mini")
+    assert "  without a case: gamma-more, alpha-that-exists, on-the-cpu\n" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("patch", "texts", "message"),
     [
@@ -296,7 +385,8 @@ def test_history_ends_where_upstream_was_fetched_and_a_patch_must_hold_there(
     assert f"  on-the-cpu: {wrong}\n" in done.stdout
     commit(mine, app__app_py='DEVICE = "cpu"\n')
     assert f"together on commit {broken[:12]}\n" in patchlock(*words, "--since", first).stdout, "not the fork's own"
-    assert f"together on commit {first[:12]}\n" in patchlock(*words).stdout, "the catalogue's"
+    why = f"the catalogue's, as HEAD of {mine} has commits that upstream lacks"
+    assert f"together on commit {first[:12]}, {why}\n" in patchlock(*words).stdout
     alone = patchlock("patch", "test", "mini")
     assert (alone.returncode, alone.stdout.partition("\n")[0]) == (
         0,

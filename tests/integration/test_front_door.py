@@ -605,6 +605,8 @@ def test_a_diff_is_coloured_in_the_pager(
     assert locked.app.is_file()
     _, text = _on_terminal(("patch", "diff", "mini"), "q", {"LESS": "", **more}, patchlock)
     assert ("\x1b[1m+++" in text, "ESC[" in text) == (is_coloured, False)
+    _, short = _on_terminal(("patch", "diff", "mini"), "q", more, patchlock)
+    assert ("\x1b[1m+++" in short, "\x1b[?1049h" in short, "(END)" in short) == (is_coloured, False, False)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

@@ -151,7 +151,16 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
     detail = "failed  it belongs to no pair of app and profile; remove it"
     assert done.stdout.splitlines()[4:] == [detail, *(f"  lockfiles/{name}" for name in names)]
     assert "to renew" not in done.stderr
+    checked = patchlock("check")
+    assert checked.returncode == 1
+    assert [line.split() for line in checked.stdout.splitlines()[2:5]] == [
+        [*(("lockfiles",) if number == 0 else ()), f"lockfiles/{name}:", *detail.split()[1:]]
+        for number, name in enumerate(names)
+    ]
+    strays = json.loads(patchlock("check", "--json").stdout)["data"]["strays"]["problems"]
+    assert [one.partition(":")[0] for one in strays] == [f"lockfiles/{name}" for name in names]
     assert patchlock("lock", "--check", "mini").returncode == 0
+    assert patchlock("check", "mini").returncode == 0
 
 
 def test_lock_of_a_pair_that_is_refused_now_is_removed_by_lock(world: World, patchlock: Patchlock) -> None:

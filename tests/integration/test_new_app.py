@@ -551,6 +551,48 @@ def test_what_does_not_work_together_is_kept_apart(face: Face, tmp_path: Path, m
     assert (bound["requirement"], bound["profiles"]) == ("starlette<1", ["cpu"])
 
 
+def test_what_files_of_the_commits_day_needed_is_not_left_where_later_ones_are_taken(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "speaker>=2\n")),
+        miniature.wheel(tmp_path / "files", "clock", "1.1"),
+        miniature.wheel(tmp_path / "files", "speaker", "1.0"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    page = tmp_path / "index" / "clock" / "index.html"
+    old, new = page.read_text().split("<br>\n")
+    page.write_text(f"{old}<br>\n{new.replace('2025-06-01', '2026-03-01')}")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-09-01T00:00:00Z")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    edits = json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert [edit.partition(" until")[0] for edit in edits] == ["locks take files"]
+    assert "[[metadata]]" not in (tmp_path / "mine/patches/mini-voice/app.toml").read_text()
+
+
+def test_build_that_every_platform_needs_is_written_once(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [
+        sdists.sdist(tmp_path / "files", "clock", "1.0", sdists.legacy("clock", tmp_path / "mark", "hands\n")),
+        miniature.wheel(tmp_path / "files", "clock", "1.1"),
+        miniature.wheel(tmp_path / "files", "hands", "1.0"),
+    ]
+    monkeypatch.setenv("UV_DEFAULT_INDEX", miniature.index(tmp_path / "index", files))
+    page = tmp_path / "index" / "clock" / "index.html"
+    old, new = page.read_text().split("<br>\n")
+    page.write_text(f"{old}<br>\n{new.replace('2025-06-01', '2099-01-01')}")  # after each day that is tried
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock\n", "app.py": "import clock\n"})
+
+    answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
+
+    assert "[[build]] of clock 1.0" in json.loads(answer.stdout)["data"]["lock"]["edits"]
+    assert (tmp_path / "mine/patches/mini-voice/app.toml").read_text().count("[[build]]") == 1
+
+
 def test_newer_sdist_is_built_where_pip_would_take_it(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

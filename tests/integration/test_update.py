@@ -120,7 +120,7 @@ def test_update_that_meets_edits_can_be_finished_or_aborted(
         refused = patchlock(command, "mini")
         assert refused.returncode == 1
         assert "waits for its conflicts to be resolved" in refused.stderr, command
-    assert patchlock("update", "mini", "--abort").stdout == "1 files are as they were\n"
+    assert patchlock("update", "mini", "--abort").stdout == "1 file is as it was\n"
     assert (source / "app.py").read_text() == mine
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
 
@@ -285,6 +285,15 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert "cpu  finds nothing\n" in done.stdout
     told = "cpu: it finds nothing to change in **/*.py any more; this edit is no longer in the tree"
     assert done.stderr == f"warning: {told}\n"
+
+
+def test_own_patch_whose_edit_may_be_committed_already_is_not_called_lost(clone: Path, patchlock: Patchlock) -> None:
+    change(clone, 'device = "cuda"', "device = best()")
+    done = patchlock("patch", "apply", "--patches", str(clone.parent / "patches.toml"), "--source", str(clone))
+    assert (done.returncode, done.stderr) == (
+        0,
+        "warning: cpu: it finds nothing to change in **/*.py; see whether the file has the edit already\n",
+    )
 
 
 def test_conflict_of_gits_in_a_clone_is_an_error(clone: Path, patchlock: Patchlock) -> None:

@@ -26,6 +26,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.locks.exports import cyclonedx, dockerfile, pylock
 from patchlock.locks.exports.cyclonedx import AppliedPatch
 from patchlock.locks.exports.pylock import Located
+from patchlock.model import telemetry
 from patchlock.model.app import GitUpstream
 from patchlock.model.errors import RefusedError
 from patchlock.model.identities import CommitId, Sha256
@@ -286,6 +287,16 @@ def test_dockerfile_takes_an_embedded_upstream_from_the_catalogue() -> None:
 def test_dockerfile_keeps_the_words_of_a_value() -> None:
     launch = dataclasses.replace(CATALOGUE.app("demo").launch, environment={"X": 'a "b" $HOME \\'})
     assert ("ENV", 'X="a \\"b\\" \\$HOME \\\\"') in _instructions(_dockerfile("demo", launch=launch))
+
+
+def test_dockerfile_sets_the_variables_that_run_sets() -> None:
+    launch = dataclasses.replace(CATALOGUE.app("demo").launch, environment={"DO_NOT_TRACK": "0", "HSA_X": "app"})
+    profile = dataclasses.replace(CATALOGUE.profile("cpu"), environment={"HSA_X": "profile"})
+    app = dataclasses.replace(CATALOGUE.app("demo"), launch=launch)
+    steps = _instructions(dockerfile.document(app, profile, LINUX, LOCK, file="lockfiles/x/cpu.txt", sha256=A))
+    set_there = {rest.partition("=")[0]: rest.partition("=")[2].strip('"') for word, rest in steps if word == "ENV"}
+    assert {name: set_there[name] for name in telemetry.OFF} == {**telemetry.OFF, "DO_NOT_TRACK": "0"}
+    assert set_there["HSA_X"] == "profile"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,10 @@ def test_advisory_patch_yields_the_place_to_a_required_one_that_stands_later() -
     patched = run(chosen, a_bat=b"pip")
     assert after(patched) == {"a.bat": b"rem"}
     assert engine.incomplete_error(patched, "here") is None
-    why = 'comfort: a.bat:1: needed changes the same place; if that is meant, write after = ["needed"]'
+    why = (
+        "comfort: a.bat:1: needed changes the same place first, and this patch finds nothing there; leave one of them "
+        'out (one of a shared set by `without`), or, if that is meant, write after = ["needed"]'
+    )
     assert warnings(patched) == (why + SUFFIX,)
 
 

@@ -150,10 +150,22 @@ ensure = [{{ check = "calls", callee = "choose" }}]
 def test_two_patches_that_want_the_same_place_fight() -> None:
     chosen = patches(first=CUDA.format("cpu", ""), second=CUDA.format("mps", ""))
     patched = run(chosen, a_py=b'd = "cuda"\n')
-    assert patched.failures == (
-        'second: a.py:1: first changes the same place; if that is meant, write after = ["first"]',
+    told = (
+        "and this patch finds nothing there; leave one of them out (one of a shared set by `without`), or, if that is "
+        "meant, write after = "
     )
+    assert patched.failures == (f'second: a.py:1: first changes the same place first, {told}["first"]',)
     assert [change.after for change in patched.changes] == [b'd = choose("cpu")\n']
+
+
+def test_only_those_that_take_the_place_are_named() -> None:
+    other = CUDA.replace('"cuda"', '"mps"')
+    chosen = patches(one=CUDA.format("cpu", ""), two=other.format("x", ""), three=CUDA.format("xpu", 'after = ["one"]'))
+    assert run(chosen, a_py=b'd = "cuda"\ne = "mps"\n').failures == ()
+    chosen = patches(one=CUDA.format("cpu", ""), two=other.format("x", ""), three=CUDA.format("xpu", ""))
+    (told,) = run(chosen, a_py=b'd = "cuda"\ne = "mps"\n').failures
+    assert told.startswith("three: a.py:1: one changes the same place first, ")
+    assert told.endswith('write after = ["one"]')
 
 
 def test_patch_that_goes_after_another_takes_what_it_left() -> None:

@@ -153,6 +153,13 @@ def test_order_that_matters_is_told(after: str, problems: tuple[str, ...]) -> No
     assert trials.problems_together(end, files(a_sh="a\n")) == problems
 
 
+def test_patch_that_takes_back_what_another_promises_is_not_told_to_go_after_it() -> None:
+    one = text_patch("one", "a", "bx").replace('text = "x"', 'text = "bx"')
+    assert trials.problems_together(read(one + text_patch("two", "b", "c")), files(a_sh="a\n")) == (
+        "a.sh: two takes back what one promises; correct one of them, or leave it out",
+    )
+
+
 def test_order_of_added_requirements_does_not_matter() -> None:
     patches = read(
         "".join(

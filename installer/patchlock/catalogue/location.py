@@ -36,13 +36,18 @@ def require_own(root: Path) -> None:
         )
 
 
+def is_catalogue(folder: Path) -> bool:
+    """Tell whether a folder holds a catalogue."""
+    return (folder / "profiles").is_dir() and (folder / "patches").is_dir()
+
+
 def checked_root(folder: Path | None) -> Path:
     """Name the catalogue's folder, as `catalogue_root` does.
 
     Raises:
         UsageError: the named folder holds no catalogue.
     """
-    if folder is not None and not ((folder / "profiles").is_dir() and (folder / "patches").is_dir()):
+    if folder is not None and not is_catalogue(folder):
         what = "that folder holds no catalogue" if folder.is_dir() else "there is no such folder"
         raise UsageError(what, where=str(folder), remedy="it needs profiles/ and patches/")
     return catalogue_root(folder)

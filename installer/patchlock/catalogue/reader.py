@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from patchlock.catalogue import (
 from patchlock.catalogue import _indexes as catalogue__indexes
 from patchlock.catalogue.distributions import Distribution
 from patchlock.catalogue.location import checked_root
-from patchlock.catalogue.table_reader import Table
+from patchlock.catalogue.table_reader import Report, Table
 from patchlock.model import build_constraints
 from patchlock.model.app import App, SharedSet
 from patchlock.model.backends import BACK_ENDS
@@ -126,6 +127,21 @@ class Catalogue:
         names = self.shared_names()
         read = tuple(self.shared(name) for name in dict.fromkeys(shared_sets.requested_sets(table)) if name in names)
         return shared_sets.taken(table, read, names)
+
+    def shared_beside(self, values: Mapping[str, object]) -> tuple[tuple[SharedSet, ...], tuple[SharedSet, ...]]:
+        """Give the shared sets that an app's file takes, and all others as it would take them.
+
+        Args:
+            values: the file, which may have mistakes.
+
+        Raises:
+            CatalogueError: the file of a set has mistakes.
+        """
+        table = Table(values, Report(file="", text=""))
+        taken = self._shared_of(table)
+        names = {one.name for one in taken}
+        others = tuple(self.shared(name) for name in self.shared_names() if name not in names)
+        return taken, shared_sets.taken(table, others, self.shared_names())
 
     def profile(self, name: str) -> Profile:
         """Read one profile.

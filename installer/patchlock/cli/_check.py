@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from patchlock.model.errors import EXIT_FAILURE, EXIT_NOT_CHECKED, CheckError, N
 
 if TYPE_CHECKING:
     from patchlock.catalogue.reader import Catalogue
+    from patchlock.locks.lock_request import Request
     from patchlock.model.app import App
     from patchlock.operations.check_catalogue import CatalogueFinding
 
@@ -42,13 +44,17 @@ def check_command(
     from patchlock.operations import check_catalogue
 
     facts = check_catalogue.sources(opened.root)
+    strays = None
+    if not apps:
+        requests = [one for name in opened.app_names() for one in _requests(opened, opened.app(name), source)]
+        strays = check_catalogue.strays(opened, requests)
     found: dict[str, list[CatalogueFinding]] = {}
     for name in apps or opened.app_names():
         with progress.stage(name):
             found[name] = list(_findings(opened, opened.app(name), offline=offline, source=source))
             progress.say(_summary(found[name]))
     chips = check_catalogue.chips(opened)
-    every = {"the catalogue": [facts, *([chips] if chips else [])], **found}
+    every = {"the catalogue": [one for one in (facts, chips, strays) if one is not None], **found}
     wrong = [f"{name}: {one.what}: {text}" for name, seen in every.items() for one in seen for text in one.problems]
     unknown = [
         f"{name}: {one.what}: {one.not_checked}" for name, seen in every.items() for one in seen if one.not_checked
@@ -73,6 +79,7 @@ def check_command(
                 "apps": listed,
                 "facts": dataclasses.asdict(facts),
                 "chips": dataclasses.asdict(chips) if chips else None,
+                "strays": dataclasses.asdict(strays) if strays else None,
             },
             error,
         )
@@ -138,32 +145,30 @@ def _summary(findings: list[CatalogueFinding]) -> str:
     return f"{good} good, {wrong} wrong" + (f", {unknown} not checked" if unknown else "")
 
 
-def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:
+def _requests(catalogue: Catalogue, app: App, source: str | None) -> list[Request]:
+    """Give the pairs of an app, by profile."""
     from patchlock.locks.lock_request import Request
+
+    home, cache = _options.home(), _options.cache()
+    return [
+        Request(app=app, profile=profile, platform=platform, catalogue=catalogue, home=home, cache=cache, source=source)
+        for profile in map(catalogue.profile, catalogue.profile_names())
+        for platform in profile.platforms
+    ]
+
+
+def _findings(catalogue: Catalogue, app: App, *, offline: bool, source: str | None) -> Iterator[CatalogueFinding]:
     from patchlock.operations import check_catalogue
     from patchlock.operations.patch_test import PatchTestRequest
 
-    home, cache = _options.home(), _options.cache()
     policy = catalogue.rules()
-    pairs: list[Request] = []
-    yield check_catalogue.cases(app, PatchTestRequest(catalogue=catalogue, cache=cache))
-    for profile in [catalogue.profile(name) for name in catalogue.profile_names()]:
-        requests = [
-            Request(
-                app=app,
-                profile=profile,
-                platform=platform,
-                catalogue=catalogue,
-                home=home,
-                cache=cache,
-                source=source,
-            )
-            for platform in profile.platforms
-        ]
+    yield check_catalogue.cases(app, PatchTestRequest(catalogue=catalogue, cache=_options.cache()))
+    pairs = _requests(catalogue, app, source)
+    for _, of_profile in itertools.groupby(pairs, key=lambda request: request.profile.name):
+        requests = list(of_profile)
         possible = [request for request in requests if check_catalogue.is_possible(request)]
         if possible and not offline:
             yield check_catalogue.patches(possible[0])
         yield from (check_catalogue.lock(request, policy) for request in requests)
-        pairs += requests
     if pairs and (app.rules.builds or app.rules.metadata):
         yield check_catalogue.rules(pairs)

@@ -586,7 +586,8 @@ def _update(
     if abort:
         files = lifecycle.abort_update(request, progress)
         if not as_json:
-            _output.echo(f"{len(files)} files are as they were" if files else "there is nothing to undo")
+            what = "1 file is as it was" if len(files) == 1 else f"{len(files)} files are as they were"
+            _output.echo(what if files else "there is nothing to undo")
         return {"changed": bool(files), "restored": list(files)}, None
     before = _options.require_current(request)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)

@@ -50,11 +50,13 @@ def check_locks(catalogue: Catalogue, requests: list[Request], whole: bool) -> l
         pair, file = names(request)
         found = relock.lock_status(request, rules)
         lines.append(_line(pair, file, found))
-    detail = "it belongs to no pair of app and profile; remove it"
     strays = relock.orphaned_lockfiles(catalogue, requests) if whole else ()
     return [
         *lines,
-        *(Line(pair=file, file=file, state="failed", detail=detail, code=LockFormatError.code) for file in strays),
+        *(
+            Line(pair=file, file=file, state="failed", detail=relock.ORPHANED, code=LockFormatError.code)
+            for file in strays
+        ),
     ]
 
 

@@ -84,7 +84,8 @@ def diff(text: str) -> None:
         return
     import click
 
-    # Only for `color=None` does click 8.5 tell `less` to pass colours on.
+    os.environ.setdefault("LESS", "-FRX")  # as git does: no pager for one screen, and the text stays on it
+    # Only for `color=None` does click 8.5 look whether `less` passes colours on.
     color = None if coloured(sys.stdout) else False
     lines = visible(text).splitlines(keepends=True)
     click.echo_via_pager((_diff_line(line) for line in lines) if color is None else lines, color=color)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,9 @@ from patchlock.cli._paths import UserPath
 
 if TYPE_CHECKING:
     from patchlock.catalogue.authoring.assembly import Authored
+    from patchlock.model.app import SharedSet
     from patchlock.operations.patch_test import PatchTestResult
+    from patchlock.worktree.edited_tree import Edits
 
 _RUNS = 12
 """Outcome changes that are shown for one patch."""
@@ -63,6 +67,8 @@ def new_command(
         taken, patches = writing.ids(known), writing.patches_of(known)
     except ValueError as error:
         raise UsageError(f"that file is not TOML: {error}", where=str(into), remedy="correct it first") from error
+    used, unused = _shared_sets(into, known)
+    patches = (*(patch for one in used for patch in one.patches if not patch.profiles), *patches)
     authored = assembly.author(edits.before, edits.after, prefix, edits.executable, taken, patches)
     text = writing.tables(authored.patches)
     writing.require_readable(text, authored.patches, patches)
@@ -71,7 +77,9 @@ def new_command(
     notes = (*edits.notes, *authored.notes)
     if authored.known:
         count = "1 change is" if len(authored.known) == 1 else f"{len(authored.known)} changes are"
-        notes += (f"{count} already in {into} ({', '.join(authored.known)}): not written again",)
+        notes += (f"{count} already in {into} or its shared sets ({', '.join(authored.known)}): not written again",)
+    if authored.patches:
+        notes += tuple(_same_edits(used, unused, authored, edits, into))
     missed = [str(path) for path, like in authored.files.items() if like is Likeness.OTHER]
     if as_json:
         wrong = None
@@ -91,6 +99,35 @@ def new_command(
     for line in _report(authored, edits.base, notes, into):
         _output.echo(line, err=True)
     return 1 if missed else 0
+
+
+def _shared_sets(into: Path | None, text: str) -> tuple[tuple[SharedSet, ...], tuple[SharedSet, ...]]:
+    """Give the shared sets of the catalogue that an app's file takes, and the others; none where it lies in none."""
+    from patchlock.catalogue import location
+    from patchlock.catalogue.reader import Catalogue
+
+    file = into.resolve() if into is not None else Path()
+    if file.name != "app.toml" or not location.is_catalogue(root := file.parent.parent.parent):
+        return (), ()
+    return Catalogue(root=root).shared_beside(tomllib.loads(text))
+
+
+def _same_edits(
+    used: tuple[SharedSet, ...], unused: tuple[SharedSet, ...], authored: Authored, edits: Edits, into: Path | None
+) -> Iterator[str]:
+    """Say which shared sets make an edit that a new patch makes, a sentence without full stop each."""
+    from patchlock.catalogue.authoring import assembly
+
+    for one in (*used, *unused):
+        rest = [patch for patch in one.patches if patch.id not in authored.known]
+        made = [patch for patch in rest if assembly.shares_edits(patch, edits.before, edits.after)]
+        if made:
+            profiles = {profile for patch in made for profile in patch.profiles}
+            where = f" on {', '.join(sorted(profiles))}" if all(patch.profiles for patch in made) else ""
+            use = f'to use it, add "{one.name}" to `shared` in [app] of {into}, and ' if one in unused else ""
+            keep = ", or give it the other `profiles`" if where else ""
+            ids = ", ".join(patch.id for patch in made)
+            yield f'the shared set "{one.name}" makes such an edit too{where} ({ids}): {use}remove the new patch{keep}'
 
 
 def _append(into: Path, known: str, text: str) -> None:

@@ -424,7 +424,8 @@ def _abort(tree: Tree, command: str, as_json: bool) -> int:
     if as_json:
         _output.succeed(command, {"changed": bool(files), "restored": [str(path) for path in files]})
     elif files:
-        _output.echo(f"{len(files)} files are as they were; what stood there is kept as {tree.ref(move.ABORTED)}")
+        what = "1 file is as it was" if len(files) == 1 else f"{len(files)} files are as they were"
+        _output.echo(f"{what}; what stood there is kept as {tree.ref(move.ABORTED)}")
     else:
         _output.echo("there are no conflicts to undo: nothing to do")
     return 0

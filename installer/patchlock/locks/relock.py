@@ -290,6 +290,10 @@ def _moved(change: diff.Change) -> str:
     return f"{old} → {new}" if old != new else f"has {change.kind.value} ({change.why})"
 
 
+ORPHANED = "it belongs to no pair of app and profile; remove it"
+"""What is wrong with a lockfile that `orphaned_lockfiles` names, a clause."""
+
+
 def orphaned_lockfiles(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:
     """Name the lockfiles, relative to the catalogue, that belong to none of all its pairs; sorted."""
     locks = {catalogue.lock_path(request.app, request.profile, request.platform) for request in requests}

@@ -138,6 +138,18 @@ def lock(request: Request, policy: Rules) -> CatalogueFinding:
     )
 
 
+def strays(catalogue: Catalogue, requests: Sequence[Request]) -> CatalogueFinding | None:
+    """Name the lockfiles of no pair; None where there is none.
+
+    Args:
+        catalogue: the folder.
+        requests: all its pairs.
+    """
+    found = relock.orphaned_lockfiles(catalogue, requests)
+    problems = tuple(f"{file}: {relock.ORPHANED}" for file in found)
+    return CatalogueFinding(what="lockfiles", says="", problems=problems) if found else None
+
+
 def rules(requests: Sequence[Request]) -> CatalogueFinding:
     """Name the tables of an app that let something be built, or say what it requires, and that no lock has a use for.
 

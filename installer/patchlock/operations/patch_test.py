@@ -99,7 +99,12 @@ def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
             TriedCase(patch=case.patch, name=case.name, problems=trials.problems_of_case(by_id[case.patch], case))
             for case in read
         ),
-        without_case=tuple(patch.id for patch in patches if patch.id not in {case.patch for case in read}),
+        without_case=tuple(
+            patch.id
+            for patch in patches
+            if patch.id not in {case.patch for case in read}
+            and not (patch.id in shared and (wanted.catalogue.root / patch_cases.SHARED / patch.id).is_dir())
+        ),
         unexplained=tuple(p.id for p in patches if p.why.startswith("TODO") or p.source.startswith("TODO")),
         tree="not tried on upstream: add --source CLONE",
         together=tuple(dict.fromkeys(together)),
@@ -112,7 +117,7 @@ def run_patch_tests(app: App, wanted: PatchTestRequest) -> PatchTestResult:
 def _on_upstream(
     app: App, wanted: PatchTestRequest, patches: tuple[Patch, ...], tried: PatchTestResult
 ) -> PatchTestResult:
-    snapshot = _snapshot(app, wanted)
+    snapshot, why = _snapshot(app, wanted)
     contents = histories.contents(snapshot, patches)
     seen, evaluator = histories.seen(snapshot, patches, app.upstream.commit), Memoized()
     problems: list[str] = []
@@ -122,7 +127,7 @@ def _on_upstream(
         problems += trials.problems_together(group, contents, evaluator)
     tried = dataclasses.replace(
         tried,
-        tree=f"together on commit {snapshot.commit[:12]}",
+        tree=f"together on commit {snapshot.commit[:12]}{why}",
         together=tuple(dict.fromkeys([*tried.together, *problems])),
     )
     if wanted.since is None:
@@ -132,21 +137,24 @@ def _on_upstream(
     return dataclasses.replace(tried, survival=survival, commits=len(commits), states=states)
 
 
-def _snapshot(app: App, wanted: PatchTestRequest) -> upstream_cache.Snapshot:
-    """Take upstream from a clone on this machine as it is, or bring it into the cache."""
+def _snapshot(app: App, wanted: PatchTestRequest) -> tuple[upstream_cache.Snapshot, str]:
+    """Take upstream from a clone on this machine as it is, or bring it into the cache; say why not HEAD of a fork."""
     is_open = wanted.since is not None or wanted.source is not None
-    revision = wanted.revision
+    revision, why = wanted.revision, ""
     if revision is None and is_open and isinstance(app.upstream, GitUpstream):
         place = (wanted.source or "", app.upstream.url, app.branch)
         if wanted.since is not None and wanted.source is not None:
             revision = histories.newest(*place)
-        else:  # a fork has the edits that the patches make
-            revision = app.upstream.commit if histories.lacks(*place, "HEAD", app.upstream.commit) else "HEAD"
+        elif histories.lacks(*place, "HEAD", app.upstream.commit):  # a fork has the edits that the patches make
+            revision = app.upstream.commit
+            why = f", the catalogue's, as HEAD of {wanted.source} has commits that upstream lacks"
+        else:
+            revision = "HEAD"
     is_one = wanted.source is not None and not app.submodules
     local = histories.in_place(str(wanted.source), revision or "HEAD", app.directory) if is_one else None
     return local or upstream_cache.fetch(
         app, catalogue=wanted.catalogue.root, cache=wanted.cache, source=wanted.source, revision=revision
-    )
+    ), why
 
 
 def _chosen(app: App, wanted: PatchTestRequest) -> tuple[Patch, ...]:

@@ -128,7 +128,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     if made.error is None or not trying.solve or not isinstance(made.error, UnsatisfiableError | PolicyError):
         return made if made.error is None else _explained(made, trying, tell)
     for later in () if proposal.as_of else _later(trying.date):
-        tried = _resolved(dataclasses.replace(made.proposal, as_of=later), trying, pair, list(made.edits), tell)
+        # From the start: what files of another day needed would stay in it without effect.
+        tried = _resolved(dataclasses.replace(proposal, as_of=later), trying, pair, [], tell)
         if tried.error is None:
             edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
             return dataclasses.replace(tried, edits=(*tried.edits, edit))
@@ -407,7 +408,7 @@ def _builds(proposal: Proposal, request: Request, error: UnsatisfiableError) -> 
     known = {name for table in proposal.tables for name in _built(table)}
     needed = explanation.builds_needed(order, "\n".join(map(str, (error.what, *error.evidence))))
     everywhere = {name: version for name, version in needed.everywhere if name not in known}
-    here = {name: version for name, version in needed.here if name not in known}
+    here = {name: version for name, version in needed.here if name not in known and name not in everywhere}
     if not everywhere and not here:
         return None
     return _build_tables(everywhere, here, request.platform.name)

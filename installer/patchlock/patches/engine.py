@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -174,7 +175,7 @@ class _State:
         self.seen = seen
         self.evaluator = evaluator
         self.current = dict(contents)
-        self.writers: dict[PurePosixPath, list[str]] = {}
+        self.writers: dict[PurePosixPath, list[Patch]] = {}
         self.left_out: dict[str, Patch] = {}
         self._promises: list[tuple[Patch, PurePosixPath, bytes]] = []
         """Each patch that did what it says, with each file that its `ensure` was asked of, as it was then."""
@@ -188,7 +189,7 @@ class _State:
             paths = [o.path for o in result.outcomes if o.path and o.kind is not OutcomeKind.PASSED_OVER]
             self._promises += [(patch, path, self.current[path]) for path in paths]
         for path in result.written:
-            self.writers.setdefault(path, []).append(patch.id)
+            self.writers.setdefault(path, []).append(patch)
             source, where = result.located[path]
             count = len(source.line_starts())
             self._lines[path] = lines_after(source, where.edits, self._lines.get(path) or range(1, count + 1))
@@ -336,18 +337,30 @@ def _fights(patch: Patch, located: targets.Found, state: _State) -> list[str]:
     """Say where an earlier patch took a place that this one wants; silence would look like "gone" otherwise."""
     failures = []
     for path, (_, where) in located.items():
-        others = [writer for writer in state.writers.get(path, ()) if writer not in patch.after]
-        before = decode(path, state.original[path]) if others and path in state.original else None
+        writers = state.writers.get(path, [])
+        is_open = any(writer.id not in patch.after for writer in writers)
+        before = decode(path, state.original[path]) if is_open and path in state.original else None
         if not isinstance(before, SourceText):
             continue
         wanted = state.evaluator.locate(patch.op, before)
         if len(wanted.sites) > len(where.sites) + len(where.settled):
+            takers = [one for one in writers if _takes(one, patch, before, len(wanted.sites), state)] or writers
+            others = [writer.id for writer in takers if writer.id not in patch.after]
             taken = next((s for s in wanted.sites if s not in where.sites), wanted.sites[0])
-            failures.append(
-                f"{patch.id}: {path}:{taken.line}: {' or '.join(others)} changes the same place; "
-                f'if that is meant, write after = ["{others[-1]}"]'
-            )
+            if others:
+                failures.append(
+                    f"{patch.id}: {path}:{taken.line}: {' and '.join(others)} change{'s' if len(others) == 1 else ''} "
+                    "the same place first, and this patch finds nothing there; leave one of them out (one of a shared "
+                    f"set by `without`), or, if that is meant, write after = {json.dumps(others)}"
+                )
     return failures
+
+
+def _takes(writer: Patch, patch: Patch, before: SourceText, wanted: int, state: _State) -> bool:
+    """Tell whether a patch alone takes a place of upstream's file that another one wants."""
+    after = splice(before, state.evaluator.locate(writer.op, before).edits)
+    left = state.evaluator.locate(patch.op, after)
+    return len(left.sites) + len(left.settled) < wanted
 
 
 def failed_ensures(patch: Patch, path: PurePosixPath, data: bytes, evaluator: Evaluator = DIRECT) -> tuple[str, ...]:

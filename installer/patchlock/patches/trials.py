@@ -117,18 +117,20 @@ def problems_together(patches: Sequence[Patch], contents: Files, evaluator: Eval
     problems += [f"applied twice: {failure}" for failure in again.failures if failure not in patched.failures]
     problems += [
         f'{path}: {one} and {other} give other bytes in another order; write after = ["{one}"] in {other}'
-        for path, one, other in dependent_on_order(patches, contents, evaluator)
+        if is_right
+        else f"{path}: {other} takes back what {one} promises; correct one of them, or leave it out"
+        for path, one, other, is_right in dependent_on_order(patches, contents, evaluator)
     ]
     return tuple(problems)
 
 
 def dependent_on_order(
     patches: Sequence[Patch], contents: Files, evaluator: Evaluator | None = None
-) -> Iterator[tuple[PurePosixPath, str, str]]:
+) -> Iterator[tuple[PurePosixPath, str, str, bool]]:
     """Find each two patches that give other bytes in another order, without one being `after` the other.
 
     Yields:
-        A file, and the ids in the order in which they go now.
+        A file, the ids in the order in which they go now, and whether both hold once that is said.
     """
     evaluator = evaluator or Memoized()
     by_id = {patch.id: patch for patch in patches}
@@ -137,12 +139,13 @@ def dependent_on_order(
             continue
         if _only_adds_a_line(by_id[one]) and _only_adds_a_line(by_id[other]):
             continue
-        here, there = (
-            _after(contents, engine.apply(pair, contents, evaluator=evaluator))
-            for pair in ((by_id[one], by_id[other]), (by_id[other], by_id[one]))
-        )
-        for path in _unequal(here, there):
-            yield path, one, other
+        chosen = (by_id[one], by_id[other])
+        here, there = (engine.apply(pair, contents, evaluator=evaluator) for pair in (chosen, chosen[::-1]))
+        alone = [f for patch in chosen for f in engine.apply((patch,), contents, evaluator=evaluator).failures]
+        said = dataclasses.replace(by_id[other], after=(*by_id[other].after, one))
+        wrong = set(engine.apply((by_id[one], said), contents, evaluator=evaluator).failures) - set(alone)
+        for path in _unequal(_after(contents, here), _after(contents, there)):
+            yield path, one, other, not wrong
 
 
 def _only_adds_a_line(patch: Patch) -> bool:

@@ -126,14 +126,16 @@ def _apply_evaluated(tree: Tree, wanted: PatchSet, upstream: CommitId | None, ev
 
 
 def _lost(wanted: PatchSet, patched: Patched, known: Manifest | None) -> Iterable[str]:
-    """Say of the user's own patches, those of a file, which required ones find nothing: their edit is not there."""
+    """Say of the user's own patches, those of a file, which required ones find nothing: their edit may not be there."""
     before = {outcome.patch for outcome in known.outcomes if outcome.kind in APPLIED} if known else set()
     for outcome in patched.outcomes if not wanted.profile else ():
         if outcome.kind is OutcomeKind.GONE and outcome.patch not in patched.advisory:
             patch = next(patch for patch in wanted.patches if patch.id == outcome.patch)
-            more = (" any more", "no longer") if patch.id in before else ("", "not")
-            paths = ", ".join(patch.paths)
-            yield f"{patch.id}: it finds nothing to change in {paths}{more[0]}; this edit is {more[1]} in the tree"
+            told = f"{patch.id}: it finds nothing to change in {', '.join(patch.paths)}"
+            if patch.id in before:
+                yield f"{told} any more; this edit is no longer in the tree"
+            else:
+                yield f"{told}; see whether the file has the edit already"
 
 
 def replaced(edit: ReplacedEdit) -> str:

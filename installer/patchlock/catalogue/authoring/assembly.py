@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -54,7 +55,7 @@ def author(
         prefix: begins each id.
         executable: new files that may be started.
         taken: ids that other patches have.
-        known: patches of the same file; what they do is not said again.
+        known: patches of the same app; what they do is not said again.
     """
     notes = [f"{path} was deleted: no patch deletes a file; neutralise what uses it" for path in _gone(before, after)]
     notes += _renames(before, after)
@@ -101,6 +102,23 @@ def _is_done(patch: Patch, before: Files, after: Files) -> bool:
     )
 
 
+def shares_edits(patch: Patch, before: Files, after: Files) -> bool:
+    """Tell whether a patch makes an edit of the tree: the same lines in the place of the same lines."""
+    changes = engine.apply((patch,), before).changes
+    return any(
+        _hunks(change.before or b"", change.after) & _hunks(before.get(change.path, b""), after[change.path])
+        for change in changes
+        if change.path in after
+    )
+
+
+def _hunks(before: bytes, after: bytes) -> set[tuple[int, int, tuple[bytes, ...]]]:
+    """Give which lines are replaced by which others."""
+    old, new = before.splitlines(), after.splitlines()
+    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return {(i, j, tuple(new[k:m])) for tag, i, j, k, m in opcodes if tag != "equal"}
+
+
 def _patched(patches: Sequence[Patch], files: Files) -> dict[PurePosixPath, bytes]:
     return {**files, **{change.path: change.after for change in engine.apply(patches, files).changes}}
 
@@ -120,8 +138,8 @@ def _in_order(patches: Iterable[Written], known: Sequence[Patch], before: Files)
     """Let each patch say after which it goes, where another order would give other bytes."""
     written = {one.patch.id: one for one in patches}
     together = (*known, *(one.patch for one in written.values()))
-    for _, one, other in trials.dependent_on_order(together, before):
-        if other in written and one not in written[other].patch.after:
+    for _, one, other, is_right in trials.dependent_on_order(together, before):
+        if is_right and other in written and one not in written[other].patch.after:
             patch = written[other].patch
             written[other] = dataclasses.replace(
                 written[other], patch=dataclasses.replace(patch, after=(*patch.after, one))

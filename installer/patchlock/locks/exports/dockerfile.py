@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from patchlock.model import build_constraints
+from patchlock.model import build_constraints, telemetry
 from patchlock.model.app import App, EmbeddedUpstream, joined_ref
 from patchlock.model.errors import RefusedError
 from patchlock.model.fits import Platform
@@ -281,10 +281,11 @@ def _offline(*commands: str) -> str:
 
 
 def _image(app: App, profile: Profile, base: str, target: str, packages: Sequence[str]) -> str:
+    launch = {**telemetry.OFF, **app.launch.environment, **profile.environment}  # as `venv.launch_variables` does
     variables = {
         "PATH": "/environment/bin:$PATH",
         "PYTHONNOUSERSITE": "1",
-        **{name: _escaped(value) for name, value in {**profile.environment, **app.launch.environment}.items()},
+        **{name: _escaped(value) for name, value in launch.items()},
     }
     listens = app.launch.listens
     command = list(app.launch.command)
