@@ -222,6 +222,46 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
             id="a-container-below-the-root",
         ),
         pytest.param(
+            {
+                "Dockerfile": "FROM x\nCOPY . /srv\nWORKDIR /srv/server\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-that-goes-to-a-folder",
+        ),
+        pytest.param(
+            {
+                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY --chown=u server/ .\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-of-one-folder",
+        ),
+        pytest.param(
+            {
+                "docker/Dockerfile": "FROM x\nWORKDIR $AT\nADD . .\nWORKDIR server\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-of-the-root-that-goes-to-a-folder",
+        ),
+        pytest.param(
+            {
+                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY . .\nCOPY server/main.py .\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python main.py",
+            "",
+            id="a-container-that-copies-a-file-first",
+        ),
+        pytest.param(
             {"docker/Dockerfile": "FROM x\nCMD uvicorn src.main:app\n", "src/main.py": ""},
             "uvicorn src.main:app",
             "",
