@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from conftest import ROOT, Said
 
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
+from patchlock.locks.conflicts import explanation
 from patchlock.operations import proposal_locks
 
 Face = Callable[..., Said]
@@ -269,8 +271,8 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert told.returncode == 1
     assert "clock<1 cannot be installed" in told.stdout
     assert (
-        "`--solve` writes edit set 1 into the proposal; after each step it looks again, and takes files of later days "
-        "if need be: several times as long as this\n"
+        "`--solve` writes edit set 1 into the proposal; it looks for 120 s at most (--explain SECONDS), and takes files "
+        "of later days if need be\n"
     ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
@@ -297,6 +299,52 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
     assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
     assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
+
+
+def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no solution with every file has none with fewer."""
+    assert index
+    left: list[float] = []
+
+    def explain(*arguments: Any, seconds: float, **more: Any) -> Any:
+        left.append(seconds)
+        return found(*arguments, seconds=seconds, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-07-01T00:00:00Z")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--explain", "50")
+
+    _, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    first, last = attempts
+    assert first.startswith("  files of the commit's day, ")
+    assert last.startswith(f"  files until {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, ")
+    assert 50 > left[0] > left[1] > 0
+
+
+def test_conflict_of_several_pairs_is_looked_for_once(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    asked: list[str] = []
+
+    def explain(order: Any, *arguments: Any, **more: Any) -> Any:
+        asked.append(order.profile.name)
+        return found(order, *arguments, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--profile", "all")
+
+    assert told.stdout.count(": refused: clock<1 cannot be installed\n") > 15
+    assert asked == ["cpu"]
 
 
 def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:

@@ -336,7 +336,8 @@ def _of_lock(locked: LockResult) -> list[str]:
 
 def _hint(found: Explanation) -> str:
     """Say what `--solve` does about a conflict, and what it costs."""
-    longer = "after each step it looks again, and takes files of later days if need be: several times as long as this"
+    seconds = click.get_current_context().params["explain"]
+    longer = f"it looks for {seconds:g} s at most (--explain SECONDS), and takes files of later days if need be"
     if found.builds:
         return f"`--solve` writes the [[build]] above and what else resolves into the proposal; {longer}"
     if found.tried:
