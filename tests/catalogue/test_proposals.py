@@ -602,6 +602,17 @@ def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
     assert [str(one) for one in issues[0].found] == ["environment.yaml:3: pytorch=1.11.0"]
 
 
+def test_what_pip_is_to_bring_may_be_pinned_by_conda() -> None:
+    path, data = PurePosixPath("environment.yml"), b"dependencies:\n  - numpy=1.26\n  - pip:\n    - requests\n"
+    source = decode(path, data)
+    assert isinstance(source, SourceText)
+    found = Imports(tree({"a.py": "import numpy\n"}))
+    sections, _ = conda_packages.repair(source, found, lambda path, line: f"{path}#{line}")
+    fitted = narrowing.fit((), sections, {}, {path: data}, (str(path),), ("cpu",), Memoized())
+    assert [one.written.patch.id for one in fitted.sections] == ["numpy-of-the-index"]
+    assert [outcome.kind.value for outcome in fitted.outcomes] == ["needed"]
+
+
 def test_submodules_are_asked_for_by_imports_and_by_other_files() -> None:
     def submodule(path: str) -> Submodule:
         return Submodule(name="x", path=PurePosixPath(path), url="https://e.org/x", commit=CommitId("1" * 40))

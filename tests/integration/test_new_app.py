@@ -21,6 +21,7 @@ import pytest
 import sdists
 from conftest import ROOT, Said
 
+from patchlock.catalogue import agreement
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
 from patchlock.locks.conflicts import explanation
@@ -369,10 +370,11 @@ def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str,
 
 
 def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
-    face: Face, index: str, tmp_path: Path
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What else the program imports is written into the proposal once its lock shows who brings it."""
     assert index
+    monkeypatch.delenv(agreement.VARIABLE)
     files = {"requirements.txt": "gradio\n", "README.md": "    python app.py\n", "app.py": "import gradio, pydantic\n"}
     clone, catalogue = upstream(tmp_path / "clone", files), tmp_path / "x"
     done = face("new-app", URL, "--source", str(clone), "--into", str(catalogue))
@@ -382,7 +384,8 @@ def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     assert check["present"] == ["gradio", "pydantic"]
     on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
     assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout
-    *_, first, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    _, first, _, trust, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    assert face(*trust.removeprefix("patchlock ").split()).returncode == 0
     words = first.removeprefix("patchlock ").split()
     assert words[words.index("--source") + 1] == str(clone)
     assert second.removeprefix("patchlock install") == first.removeprefix("patchlock patch diff")
@@ -400,7 +403,12 @@ def test_module_that_only_an_extra_brings_is_required(face: Face, index: str, tm
     )
     files: dict[str, str | bytes] = {"pyproject.toml": pyproject, "app.py": "import clock\nimport gradio\n" + STARTS}
 
-    face("new-app", URL, "--source", str(upstream(tmp_path / "clone", files)), "--into", str(tmp_path / "x"), "--solve")
+    clone = upstream(tmp_path / "clone", files)
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "w"))
+    assert "find out what brings it, and require that; `--solve` looks for it\n" in told.stdout
+    assert "\nlock: mini-voice × cpu × linux-x86_64: 1 package\n" in told.stdout
+
+    face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve")
 
     values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
     assert values["app"]["extras"] == ["web"]
@@ -506,7 +514,7 @@ def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: st
 
     assert done.returncode == 1
     assert "no lock: mini-voice × cpu × linux-x86_64: no set of packages" in done.stdout
-    assert "  cpu on windows-amd64: 1 packages\n" in done.stdout
+    assert "  cpu on windows-amd64: 1 package\n" in done.stdout
     assert "  cuda-linux on linux-x86_64: refused: no set of packages" in done.stdout
     assert not any(line.startswith("start ") for line in done.stderr.splitlines()), done.stderr  # nothing to start
     assert (own / "lockfiles/mini-voice/cpu.windows-amd64.txt").is_file()
@@ -627,7 +635,9 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
         pytest.param(("/tmp",), '"/tmp" is not the address of a repository', id="a-folder"),
         pytest.param((URL, "--name", "Mini Voice"), 'the name "Mini Voice" must be lower-case words', id="a-bad-name"),
         pytest.param(
-            (URL, "--name", "demo"), 'the catalogue has "demo" already, and nothing is overwritten', id="taken"
+            (URL, "--name", "demo"),
+            "already, and nothing is overwritten (patches/demo); give another name with --name; or remove that folder and lockfiles/demo",
+            id="taken",
         ),
         pytest.param((URL, "--profile", "cpus"), 'there is no profile "cpus"', id="no-such-profile"),
         pytest.param((URL, "--platform", "amiga"), 'cpu has no platform "amiga"', id="no-such-platform"),
