@@ -582,6 +582,8 @@ def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: s
 def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
+    assert "\n`--solve` looks for what keeps the rules, and writes it into the proposal\n" in told
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 

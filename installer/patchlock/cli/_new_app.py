@@ -326,6 +326,8 @@ def _issue_lines(issue: Issue) -> list[str]:
 
 
 def _of_lock(locked: LockResult) -> list[str]:
+    from patchlock.model.errors import PolicyError
+
     lines = [f"added to it: {edit}" for edit in locked.edits]
     if locked.error is None:
         return [*lines, f"lock: {locked.pair}: {_packages(locked.packages)}"]
@@ -333,6 +335,8 @@ def _of_lock(locked: LockResult) -> list[str]:
     if locked.stuck is not None:
         lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
         lines += ["", _hint(locked.stuck[0])] if not locked.attempts else []
+    elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
+        lines.append("`--solve` looks for what keeps the rules, and writes it into the proposal")
     if locked.attempts:
         lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
         lines += [f"  {attempt}" for attempt in locked.attempts]
