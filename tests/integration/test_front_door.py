@@ -312,6 +312,18 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     assert (tmp_path / "patchlock-report.md").read_text() == text
 
 
+def test_tool_of_an_unpacked_archive_says_how_it_is_updated_and_removed(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "patchlock-0.2.0"
+    folder.mkdir()
+    (folder / "install.sh").touch()
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(folder / "install.sh"))
+    told = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.\n"
+    assert face("self", "update").stdout == told
+    assert f"To remove the rest: rm -rf {folder}\n" in face("self", "remove", "--dry-run").stdout
+
+
 def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     assert (tmp_path / "cache").is_dir()
