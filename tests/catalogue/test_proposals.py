@@ -222,6 +222,46 @@ def started(texts: Mapping[str, str]) -> list[LaunchCommand]:
             id="a-container-below-the-root",
         ),
         pytest.param(
+            {
+                "Dockerfile": "FROM x\nCOPY . /srv\nWORKDIR /srv/server\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-that-goes-to-a-folder",
+        ),
+        pytest.param(
+            {
+                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY --chown=u server/ .\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-of-one-folder",
+        ),
+        pytest.param(
+            {
+                "docker/Dockerfile": "FROM x\nWORKDIR $AT\nADD . .\nWORKDIR server\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python server/main.py",
+            "",
+            id="a-container-of-the-root-that-goes-to-a-folder",
+        ),
+        pytest.param(
+            {
+                "Dockerfile": "FROM x\nWORKDIR /srv\nCOPY . .\nCOPY server/main.py .\nCMD python main.py\n",
+                "server/main.py": SERVES,
+                "main.py": SERVES,
+            },
+            "python main.py",
+            "",
+            id="a-container-that-copies-a-file-first",
+        ),
+        pytest.param(
             {"docker/Dockerfile": "FROM x\nCMD uvicorn src.main:app\n", "src/main.py": ""},
             "uvicorn src.main:app",
             "",
@@ -560,6 +600,17 @@ def test_packages_of_conda_that_are_imported_are_asked_of_the_index() -> None:
 
     assert [str(dataclasses.asdict(one.written.patch.op)["requirement"]) for one in sections] == ["torch>=1.11.0"]  # type: ignore[call-overload]
     assert [str(one) for one in issues[0].found] == ["environment.yaml:3: pytorch=1.11.0"]
+
+
+def test_what_pip_is_to_bring_may_be_pinned_by_conda() -> None:
+    path, data = PurePosixPath("environment.yml"), b"dependencies:\n  - numpy=1.26\n  - pip:\n    - requests\n"
+    source = decode(path, data)
+    assert isinstance(source, SourceText)
+    found = Imports(tree({"a.py": "import numpy\n"}))
+    sections, _ = conda_packages.repair(source, found, lambda path, line: f"{path}#{line}")
+    fitted = narrowing.fit((), sections, {}, {path: data}, (str(path),), ("cpu",), Memoized())
+    assert [one.written.patch.id for one in fitted.sections] == ["numpy-of-the-index"]
+    assert [outcome.kind.value for outcome in fitted.outcomes] == ["needed"]
 
 
 def test_submodules_are_asked_for_by_imports_and_by_other_files() -> None:

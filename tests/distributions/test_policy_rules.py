@@ -76,6 +76,41 @@ def test_members_that_do_not_fit(head: str, member: tuple[str, str], clause: str
     assert clause in str(found)
 
 
+@pytest.mark.parametrize(
+    ("head", "member", "remedy"),
+    [
+        pytest.param(
+            "2.8.0+rocm6.3",
+            ("torchvision", "0.22.1+rocm6.3"),
+            "pin torchvision==0.23.0 with a patch, or as a constraint of the app or the profile",
+            id="it-has-one",
+        ),
+        pytest.param(
+            "2.8.0+rocm6.3",
+            ("torchaudio", "2.7.1+rocm6.3"),
+            "drop torchaudio, or pin another torch: the index pytorch-rocm6.3 has no torchaudio for this one",
+            id="it-has-none",
+        ),
+        pytest.param(
+            "2.8.0+rocm6.3",
+            ("xformers", "0.0.30"),
+            "pin xformers==0.0.32.post2 with a patch, or as a constraint of the app or the profile",
+            id="of-pypi",
+        ),
+        pytest.param(
+            "2.8.0+rocm6.3",
+            ("torchvision", "0.23.0"),
+            "take both from one index, with a constraint such as torchvision==0.23.0+rocm6.3",
+            id="it-has-that-build",
+        ),
+        pytest.param("2.8.0+rocm6.3", ("torchaudio", "2.8.0"), "take both from one index", id="it-has-no-such-build"),
+    ],
+)
+def test_only_what_the_index_has_is_advised(head: str, member: tuple[str, str], remedy: str) -> None:
+    [found] = judge(package("torch", head), package(*member), index="pytorch-rocm6.3")
+    assert found.remedy == remedy
+
+
 def test_member_without_its_head_is_not_judged() -> None:
     assert judge(package("torchvision", "9.9")) == ()
 

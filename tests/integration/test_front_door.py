@@ -317,6 +317,18 @@ def test_report_names_nobody(locked: World, face: Face, tmp_path: Path, monkeypa
     assert (tmp_path / "patchlock-report.md").read_text() == text
 
 
+def test_tool_of_an_unpacked_archive_says_how_it_is_updated_and_removed(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "patchlock-0.2.0"
+    folder.mkdir()
+    (folder / "install.sh").touch()
+    monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(folder / "install.sh"))
+    told = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.\n"
+    assert face("self", "update").stdout == told
+    assert f"To remove the rest: rm -rf {folder}\n" in face("self", "remove", "--dry-run").stdout
+
+
 def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:
     assert face("install", "mini", "--profile", "tiny").returncode == 0
     assert (tmp_path / "cache").is_dir()
@@ -403,12 +415,13 @@ def test_the_script_of_a_shell_is_of_that_shell(shell: str, face: Face, tmp_path
 
 
 @pytest.mark.skipif(shutil.which("bash") is None or os.name == "nt", reason="bash is not installed")
-def test_bash_completes_a_command_typed_with_a_tilde_and_blanks(face: Face, tmp_path: Path) -> None:
+@pytest.mark.parametrize("home", ["~", "$HOME"])
+def test_bash_completes_a_command_typed_with_a_short_home_and_blanks(home: str, face: Face, tmp_path: Path) -> None:
     (tmp_path / "script").write_text(face("completions", "bash").stdout)
     (tmp_path / "my apps").mkdir()
     (tmp_path / "my apps" / "patchlock").write_text("#!/bin/sh\nprintf 'plain,update\n'\n")
     (tmp_path / "my apps" / "patchlock").chmod(0o755)
-    ask = f"complete() {{ :; }}; . {tmp_path}/script; _patchlock_completion '~/my apps/patchlock'; echo \"${{COMPREPLY[*]}}\""
+    ask = f"complete() {{ :; }}; . {tmp_path}/script; _patchlock_completion '{home}/my apps/patchlock'; echo \"${{COMPREPLY[*]}}\""
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     assert subprocess.check_output(["bash", "-c", ask], text=True, env=env) == "update\n"
 

@@ -82,6 +82,24 @@ def test_files_uploaded_after_upstreams_commit_are_not_considered(
     assert all(b"\nbeta==1.5 " in data for data in locks(world).values())
 
 
+@pytest.mark.parametrize(
+    "wanted", ["", '\n[[constraint]]\nrequirement = "beta>=9"\nwhy = "w"\nsource = "s"\n'], ids=["made", "not-made"]
+)
+def test_cut_off_before_the_commit_is_told(world: World, patchlock: Patchlock, wanted: str) -> None:
+    """It was frozen for a commit from which the app has moved."""
+    text = world.app.read_text() + wanted
+    world.app.write_text(text.replace("[upstream]\n", '[upstream]\nas-of = "2025-07-01T00:00:00Z"\n'))
+    told = patchlock("lock", "mini", "--platform", "linux-x86_64", "--explain", "0")
+    assert told.returncode == bool(wanted)
+    assert (
+        "as-of in patches/mini/app.toml leaves out files uploaded after 2025-07-01, and its commit is of 2026-01-01: "
+        "remove as-of, or write a later day, and run `patchlock lock mini --as-of commit`\n"
+    ) in told.stdout + told.stderr
+    world.app.write_text(text)
+    told = patchlock("lock", "mini", "--as-of", "commit", "--platform", "linux-x86_64", "--explain", "0")
+    assert "leaves out" not in told.stdout + told.stderr
+
+
 def sha256_of(path: Path) -> str:
     import hashlib
 

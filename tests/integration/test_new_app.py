@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime
 import io
 import json
 import os
@@ -20,8 +21,10 @@ import pytest
 import sdists
 from conftest import ROOT, Said
 
+from patchlock.catalogue import agreement
 from patchlock.catalogue.proposals.shared_sets import CALLS
 from patchlock.cli import main
+from patchlock.locks.conflicts import explanation
 from patchlock.operations import proposal_locks
 
 Face = Callable[..., Said]
@@ -269,8 +272,8 @@ def test_conflict_is_explained_and_solve_writes_the_edit(face: Face, index: str,
     assert told.returncode == 1
     assert "clock<1 cannot be installed" in told.stdout
     assert (
-        "`--solve` writes edit set 1 into the proposal; after each step it looks again, and takes files of later days "
-        "if need be: several times as long as this\n"
+        "`--solve` writes edit set 1 into the proposal; it looks for 120 s at most (--explain SECONDS), and takes files "
+        "of later days if need be\n"
     ) in told.stdout
 
     solved = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "other"), "--solve")
@@ -299,6 +302,52 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
 
 
+def test_solve_tries_no_day_between_when_no_file_helps_and_has_one_time_for_all(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no solution with every file has none with fewer."""
+    assert index
+    left: list[float] = []
+
+    def explain(*arguments: Any, seconds: float, **more: Any) -> Any:
+        left.append(seconds)
+        return found(*arguments, seconds=seconds, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    monkeypatch.setattr(proposal_locks, "_CONFLICTS", 1)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2025-07-01T00:00:00Z")
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--explain", "50")
+
+    _, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
+    first, last = attempts
+    assert first.startswith("  files of the commit's day, ")
+    assert last.startswith(f"  files until {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, ")
+    assert 50 > left[0] > left[1] > 0
+
+
+def test_conflict_of_several_pairs_is_looked_for_once(
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert index
+    asked: list[str] = []
+
+    def explain(order: Any, *arguments: Any, **more: Any) -> Any:
+        asked.append(order.profile.name)
+        return found(order, *arguments, **more)
+
+    found = explanation.explain
+    monkeypatch.setattr(explanation, "explain", explain)
+    clone = upstream(tmp_path / "clone", {"requirements.txt": "clock<1\nspeaker\n", "app.py": ""})
+
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--profile", "all")
+
+    assert told.stdout.count(": refused: clock<1 cannot be installed\n") > 15
+    assert asked == ["cpu"]
+
+
 def test_pin_that_cannot_be_had_moves_to_the_nearest_version(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     data = proposed(
@@ -321,10 +370,11 @@ def test_pin_of_what_a_shared_set_replaces_is_left_to_it(face: Face, index: str,
 
 
 def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
-    face: Face, index: str, tmp_path: Path
+    face: Face, index: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What else the program imports is written into the proposal once its lock shows who brings it."""
     assert index
+    monkeypatch.delenv(agreement.VARIABLE)
     files = {"requirements.txt": "gradio\n", "README.md": "    python app.py\n", "app.py": "import gradio, pydantic\n"}
     clone, catalogue = upstream(tmp_path / "clone", files), tmp_path / "x"
     done = face("new-app", URL, "--source", str(clone), "--into", str(catalogue))
@@ -334,7 +384,8 @@ def test_lock_is_of_the_finished_proposal_and_the_next_commands_can_be_pasted(
     assert check["present"] == ["gradio", "pydantic"]
     on = f"`patchlock lock mini-voice --catalogue {catalogue} --source {clone}` tries all\n"
     assert f"other profiles: not tried, neither locked nor refused; {on}" in done.stdout
-    *_, first, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    _, first, _, trust, _, second, _ = done.stdout.rstrip().rpartition("next: ")[2].split("`")
+    assert face(*trust.removeprefix("patchlock ").split()).returncode == 0
     words = first.removeprefix("patchlock ").split()
     assert words[words.index("--source") + 1] == str(clone)
     assert second.removeprefix("patchlock install") == first.removeprefix("patchlock patch diff")
@@ -352,7 +403,12 @@ def test_module_that_only_an_extra_brings_is_required(face: Face, index: str, tm
     )
     files: dict[str, str | bytes] = {"pyproject.toml": pyproject, "app.py": "import clock\nimport gradio\n" + STARTS}
 
-    face("new-app", URL, "--source", str(upstream(tmp_path / "clone", files)), "--into", str(tmp_path / "x"), "--solve")
+    clone = upstream(tmp_path / "clone", files)
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "w"))
+    assert "find out what brings it, and require that; `--solve` looks for it\n" in told.stdout
+    assert "\nlock: mini-voice × cpu × linux-x86_64: 1 package\n" in told.stdout
+
+    face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"), "--solve")
 
     values = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())
     assert values["app"]["extras"] == ["web"]
@@ -458,7 +514,7 @@ def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: st
 
     assert done.returncode == 1
     assert "no lock: mini-voice × cpu × linux-x86_64: no set of packages" in done.stdout
-    assert "  cpu on windows-amd64: 1 packages\n" in done.stdout
+    assert "  cpu on windows-amd64: 1 package\n" in done.stdout
     assert "  cuda-linux on linux-x86_64: refused: no set of packages" in done.stdout
     assert not any(line.startswith("start ") for line in done.stderr.splitlines()), done.stderr  # nothing to start
     assert (own / "lockfiles/mini-voice/cpu.windows-amd64.txt").is_file()
@@ -526,6 +582,8 @@ def test_patch_that_is_refused_in_a_file_goes_on_without_it(face: Face, index: s
 def test_of_two_builds_of_one_library_one_is_kept(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     clone = upstream(tmp_path / "clone", {"requirements.txt": "camera\nopencv-python\n", "app.py": "import cv2\n"})
+    told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "first")).stdout
+    assert "\n`--solve` looks for what keeps the rules, and writes it into the proposal\n" in told
 
     answer = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--solve", "--json")
 
@@ -621,7 +679,9 @@ def test_newer_sdist_is_built_where_pip_would_take_it(
         pytest.param(("/tmp",), '"/tmp" is not the address of a repository', id="a-folder"),
         pytest.param((URL, "--name", "Mini Voice"), 'the name "Mini Voice" must be lower-case words', id="a-bad-name"),
         pytest.param(
-            (URL, "--name", "demo"), 'the catalogue has "demo" already, and nothing is overwritten', id="taken"
+            (URL, "--name", "demo"),
+            "already, and nothing is overwritten (patches/demo); give another name with --name; or remove that folder and lockfiles/demo",
+            id="taken",
         ),
         pytest.param((URL, "--profile", "cpus"), 'there is no profile "cpus"', id="no-such-profile"),
         pytest.param((URL, "--platform", "amiga"), 'cpu has no platform "amiga"', id="no-such-platform"),

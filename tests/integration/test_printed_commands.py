@@ -240,6 +240,8 @@ def test_every_command_is_run_here_or_elsewhere() -> None:
 @pytest.mark.parametrize("command", _read_only())
 def test_a_printed_command_that_only_reads_runs(command: str, patchlock: Patchlock, tmp_path: Path) -> None:
     words = shlex.split(command.partition(" > ")[0].partition(" | ")[0])
+    if "--changed-since" in words and not (ROOT / ".git").exists():
+        pytest.skip("an unpacked archive has no commits")
     done = patchlock(*words[1:], env={"PATCHLOCK_HOME": str(tmp_path / "home"), "UV_OFFLINE": "1"})
     if words[1:3] == ["cache", "clean"]:  # it asks, and there is nothing to remove
         assert done.returncode in {0, 2}, done.stderr

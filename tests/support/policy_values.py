@@ -15,7 +15,8 @@ from patchlock.model.lockfile import LockedPackage
 from patchlock.model.platforms import PLATFORMS
 from patchlock.model.policy import Facts, Violation
 
-RULES = Catalogue(root=ROOT).rules()
+SHIPPED = Catalogue(root=ROOT)
+RULES = SHIPPED.rules()
 """Those that patchlock ships."""
 
 
@@ -48,8 +49,15 @@ def judge(
     python: str = "3.11",
     arch: str = "",
     facts: Facts | None = None,
+    index: str = "",
 ) -> tuple[Violation, ...]:
-    """Judge a lock by the rules that patchlock ships."""
+    """Judge a lock by the rules that patchlock ships, and one of its recorded indexes."""
     return policy.violations(
-        packages, facts or Facts(), RULES, platform=PLATFORMS[platform], python=Version(python), arch=arch
+        packages,
+        facts or Facts(),
+        RULES,
+        platform=PLATFORMS[platform],
+        python=Version(python),
+        arch=arch,
+        indexes=[SHIPPED.index(index)] if index else [],
     )

@@ -130,7 +130,7 @@ def new_app_command(
         )
         with progress.stage("lock"):
             locked = proposal_locks.lock_proposal(proposed.proposal, trying, progress.say)
-            progress.say(f"{locked.packages} packages" if locked.packages else "no lock yet")
+            progress.say(_packages(locked.packages) if locked.packages else "no lock yet")
         if locked.error is None:
             with progress.stage("start"):
                 started = proposal_start.prove(proposed, locked, trying, progress.say)
@@ -256,11 +256,13 @@ def _report(
     others: tuple[OtherLock, ...],
     downloads: list[str],
 ) -> list[str]:
+    from patchlock.catalogue import agreement
     from patchlock.catalogue.proposals import findings
     from patchlock.patches.outcomes import counted
 
     proposal = dataclasses.replace(locked.proposal, issues=proposed.proposal.issues)
-    lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}", ""]
+    lines = [f"{proposal.name} at commit {proposal.commit[:12]}: {proposal.facts.title}"]
+    lines += [""] if proposal.issues else []
     worst = ""
     for issue in findings.ranked(proposal.issues):
         if findings.stops(issue) != worst:
@@ -270,7 +272,7 @@ def _report(
     requirements = proposal.requirements
     lines += ["", f"requirements: {requirements.path}, {requirements.why} ({requirements.count})"]
     lines += [f"  not {one.path}: {one.why}" for one in proposal.alternatives[:_SHOWN]]
-    lines.append(f"launch: {' '.join(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
+    lines.append(f"launch: {command_lines.joined(proposal.facts.launch.command)}, {proposal.facts.launch.why}")
     lines.append(f"licence: {proposal.facts.license}; Python {proposal.facts.python}: {proposal.facts.python_from}")
     needs = ", ".join(f"{need.name} ({need.found.path}:{need.found.line})" for need in proposal.needs)
     lines += [f"needs of the machine: {needs}"] if needs else []
@@ -280,7 +282,7 @@ def _report(
     lines += [f"  {problem}" for problem in proposed.problems]
     lines += _of_lock(locked)
     lines += [
-        f"  {one.profile} on {one.platform}: " + (f"{one.packages} packages" if one.packages else f"refused: {one.why}")
+        f"  {one.profile} on {one.platform}: " + (_packages(one.packages) if one.packages else f"refused: {one.why}")
         for one in others
     ]
     lines += [f"look at: {remark}" for remark in locked.proposal.remarks]
@@ -289,13 +291,16 @@ def _report(
     at = f" {without_secrets(command_lines.joined(repeated))}" if repeated else ""
     pair = f"{proposal.name} --profile {locked.pair.split(' × ')[1]}{at}"
     verb = "lock" if locked.error is not None else "install"
+    then = [f"patch diff {pair}", f"{verb} {pair}"]
+    if verb == "install" and named is not None and not agreement.is_trusted(named, _options.home()):
+        then.insert(1, f"trust {command_lines.joined([str(named)])}")
     if not others:
         told = f"not tried, neither locked nor refused; `{us} lock {proposal.name}{at}` tries all"
         lines.append(f"other profiles: {told}")
     lines += [
         "",
         f"written: {file}",
-        f"next: read it through, then `{us} patch diff {pair}` and `{us} {verb} {pair}`",
+        f"next: read it through, then {' and '.join(f'`{us} {one}`' for one in then)}",
     ]
     return lines
 
@@ -322,22 +327,31 @@ def _issue_lines(issue: Issue) -> list[str]:
 
 
 def _of_lock(locked: LockResult) -> list[str]:
+    from patchlock.model.errors import PolicyError
+
     lines = [f"added to it: {edit}" for edit in locked.edits]
     if locked.error is None:
-        return [*lines, f"lock: {locked.pair}: {locked.packages} packages"]
+        return [*lines, f"lock: {locked.pair}: {_packages(locked.packages)}"]
     lines.append(f"no lock: {locked.pair}: {str(locked.error).split(_lock_table.UV_ERROR_MARKER)[0]}")
     if locked.stuck is not None:
         lines += ["", _conflict_report.text(locked.pair, *locked.stuck)]
         lines += ["", _hint(locked.stuck[0])] if not locked.attempts else []
+    elif isinstance(locked.error, PolicyError) and not click.get_current_context().params["solve"]:
+        lines.append("`--solve` looks for what keeps the rules, and writes it into the proposal")
     if locked.attempts:
         lines += ["", "`--solve` has tried these and found no lock; none of it is in the proposal:"]
         lines += [f"  {attempt}" for attempt in locked.attempts]
     return lines
 
 
+def _packages(count: int) -> str:
+    return f"{count} package{'' if count == 1 else 's'}"
+
+
 def _hint(found: Explanation) -> str:
     """Say what `--solve` does about a conflict, and what it costs."""
-    longer = "after each step it looks again, and takes files of later days if need be: several times as long as this"
+    seconds = click.get_current_context().params["explain"]
+    longer = f"it looks for {seconds:g} s at most (--explain SECONDS), and takes files of later days if need be"
     if found.builds:
         return f"`--solve` writes the [[build]] above and what else resolves into the proposal; {longer}"
     if found.tried:

@@ -40,10 +40,10 @@ def self_command() -> None:
 
 
 def _checkout() -> Path | None:
-    """Name the clone that patchlock runs from, if it is one."""
+    """Name the clone, or the unpacked archive of one, that patchlock runs from; None where it is installed."""
     bootstrap = os.environ.get("PATCHLOCK_BOOTSTRAP", "")
     folder = Path(bootstrap).parent if bootstrap else Path(__file__).parents[3]
-    return folder if (folder / ".git").exists() else None
+    return folder if (folder / "install.sh").is_file() else None
 
 
 def _installed_from() -> Path | None:
@@ -107,8 +107,9 @@ def update_command(catalogue: Path | None, as_json: bool) -> None:  # noqa: ARG0
     from patchlock.core import process
 
     folder = _checkout()
-    if folder is None:
-        told, command = _way(_installed_from())
+    if folder is None or not (folder / ".git").exists():
+        unpacked = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.", ""
+        told, command = unpacked if folder is not None else _way(_installed_from())
         if as_json:
             _output.succeed("self update", {"changed": False, "command": command})
         else:

@@ -79,6 +79,7 @@ def enforce_policy(
         required=asked.union(facts.required),
         exceptions=order.rules.exceptions,
         judged={order.app.origin.file},
+        indexes=order.indexes,
     )
     clauses = (*map(str, found), *idle)
     if clauses:

@@ -20,7 +20,7 @@ from patchlock.locks import _resolve as locks_resolve
 from patchlock.locks import _rules as locks_rules
 from patchlock.locks import diff
 from patchlock.locks import lock_request as locks_request
-from patchlock.locks.lock_request import Request
+from patchlock.locks.lock_request import Request, UpstreamRequirements
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import lockfile
 from patchlock.model.errors import (
@@ -30,6 +30,7 @@ from patchlock.model.errors import (
     MetadataMissingError,
     RecordChangedError,
     RefusedError,
+    UnsatisfiableError,
     UsageError,
 )
 from patchlock.model.identities import CommitId
@@ -84,9 +85,13 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
         MetadataMissingError: what an sdist requires is not written down; carries what to write.
         NetworkError: an index, or upstream, does not answer.
     """
-    wanted = collect_inputs(request, cut_off)[0]
+    wanted, asked = _inputs(request, cut_off)
+    frozen = _frozen(wanted, asked.snapshot.date)
     try:
         lock = locks_resolve.resolve(wanted)
+    except UnsatisfiableError as error:
+        error.evidence = (*error.evidence, *frozen)
+        raise
     except MetadataMissingError as error:
         from patchlock.locks import sdist_declarations  # it speaks HTTP, of which `lock --check` has no use
 
@@ -103,7 +108,19 @@ def resolve(request: Request, cut_off: CutOff) -> Lock:
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
     where = path.relative_to(request.catalogue.root).as_posix()
     lockfile.require_addresses(lock, where, local=request.local_addresses)
-    return keep_resolver(current(request), lock)
+    return keep_resolver(current(request), dataclasses.replace(lock, notices=(*lock.notices, *frozen)))
+
+
+def _frozen(order: ResolutionInputs, date: str) -> tuple[str, ...]:
+    """Say that the app's own cut-off is before its commit, which has moved since: files of its day are left out."""
+    until, day = order.app.as_of, datetime.datetime.fromisoformat(date)
+    if not until or order.as_of != until or datetime.datetime.fromisoformat(until) >= day:
+        return ()
+    told = (
+        f"as-of in {order.app.origin.file} leaves out files uploaded after {until[:10]}, and its commit is of "
+        f"{date[:10]}: remove as-of, or write a later day, and run `patchlock lock {order.app.name} --as-of commit`"
+    )
+    return (told,)
 
 
 def keep_resolver(before: Lock | None, made: Lock) -> Lock:
@@ -126,11 +143,16 @@ def collect_inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs,
     Raises:
         PatchlockError: as `resolve`, but for what only uv can say.
     """
+    wanted, asked = _inputs(request, cut_off)
+    return wanted, asked.raw
+
+
+def _inputs(request: Request, cut_off: CutOff) -> tuple[ResolutionInputs, UpstreamRequirements]:
     require_possible(request.app, request.profile, request.platform)
     asked = locks_request.read_requirements(request)
     day = request.app.as_of or asked.snapshot.date
     as_of, newer = _bounds(current(request), asked.snapshot.commit, day, cut_off)
-    return locks_request.collect_inputs(request, asked, as_of, newer), asked.raw
+    return locks_request.collect_inputs(request, asked, as_of, newer), asked
 
 
 def current(request: Request) -> Lock | None:

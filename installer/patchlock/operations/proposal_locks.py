@@ -7,8 +7,9 @@ import dataclasses
 import datetime
 import re
 import shutil
+import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -28,7 +29,7 @@ from patchlock.distributions import index_client
 from patchlock.distributions.policy.fitting import only_sdists
 from patchlock.locks import relock
 from patchlock.locks.conflicts import explanation
-from patchlock.locks.conflicts.explanation import Explanation, Tried
+from patchlock.locks.conflicts.explanation import Conflict, Explanation, Tried
 from patchlock.locks.lock_request import Request
 from patchlock.locks.resolution_inputs import ResolutionInputs
 from patchlock.model import build_constraints
@@ -72,7 +73,7 @@ class LockSettings:
     solve: bool
     """Write the smallest edits that resolve a conflict into the proposal."""
     seconds: float
-    """For each explanation."""
+    """For all explanations of a pair together, and for the reasons of all further pairs."""
     sets: Mapping[str, SharedSet]
     importers: Callable[[], Importers] = Importers
     """Gives the imports of the app, which are asked for only where something has to go."""
@@ -126,31 +127,75 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
     if made.error is None and trying.solve:
         return _as_new_as_pips(made, trying, pair, tell)
     if made.error is None or not trying.solve or not isinstance(made.error, UnsatisfiableError | PolicyError):
-        return made if made.error is None else _explained(made, trying, tell)
-    for later in () if proposal.as_of else _later(trying.date):
+        return made if made.error is None else _explained(made, trying, time.monotonic() + trying.seconds, tell)
+    days = (relock.now(),) if proposal.as_of else tuple(_later(trying.date))
+
+    def on(day: str) -> LockResult:
         # From the start: what files of another day needed would stay in it without effect.
-        tried = _resolved(dataclasses.replace(proposal, as_of=later), trying, pair, [], tell)
-        if tried.error is None:
-            edit = f"locks take files until {later[:10]}: those of the commit's day do not fit"
-            return dataclasses.replace(tried, edits=(*tried.edits, edit))
-    days = (made.proposal.as_of, *(_later(trying.date) if not proposal.as_of else (relock.now(),)))
+        return _resolved(dataclasses.replace(proposal, as_of=day), trying, pair, [], tell)
+
+    if not proposal.as_of and (tried := _on_nearest_day(days, on, trying, pair, tell)).error is None:
+        edit = f"locks take files until {tried.proposal.as_of[:10]}: those of the commit's day do not fit"
+        return dataclasses.replace(tried, edits=(*tried.edits, edit))
+    ends = time.monotonic() + trying.seconds
+    made = _explained(made, trying, ends, tell)
     attempts: list[LockResult] = []
-    for may_drop, as_of in (*((False, day) for day in days), (True, relock.now())):
-        found, edits = dataclasses.replace(made.proposal, as_of=as_of), list(made.edits)
-        for left in reversed(range(_CONFLICTS)):
-            tried = _resolved(found, trying, pair, edits, tell)
-            if tried.error is None:
-                return tried
-            tried = _explained(tried, trying, tell)
-            if made.stuck is None:  # of what is in the proposal
-                made = dataclasses.replace(made, stuck=tried.stuck)
-            mended = _edited(tried, trying, may_drop=may_drop) if left else None
-            if mended is None:
-                attempts.append(tried)
-                break
-            found, edits = mended[0], [*tried.edits, *mended[1]]
+
+    def edited(start: LockResult, *, may_drop: bool = False) -> LockResult:
+        attempts.append(_with_edits(start, trying, pair, ends, tell, may_drop=may_drop))
+        return attempts[-1]
+
+    tried = edited(made)
+    if tried.error is not None:
+        tried = _on_nearest_day(days, lambda day: edited(on(day)), trying, pair, tell)
+    if tried.error is not None and tried.stuck is not None:
+        tried = edited(tried, may_drop=True)
+    if tried.error is None:
+        return tried
     write(made.proposal, trying.catalogue.root)
-    return dataclasses.replace(made, attempts=tuple(_in_vain(one, made) for one in attempts))
+    return dataclasses.replace(made, attempts=tuple(dict.fromkeys(_in_vain(one, made) for one in attempts)))
+
+
+def _on_nearest_day(
+    days: Sequence[str],
+    on: Callable[[str], LockResult],
+    trying: LockSettings,
+    pair: str,
+    tell: Callable[[str], None],
+) -> LockResult:
+    """Lock with files until the nearest of some days; until the last, that is with every file, where none has a lock.
+
+    The last day goes first: what has no solution with every file has none with fewer of them.
+    """
+    *nearer, last = days
+    latest = on(last)
+    if isinstance(latest.error, UnsatisfiableError) or not nearer:
+        return latest
+    if latest.file:
+        _remove_lock(trying.catalogue.root / latest.file)
+    for day in nearer:
+        if (tried := on(day)).error is None:
+            return tried
+    return _resolved(latest.proposal, trying, pair, list(latest.edits), tell) if latest.error is None else latest
+
+
+def _with_edits(
+    tried: LockResult,
+    trying: LockSettings,
+    pair: str,
+    ends: float,
+    tell: Callable[[str], None],
+    *,
+    may_drop: bool,
+) -> LockResult:
+    """Edit a proposal for one conflict after the other, until it has a lock, or no edit is known or found in time."""
+    for _ in range(_CONFLICTS - 1):
+        tried = _explained(tried, trying, ends, tell, builds_first=True)
+        mended = _edited(tried, trying, may_drop=may_drop)
+        if mended is None:
+            return tried
+        tried = _resolved(mended[0], trying, pair, [*tried.edits, *mended[1]], tell)
+    return _explained(tried, trying, ends, tell)
 
 
 def _in_vain(attempt: LockResult, made: LockResult) -> str:
@@ -158,10 +203,10 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     until = f"files until {attempt.proposal.as_of[:10]}" if attempt.proposal.as_of else "files of the commit's day"
     edits = "; ".join(attempt.edits[len(made.edits) :]) or "no edits"
     why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
-    more = ""
+    is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
-        why = explanation.clause(attempt.stuck[0].conflicts[0])
-        more = "" if attempt.stuck[0].is_complete else " (the time was over: --explain SECONDS gives more)"
+        why, is_complete = explanation.clause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
+    more = "" if is_complete else " (the time was over: --explain SECONDS gives more)"
     return f"{until}, {edits}: {why}{more}"
 
 
@@ -229,6 +274,8 @@ def lock_others(
     than the app.
     """
     found: list[OtherLock] = []
+    ends = time.monotonic() + trying.seconds
+    known = list(first.stuck[0].conflicts) if first.stuck is not None else []
     proposal = first.proposal
     locked = [(trying, proposal)] if first.error is None else []
     for profile in profiles:
@@ -245,7 +292,7 @@ def lock_others(
                 locked.append((there, proposal))
                 found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
                 continue
-            why = _reason(made, made.error, there, tell)
+            why = _reason(made, made.error, there, ends, known, tell)
             found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
             if isinstance(made.error, UnsatisfiableError | PolicyError):
                 proposal = dataclasses.replace(proposal, tables=(*proposal.tables, _refused(proposal, found[-1])))
@@ -276,8 +323,17 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
     Gives what has failed where no later day helps.
     """
     proposal = failed.proposal
-    for later in (day for day in _later(trying.date) if day > proposal.as_of):
-        tried = _resolved(dataclasses.replace(proposal, as_of=later), trying, pair, [], tell)
+    days = [day for day in _later(trying.date) if day > proposal.as_of]
+
+    def on(day: str) -> LockResult:
+        return _resolved(dataclasses.replace(proposal, as_of=day), trying, pair, [], tell)
+
+    if not days or isinstance((latest := on(days[-1])).error, UnsatisfiableError):  # see `_on_nearest_day`
+        return failed
+    if latest.file:
+        _remove_lock(trying.catalogue.root / latest.file)
+    for later in days:
+        tried = on(later)
         if tried.lock is None:
             continue
         _remove_lock(trying.catalogue.root / tried.file)
@@ -318,13 +374,25 @@ def _newer(proposal: Proposal, name: NormalizedName, until: str, profile: Profil
     )
 
 
-def _reason(made: LockResult, error: PatchlockError, trying: LockSettings, tell: Callable[[str], None]) -> str:
-    """Say why a pair has no lock, a clause: what cannot be together where that is found in time."""
-    if isinstance(error, UnsatisfiableError) and trying.seconds:
+def _reason(
+    made: LockResult,
+    error: PatchlockError,
+    trying: LockSettings,
+    ends: float,
+    known: list[Conflict],
+    tell: Callable[[str], None],
+) -> str:
+    """Say why a pair has no lock, a clause: what cannot be together, as for another pair, or found in time."""
+    seconds = min(ends - time.monotonic(), _REASON_SECONDS)
+    if isinstance(error, UnsatisfiableError) and seconds > 0:
         order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
-        found = explanation.explain(order, raw, seconds=min(trying.seconds, _REASON_SECONDS), most=1, tell=tell)
-        if found is not None and found.conflicts:
-            return explanation.clause(found.conflicts[0])
+        same = next((one for one in known if explanation.is_in(order, raw, one, seconds=seconds)), None)
+        if same is None:
+            found = explanation.explain(order, raw, seconds=seconds, most=1, tell=tell)
+            same = found.conflicts[0] if found is not None else None
+            known += [same] if same is not None else []
+        if same is not None:
+            return explanation.clause(same)
     return " ".join(error.what.split())[:300]
 
 
@@ -338,12 +406,15 @@ def _refused(proposal: Proposal, one: OtherLock) -> str:
     )
 
 
-def _explained(made: LockResult, trying: LockSettings, tell: Callable[[str], None]) -> LockResult:
-    """Say why there is no lock."""
-    if not isinstance(made.error, UnsatisfiableError) or not trying.seconds:
+def _explained(
+    made: LockResult, trying: LockSettings, ends: float, tell: Callable[[str], None], *, builds_first: bool = False
+) -> LockResult:
+    """Say why there is no lock, if that is not known yet and there is time."""
+    seconds = ends - time.monotonic()
+    if not isinstance(made.error, UnsatisfiableError) or made.stuck is not None or seconds <= 0:
         return made
     order, raw = relock.collect_inputs(request_for(made.proposal, trying), relock.Kept())
-    found = explanation.explain(order, raw, seconds=trying.seconds, tell=tell)
+    found = explanation.explain(order, raw, seconds=seconds, builds_first=builds_first, tell=tell)
     return dataclasses.replace(made, stuck=(found, order) if found is not None else None)
 
 

@@ -68,7 +68,7 @@ def prove(
     versions = {package.name: package.version for package in lock.packages} if lock is not None else {}
     trees = proposed.clone.trees
     found_issues = (
-        *((_issue(missing),) if missing else ()),
+        *((_issue(missing, trying),) if missing else ()),
         *submodules.issues(proposed.clone.submodules, Imports(trees.files, trees), [one.module for one in missing]),
         *removed_interfaces.find(trees, versions),
     )
@@ -77,7 +77,7 @@ def prove(
     )
 
 
-def _issue(missing: Sequence[ReachedImport]) -> Issue:
+def _issue(missing: Sequence[ReachedImport], trying: LockSettings) -> Issue:
     """Tell of imports that nothing brings."""
     places = tuple(Finding(path=one.path, line=one.line, text=f"imports {one.module}") for one in missing)
     return Issue(
@@ -85,7 +85,7 @@ def _issue(missing: Sequence[ReachedImport]) -> Issue:
         title="the program imports at its start what nothing requires",
         means="it ends with ModuleNotFoundError",
         found=places,
-        remedy="find out what brings it, and require that",
+        remedy="find out what brings it, and require that" + ("" if trying.solve else "; `--solve` looks for it"),
     )
 
 

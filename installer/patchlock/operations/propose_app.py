@@ -142,7 +142,7 @@ def require_name(name: str, catalogue: Catalogue) -> None:
         raise UsageError(
             f'the catalogue has "{name}" already, and nothing is overwritten',
             where=f"patches/{name}",
-            remedy="give another name with --name",
+            remedy=f"give another name with --name; or remove that folder and lockfiles/{name}, to propose it anew",
         )
 
 

@@ -26,6 +26,8 @@ _ON_INDEX: Mapping[str, str] = {
     "py-opencv": "opencv-python",
 }
 """conda's name → the index's, where they differ. Source: https://anaconda.org/pytorch/pytorch"""
+_PIP = "dependencies.pip"
+"""The list that a lock reads."""
 
 
 def repair(
@@ -39,7 +41,7 @@ def repair(
         link: names a place of upstream as a reader can open it, by path and line.
     """
     declared = formats.read(source)
-    if isinstance(declared, Refusal) or declared.default != "dependencies.pip":
+    if isinstance(declared, Refusal) or declared.default != _PIP:
         return (), ()
     by_pip = {entry.name for one in declared.lists if one.name == declared.default for _, entry in one.entries}
     imported = {module_names.distribution_of(one.module) for one in imports.all()} - by_pip
@@ -66,7 +68,7 @@ def _section(name: NormalizedName, entry: Entry, place: Finding, link: Callable[
     made = op("add-requirement", requirement=requirement)
     if made is None:
         raise ValueError(f"add-requirement does not take {requirement}")  # a mistake of this module
-    wanted: dict[str, object] = {"name": name, "specifier": SpecifierSet(str(requirement.specifier))}
+    wanted: dict[str, object] = {"name": name, "specifier": SpecifierSet(str(requirement.specifier)), "within": _PIP}
     checks = ensures(("requirement", wanted))
     draft = Draft(op_name="add-requirement", op=made, slug=slug(f"{name}-of-the-index"), ensures=checks)
     patch = dataclasses.replace(

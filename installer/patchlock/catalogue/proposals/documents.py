@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -73,7 +73,7 @@ def order(path: PurePosixPath) -> tuple[int, int, int, str]:
 
 def told(files: Files) -> tuple[Told, ...]:
     """List the command lines of all documents, those that are believed first before others."""
-    return tuple(line for path in sorted(filter(is_document, files), key=order) for line in _of(path, files[path]))
+    return tuple(line for path in sorted(filter(is_document, files), key=order) for line in _of(path, files))
 
 
 def text(data: bytes) -> str:
@@ -81,14 +81,14 @@ def text(data: bytes) -> str:
     return data.decode("utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", errors="replace")
 
 
-def _of(path: PurePosixPath, data: bytes) -> Iterator[Told]:
-    content = text(data)
+def _of(path: PurePosixPath, files: Files) -> Iterator[Told]:
+    content = text(files[path])
     if path.suffix.lower() in _PAGES:
         yield from _page(path, content)
     elif path.suffix.lower() in _SCRIPTS:
         yield from _lines(path, list(enumerate(content.splitlines(), start=1)), 0)
     elif _DOCKERFILE.fullmatch(path.name):
-        yield from _dockerfile(path, content)
+        yield from _dockerfile(path, content, files)
     elif _COMPOSE.fullmatch(path.name) or path.name == "Procfile":
         for number, line in enumerate(content.splitlines(), start=1):
             found = _COMMAND.match(line) or re.match(r"web:\s*(\S.*)", line)
@@ -120,19 +120,54 @@ def _page(path: PurePosixPath, content: str) -> Iterator[Told]:
     yield from _lines(path, kept, block)
 
 
-def _dockerfile(path: PurePosixPath, content: str) -> Iterator[Told]:
+def _dockerfile(path: PurePosixPath, content: str, files: Files) -> Iterator[Told]:
     """Read what a container starts, and what is installed in it; its file mostly lies in the folder that it copies."""
     entry: list[str] = []
-    place = 0
+    place, inside, copied = 0, PurePosixPath("/"), dict[PurePosixPath, PurePosixPath]()
     for number, line in _joined(list(enumerate(content.splitlines(), start=1))):
-        if found := _ENTRY.match(line):
+        instruction, _, rest = line.strip().partition(" ")
+        if instruction.upper() == "WORKDIR":
+            inside /= rest.strip().strip("\"'")
+        elif instruction.upper() in {"COPY", "ADD"}:
+            _copy(_words(_exec_form(rest)), inside, copied, path.parent, files)
+        elif found := _ENTRY.match(line):
             is_entry = line.strip().upper().startswith("ENTRYPOINT")
             words = _exec_form(found[1])
             entry, place = [words] if is_entry else [*entry[:1], words], number
-        elif line.strip().upper().startswith("RUN "):
-            yield from _lines(path, [(number, line.strip()[4:])], number, path.parent)
+        elif instruction.upper() == "RUN":
+            yield from _lines(path, [(number, rest)], number, _origin(inside, copied, path.parent, files))
     if entry:
-        yield from _lines(path, [(place, " ".join(entry))], place, path.parent)
+        here = _origin(inside, copied, path.parent, files)
+        yield from _lines(path, [(place, " ".join(entry))], place, here)
+
+
+def _copy(
+    words: Sequence[str],
+    inside: PurePosixPath,
+    copied: dict[PurePosixPath, PurePosixPath],
+    home: PurePosixPath,
+    files: Files,
+) -> None:
+    """Keep which folder of the repository a folder of the container is."""
+    *sources, to = [word for word in words if not word.startswith("--")] or [""]
+    if any(word.startswith("--from=") for word in words):
+        return
+    for source in (PurePosixPath(one.lstrip("/")) for one in sources):
+        if "*" in source.name or home / source in files or source in files:
+            copied.setdefault(inside / to, source.parent)
+        else:
+            copied[inside / to] = source
+
+
+def _origin(
+    inside: PurePosixPath, copied: Mapping[PurePosixPath, PurePosixPath], home: PurePosixPath, files: Files
+) -> PurePosixPath:
+    """Give the folder of the repository that a folder of a container is; where nothing says so, the Dockerfile's."""
+    for to in (inside, *inside.parents):
+        if to in copied:
+            folder = copied[to] / inside.relative_to(to)
+            return next((one for one in (home / folder, folder) if any(one in file.parents for file in files)), home)
+    return home
 
 
 def _exec_form(words: str) -> str:

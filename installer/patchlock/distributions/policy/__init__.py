@@ -17,6 +17,7 @@ from patchlock.model.fits import Platform
 from patchlock.model.lock_rules import PolicyException
 from patchlock.model.lockfile import LockedPackage
 from patchlock.model.policy import Facts, Rules, Violation
+from patchlock.model.recorded_index import RecordedIndex
 
 __all__ = ["Declared", "Facts", "PolicyException", "Rules", "Violation", "told", "violations", "written_twice"]
 
@@ -33,6 +34,7 @@ def violations(
     required: Collection[NormalizedName] | None = None,
     exceptions: Iterable[PolicyException] = (),
     judged: Collection[str] = (),
+    indexes: Collection[RecordedIndex] = (),
 ) -> tuple[Violation, ...]:
     """Judge a lock by every rule.
 
@@ -47,10 +49,11 @@ def violations(
         required: see `declared.unused`.
         exceptions: of the app and the profile.
         judged: files whose exceptions must all be used: the app's.
+        indexes: recorded ones that it was resolved from; what is advised is in them.
     """
     found = [
         *fitting.foreign_wheels(packages, platform, python),
-        *_families.misfits(packages, rules.families, platform),
+        *_families.misfits(packages, rules.families, platform, python, indexes),
         *fitting.broken_pairs(packages, rules.pairs, platform),
         *_owners.overwriting(packages, facts, rules.folders, platform, python),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),

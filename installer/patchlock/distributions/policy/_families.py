@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from packaging.utils import NormalizedName
+from packaging.utils import NormalizedName, parse_wheel_filename
 from packaging.version import Version
 
 from patchlock.model.fits import Platform
 from patchlock.model.lockfile import LockedPackage
+from patchlock.model.platforms import wheel_rank
 from patchlock.model.policy import Family, MemberRow, Violation, package_label
+from patchlock.model.recorded_index import RecordedIndex
 
 
-def misfits(packages: Iterable[LockedPackage], families: Iterable[Family], platform: Platform) -> list[Violation]:
-    """Name every member of a family that was built for another version, or another build, of its head."""
+def misfits(
+    packages: Iterable[LockedPackage],
+    families: Iterable[Family],
+    platform: Platform,
+    python: Version,
+    indexes: Collection[RecordedIndex],
+) -> list[Violation]:
+    """Name every member of a family that was built for another version, or another build, of its head.
+
+    What one of the indexes has is advised in a version that it has for this machine.
+    """
     locked = {package.name: package for package in packages}
     return [
         violation
         for family in families
         if family.head in locked
         for name in sorted(family.members.keys() & locked.keys())
-        for violation in _judged(locked[family.head], locked[name], family, platform)
+        for violation in _judged(locked[family.head], locked[name], family, platform, python, indexes)
     ]
 
 
-def _judged(head: LockedPackage, member: LockedPackage, family: Family, platform: Platform) -> list[Violation]:
+def _judged(
+    head: LockedPackage,
+    member: LockedPackage,
+    family: Family,
+    platform: Platform,
+    python: Version,
+    indexes: Collection[RecordedIndex],
+) -> list[Violation]:
     rows = family.members[member.name]
     row = rows.get(_public(member.version))
     if row is None or not _has_head(family, head.version):
@@ -39,6 +57,7 @@ def _judged(head: LockedPackage, member: LockedPackage, family: Family, platform
                 remedy="add a row with its source, or pin versions that are there",
             )
         ]
+    recorded = _recorded(member.name, platform, python, indexes)
     if _public(head.version) not in row.fits:
         return [
             Violation(
@@ -46,24 +65,46 @@ def _judged(head: LockedPackage, member: LockedPackage, family: Family, platform
                 distributions=(head.name, member.name),
                 what=f"{package_label(member)} does not fit {package_label(head)}: it is built for {head.name} "
                 f"{_listed(row.fits)} ({row.source})",
-                remedy=_fitting(rows, head, member.name),
+                remedy=_fitting(rows, head, member.name, recorded),
             )
         ]
-    return _build(head, member, row, platform)
+    return _build(head, member, row, platform, recorded)
 
 
-def _build(head: LockedPackage, member: LockedPackage, row: MemberRow, platform: Platform) -> list[Violation]:
+def _recorded(
+    name: NormalizedName, platform: Platform, python: Version, indexes: Collection[RecordedIndex]
+) -> tuple[str, frozenset[Version]] | None:
+    """Give the index that a distribution comes from, and its versions there for a machine; None if it is in none."""
+    for index in indexes:  # the first that has a name hides the others
+        if wheels := [wheel for wheel in index.wheels if wheel.name == name]:
+            ranks = wheel_rank(platform, python)
+            return index.name, frozenset(
+                wheel.version
+                for wheel in wheels
+                if any(tag in ranks for tag in parse_wheel_filename(wheel.filename)[3])
+            )
+    return None
+
+
+def _build(
+    head: LockedPackage,
+    member: LockedPackage,
+    row: MemberRow,
+    platform: Platform,
+    recorded: tuple[str, frozenset[Version]] | None,
+) -> list[Violation]:
     of_head, of_member = _label(head, platform), _label(member, platform)
     if row.builds == "any" or of_head == of_member or (row.builds == "same-if-tagged" and not of_member):
         return []
+    wanted = Version(f"{_public(member.version)}+{of_head}" if of_head else member.version.public)
+    such = "" if recorded and wanted not in recorded[1] else f", with a constraint such as {member.name}=={wanted}"
     return [
         Violation(
             rule="family",
             distributions=(head.name, member.name),
             what=f"{package_label(member)} is {_build_named(of_member)}, "
             f"and {package_label(head)} is {_build_named(of_head)}",
-            remedy=f"take both from one index, with a constraint such as {member.name}=={_public(member.version)}"
-            + (f"+{of_head}" if of_head else ""),
+            remedy=f"take both from one index{such}",
         )
     ]
 
@@ -92,10 +133,19 @@ def _has_head(family: Family, version: Version) -> bool:
     return any(public in row.fits for rows in family.members.values() for row in rows.values())
 
 
-def _fitting(rows: Mapping[Version, MemberRow], head: LockedPackage, name: NormalizedName) -> str:
+def _fitting(
+    rows: Mapping[Version, MemberRow],
+    head: LockedPackage,
+    name: NormalizedName,
+    recorded: tuple[str, frozenset[Version]] | None,
+) -> str:
     wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
     if not wanted:
         return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
+    if recorded is not None:
+        wanted = [version for version in wanted if version in set(map(_public, recorded[1]))]
+        if not wanted:
+            return f"drop {name}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
     return f"pin {name}=={max(wanted)} with a patch, or as a constraint of the app or the profile"
 
 

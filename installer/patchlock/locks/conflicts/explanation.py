@@ -99,6 +99,7 @@ def explain(
     *,
     seconds: float = 120,
     most: int = 3,
+    builds_first: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Explanation | None:
     """Find out what cannot be together in an order, and the smallest sets of edits that resolve it.
@@ -108,6 +109,7 @@ def explain(
         raw: its requirement files before the patches.
         seconds: after which no more is asked.
         most: how many sets of edits are wanted.
+        builds_first: where a build can be allowed, no edits are tried with uv.
         tell: called with what goes on.
 
     Returns:
@@ -127,24 +129,41 @@ def explain(
         return None
     found = _search.search(members, every, first, asking, most)
     conflicts = tuple(conflict_of(core, members, asking, every & {CUT_OFF}) for core in found.cores)
+    words = "\n".join(line for core in found.cores for line in core.words)
+    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
+    builds = tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words)
     tried: list[tuple[int, int, Tried]] = []
-    for correction in found.corrections:
+    for correction in () if builds and builds_first else found.corrections:
         nearer = nearest(members, every, correction, asking)
         verified = nearer and _verified(order, raw, members, nearer, found.cores, asking)
         if verified:
             cost = sum(edit.cost for edit in correction.edits)
             tried.append((cost, _lowered(verified), verified))
     tried.sort(key=lambda one: one[:2])
-    words = "\n".join(line for core in found.cores for line in core.words)
-    in_conflict = {members[atom.member].name for core in found.cores for atom in core.atoms if atom.member >= 0}
     return Explanation(
         conflicts=conflicts,
         tried=tuple(one for _, _, one in tried),
-        builds=tuple(one for one in only_built(order, words) if one[0] in in_conflict or one[0] in words),
+        builds=builds,
         asked=asking.asked,
         seconds=time.monotonic() - started,
         is_complete=not asking.is_spent(),
     )
+
+
+def is_in(order: ResolutionInputs, raw: Files, conflict: Conflict, *, seconds: float) -> bool:
+    """Ask uv once whether a conflict of another platform or profile is in an order too; arguments as `explain`."""
+    members = _provenance.members(order.app, order.profile, raw, order.requirements)
+    of_order = atoms(members, has_cut_off=bool(order.as_of))
+    wanted = set()
+    for culprit in conflict.culprits:
+        index = members.index(culprit.member) if culprit.member in members else -1
+        if (index < 0) != (culprit.member is None):
+            return False
+        wanted |= {
+            one for one in of_order if one.member == index and not (culprit.is_any_version and one.part == "bound")
+        }
+    asking = ResolverSession(order=order, members=members, deadline=time.monotonic() + seconds, tell=lambda _: None)
+    return isinstance(asking.ask([Question(atoms=frozenset(wanted))])[0], Unsolved)
 
 
 @dataclass(frozen=True, kw_only=True)
