@@ -55,10 +55,11 @@ class _PowerShell(ShellComplete):
 
 
 class _Bash(BashComplete):
-    """As click's (8.5), whose script runs the command as it was typed, even with `~`, `$HOME` or a blank in its path."""
+    """As click's (8.5), whose script runs the command as it was typed, even with `~`, `$HOME` or blanks in its path."""
 
     source_template = BashComplete.source_template.replace(
-        "    local response\n", '    local response program="${1/#\\~/$HOME}"\n    program="${program/#\\$HOME/$HOME}"\n'
+        "    local response\n",
+        '    local response program="${1/#\\~/$HOME}"\n    program="${program/#\\$HOME/$HOME}"\n',
     ).replace(" $1)", ' "$program")')
 
 
