@@ -104,7 +104,7 @@ def test_edited_codemod_makes_lock_and_generation_stale(tmp_path: Path) -> None:
             cache=tmp_path,
         )
         file = "patches/mini/codemods/rename.py"
-        return lock_inputs(request, None)[file], inputs_digest(request, b"")
+        return lock_inputs(request, None)[file], inputs_digest(request, b"", request.app.upstream.commit)
 
     before = digests()
     assert digests() == before

@@ -75,6 +75,7 @@ def test_help_reads_nothing_but_click() -> None:
         "cli._commands",
         "cli._log",
         "cli._output",
+        "cli._paths",
         "model",
         "model.addresses",
         "model.errors",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from patchlock.core import atomic_files, command_lines
+from patchlock.core import command_lines
 from patchlock.model import launchers
 from patchlock.model.addresses import without_secrets
 
@@ -48,6 +48,8 @@ def write(home: Path) -> None:
         script = launchers.shell(by, launchers.Itself())
     target = path(home)
     if not target.is_file() or target.read_bytes() != script:
+        from patchlock.core import atomic_files
+
         target.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.atomic_write(target, script, mode=0o755, suffix=None)
         target.chmod(0o755)
@@ -147,6 +149,8 @@ def is_there(app: str, profile: str, home: Path) -> bool:
 
 def write_for(request: Request) -> None:
     """Write the launchers of an installation; what is right already is left alone."""
+    from patchlock.core import atomic_files
+
     folder = request.installation.folder
     target = launchers.Target(app=request.app.name, title=request.app.title, profile=request.profile.name)
     by = starter(None, request.home, request.cache, request.platform.os)

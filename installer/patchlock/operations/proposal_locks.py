@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import functools
 import re
 import shutil
 import time
@@ -130,10 +131,8 @@ def lock_proposal(proposal: Proposal, trying: LockSettings, tell: Callable[[str]
         return made if made.error is None else _explained(made, trying, time.monotonic() + trying.seconds, tell)
     days = (relock.now(),) if proposal.as_of else tuple(_later(trying.date))
 
-    def on(day: str) -> LockResult:
-        # From the start: what files of another day needed would stay in it without effect.
-        return _resolved(dataclasses.replace(proposal, as_of=day), trying, pair, [], tell)
-
+    # From the start: what files of another day needed would stay in it without effect.
+    on = functools.partial(_resolved_on, proposal, trying, pair, tell)
     if not proposal.as_of and (tried := _on_nearest_day(days, on, trying, pair, tell)).error is None:
         edit = f"locks take files until {tried.proposal.as_of[:10]}: those of the commit's day do not fit"
         return dataclasses.replace(tried, edits=(*tried.edits, edit))
@@ -324,10 +323,7 @@ def _with_newer(failed: LockResult, trying: LockSettings, pair: str, tell: Calla
     """
     proposal = failed.proposal
     days = [day for day in _later(trying.date) if day > proposal.as_of]
-
-    def on(day: str) -> LockResult:
-        return _resolved(dataclasses.replace(proposal, as_of=day), trying, pair, [], tell)
-
+    on = functools.partial(_resolved_on, proposal, trying, pair, tell)
     if not days or isinstance((latest := on(days[-1])).error, UnsatisfiableError):  # see `_on_nearest_day`
         return failed
     if latest.file:
@@ -428,6 +424,13 @@ def _edited(made: LockResult, trying: LockSettings, *, may_drop: bool) -> tuple[
         table, says = _build_tables(builds, {}, trying.platform.name)
         return dataclasses.replace(made.proposal, tables=(*made.proposal.tables, table)), [says]
     return _mended(made.proposal, found, trying, may_drop=may_drop)
+
+
+def _resolved_on(
+    proposal: Proposal, trying: LockSettings, pair: str, tell: Callable[[str], None], day: str
+) -> LockResult:
+    """Lock a pair with files until a day."""
+    return _resolved(dataclasses.replace(proposal, as_of=day), trying, pair, [], tell)
 
 
 def _resolved(
