@@ -272,6 +272,8 @@ def test_uninstall_keeps_what_is_the_users(installed: Path, patchlock: Patchlock
 
 def test_uninstall_removes_everything_that_is_ours(installed: Path, patchlock: Patchlock) -> None:
     patchlock("run", "mini")
+    (installed / "source" / ".git" / "info" / "exclude").write_text("outputs/\n")
+    (installed / "source" / "outputs" / "of-a-day").mkdir(parents=True)
     removed, room = patchlock("uninstall", "mini").stdout.splitlines()
     assert removed == "mini is removed from tiny"
     assert room.startswith("nothing is installed now; ")

@@ -194,7 +194,10 @@ def pending_target(folder: Path) -> CommitId | None:
 
 
 def users_files(folder: Path) -> tuple[PurePosixPath, ...]:
-    """List what is the user's: files that we did not put there, and files that he changed; sorted, without caches."""
+    """List what is the user's: files that we did not put there, and files that he changed; sorted, without caches.
+
+    A folder that git is told to ignore stands for all files in it; one without files is nobody's.
+    """
     applied = commit_of(folder, tree_of(folder).ref(APPLIED))
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
         env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
@@ -207,6 +210,11 @@ def users_files(folder: Path) -> tuple[PurePosixPath, ...]:
     found = set()
     for row in status.split(b"\0"):
         code, path = row[:2], PurePosixPath(os.fsdecode(row[3:]))
-        if row and code[1:] not in {b" ", b"D"} and "__pycache__" not in path.parts:
+        if row and code[1:] not in {b" ", b"D"} and "__pycache__" not in path.parts and _holds_files(folder / path):
             found.add(path)
     return tuple(sorted(found))
+
+
+def _holds_files(path: Path) -> bool:
+    is_folder = path.is_dir() and not path.is_symlink()
+    return not is_folder or any(one.is_symlink() or not one.is_dir() for one in path.rglob("*"))
