@@ -43,6 +43,7 @@ OTHERS = {
     "if": "needs Windows, and makes the reader's PowerShell profile",
     "Add-Content": "needs Windows, and changes the reader's PowerShell profile",
     "Set-ExecutionPolicy": "needs Windows, and changes the reader's system",
+    "gh": "asks GitHub for the attestation of a release",
     "git": "git's own commands, with the reader's files",
     "cd": "goes into the clone",
     "sudo": "changes the reader's system",
