@@ -51,6 +51,13 @@ def test_value_without_room_stands_below_its_name(monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_address_without_room_beside_a_long_name_stands_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    _on_terminal(monkeypatch, 80)
+    name, address = "https://models.example.org/of/many/voices", "https://models.example.org/licence/of/all"
+    assert _output.rows([(name, f"as {address}")]) == f"  {name}\n    as {address}"
+    assert _output.rows([("short", f"as {address}")]) == f"  short  as {address}"
+
+
 def test_command_stays_whole_and_an_empty_line_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     _on_terminal(monkeypatch)
     assert _output.rows([("do", f"so:\n\n$ {LONG}")]) == f"  do  so:\n\n      $ {LONG}"

@@ -413,9 +413,11 @@ def cut(line: str) -> str:
 
 
 def _is_cut(line: str, beside: int) -> bool:
-    """Say whether a terminal would cut a line that has no room for words beside what stands before it."""
+    """Say whether a line has no room for its words beside what stands before it, or less than that takes."""
     room = _room(beside)
-    return room is not None and room < min(_NARROW, len(line)) and not _is_command(line)
+    if room is None or _is_command(line):
+        return False
+    return room < min(_NARROW, len(line)) or (room < beside and any(len(word) > room for word in line.split()))
 
 
 def _is_command(line: str) -> bool:
