@@ -165,6 +165,17 @@ def test_malformed_wheel_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
             id="of-a-file",
         ),
         pytest.param(
+            (),
+            (
+                "error: Failed to fetch: `https://index.example/simple/a/`",
+                "  cause: error sending request for url (https://index.example/simple/a/)",
+                "  cause: client error (Connect)",
+                "  cause: invalid peer certificate: UnknownIssuer",
+            ),
+            "the certificate of the server is not trusted",
+            id="certificate",
+        ),
+        pytest.param(
             (
                 "  Caused by: error sending request for url (http://127.0.0.1:9/simple/a/)",
                 "  Caused by: operation timed out",

@@ -257,6 +257,13 @@ def classify_error(error: CommandFailedError) -> PatchlockError:
     if misnamed := _MISNAMED.search(words):
         return _wrong_name(misnamed)
     ended = _last_error(error.evidence)
+    if "invalid peer certificate" in ended:
+        address = re.search(r"https?://[^/\s`)]+", ended)
+        return NetworkError(
+            "the certificate of the server is not trusted",
+            where=_host(address[0]) if address else "the package index",
+            remedy="name the certificates of your network or proxy with SSL_CERT_FILE, and run the same command again",
+        )
     silent = _FILE_OF.search(ended)
     if silent and any(text in ended for text in _UNREACHABLE):
         return NetworkError(
