@@ -416,14 +416,16 @@ def _launchers(request: Request) -> str:
     return "\n".join(lines)
 
 
-def _menu_entry(os: str, path: str) -> str:
-    match os:
+def _menu_entry(system: str, path: str) -> str:
+    match system:
         case "windows":
             return f'to add it to the Start menu:\n$ powershell -NoProfile -ExecutionPolicy Bypass -File "{path}"'
         case "macos":
             return f"for the Finder: {path}"
         case _:
-            return f"to add it to the menu:\n$ install -Dm644 -t ~/.local/share/applications {shlex.quote(path)}"
+            data = os.environ.get("XDG_DATA_HOME", "")
+            menu = shlex.quote(f"{data}/applications") if Path(data).is_absolute() else "~/.local/share/applications"
+            return f"to add it to the menu:\n$ install -Dm644 -t {menu} {shlex.quote(path)}"
 
 
 def _report(request: Request, receipt: Receipt, report: InstallResult | None = None) -> dict[str, object]:

@@ -159,7 +159,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
                 raise error
             _output.note(f"note: {error}")
     found = own_files(home, cache)
-    of_uv = "" if as_json else command_lines.removal(Path(uv.cache_folder()))  # asked now, as uv goes with the rest
+    of_uv = None if as_json else Path(uv.cache_folder())  # asked now, as uv goes with the rest
     folder = _checkout()
     rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
     if not as_json:
@@ -190,7 +190,10 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
             path for path in sorted(home.glob("*@*")) if (path / "source").is_dir() and not (path / "current").is_file()
         ]
         yours = "".join(f"Your own files stay in {path}\n" for path in kept)
-        shared = f"Downloads are also in uv's cache, which other programs share. To remove it:\n  $ {of_uv}\n"
+        shared = ""
+        if of_uv is not None and of_uv.is_dir():
+            empty = command_lines.removal(of_uv)
+            shared = f"Downloads are also in uv's cache, which other programs share. To remove it:\n  $ {empty}\n"
         _output.echo(f"{done}{yours}{shared}{way}")
 
 
