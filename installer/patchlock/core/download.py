@@ -279,7 +279,7 @@ def _with_retries(address: str, attempt_once: Callable[[], float | None], pause:
             raise NetworkError(
                 "the certificate of the server is not trusted",
                 where=_host(address),
-                remedy="name the certificates of your network or proxy with SSL_CERT_FILE, and run the same command again",
+                remedy="name the certificates of your network or proxy with SSL_CERT_FILE, and run this again",
             ) from error
         except (requests.exceptions.InvalidURL, requests.exceptions.TooManyRedirects) as error:
             raise DownloadError(
