@@ -495,7 +495,7 @@ def test_the_guide_waits_after_help(typed: str, screens: int, patchlock: Patchlo
         (
             "rx7900xtx-linux-phoenix-igpu",
             "AMD Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M, AMD Radeon 740M",
-            "12.1 GiB GPU",
+            "12.1 GiB",
         ),
     ],
 )
@@ -517,7 +517,11 @@ def test_the_guide_names_the_cards_and_cuts_no_word(
 def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(patchlock: Patchlock) -> None:
     host = ROOT / "tests" / "hardware" / "hosts" / "rx6600-windows.json"
     _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "50"})
-    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB RAM", text, re.MULTILINE)
+    assert re.search("^1  advanced-rvc-inference +CPU +3.7 GiB", text, re.MULTILINE)
+    _, text = _guided("q\n", patchlock, more={"PATCHLOCK_HOST": str(host), "COLUMNS": "120"})
+    assert re.search("^1  advanced-rvc-inference +CPU.* 3.7 GiB RAM", text, re.MULTILINE)
+    _, text = _guided("q\n", patchlock)
+    assert re.search("^   App +Runs on +Proved +Models +Memory", text, re.MULTILINE)  # in 80 columns
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")

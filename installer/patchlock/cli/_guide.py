@@ -254,7 +254,8 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
     need = max(seen.memory, key=lambda verdict: (verdict.is_enough is False, verdict.takes), default=None)
     lacks = need is not None and need.is_enough is False
     there = standing.get(seen.app.name)
-    memory = f"{_output.size(need.takes)} {'GPU' if need.is_device else 'RAM'}" if need else "unknown"
+    size = _output.size(need.takes) if need else "unknown"
+    memory = f"{size} {'GPU' if need.is_device else 'RAM'}" if need else size
     on = seen.computes_on.removeprefix("the ")
     return {
         "": (str(number),),
@@ -262,7 +263,7 @@ def _row(number: int, seen: AppOverview, standing: Mapping[str, InstallationStat
         "Runs on": (on, "CPU" if on.startswith("CPU") else "GPU"),  # also with ONNX models on a card
         "Proved": (_info.proof(seen),),
         "Models": (_models(seen),),
-        "Memory": (f"{memory} (too much)", "too much") if lacks else (memory,),
+        "Memory": (f"{memory} (too much)", "too much") if lacks else (memory, size),
         "Installed": ((there.state if there.state == "interrupted" else "installed") if there else "",),
     }
 

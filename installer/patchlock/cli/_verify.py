@@ -89,7 +89,7 @@ def verify_command(
         seen = dataclasses.replace(seen, notes=(*seen.notes, *_notes(request, receipt, proved)))
         results = (*seen.results, *proved.results)
         # An install has just laid the files, and counts without them.
-        told = f"{sum(r.passed for r in results)} of {len(results)} checks passed, those of the files on disk included"
+        told = f"{sum(r.passed for r in results)} of {len(results)} checks passed, files on disk included"
         progress.say(told + proved.caveat)
     for file in files:
         _write_report(file, request, receipt, results, proved.report)
