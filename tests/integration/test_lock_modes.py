@@ -119,7 +119,7 @@ def test_since_compares_with_a_commit_and_resolves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--since", "HEAD"), "--since and --markdown say how --diff does its work; add --diff"),
+        (("--since", "HEAD"), "--since, --against and --markdown say how --diff does its work; add --diff"),
         (("--check", "--diff"), "--check, --diff and --cross-check are three questions; ask one at a time"),
         (("--diff", "--markdown", "--json"), "--markdown and --json are two answers to one question; leave one out"),
     ],
@@ -257,3 +257,18 @@ def test_disagreements_name_versions_and_files() -> None:
         Disagreement(name=third.name, locked=str(third.version), other=str(first.version)),
         Disagreement(name="zzz", locked="", other=str(first.version)),  # type: ignore[arg-type]
     )
+
+
+def test_against_another_profile_says_what_its_lock_has_otherwise(face: Face) -> None:
+    words = ("lock", "xtts-webui", "--diff", "--catalogue", str(ROOT), "--profile", "rocm-linux")
+    done = face(*words, "--against", "cpu", "--json")
+    assert done.returncode == 0, done.stdout
+    (pair,) = json.loads(done.stdout)["data"]["pairs"]
+    assert (pair["pair"], pair["state"]) == ("xtts-webui × rocm-linux × linux-x86_64", "different")
+    (torch,) = (one for one in pair["changes"] if one["name"] == "torch")
+    assert "+cpu" in torch["old"]
+    assert "+rocm" in torch["new"]
+    assert face(*words, "--against", "rocm-linux").stdout.split()[5] == "same"
+    assert 'there is no profile "cp"; did you mean "cpu"?' in face(*words, "--against", "cp").stdout
+    done = face(*words, "--against", "cpu", "--since", "HEAD")
+    assert done.stderr == "error[usage]: --since and --against are two comparisons; ask for one at a time\n"

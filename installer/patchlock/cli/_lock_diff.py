@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,24 +37,35 @@ class _Line:
         return "different" if self.difference else "same"
 
 
-def show(requests: Sequence[Request], cut_off: CutOff, *, since: str | None, markdown: bool, as_json: bool) -> int:
+def show(
+    requests: Sequence[Request],
+    cut_off: CutOff,
+    *,
+    since: str | None,
+    against: str | None,
+    markdown: bool,
+    as_json: bool,
+) -> int:
     """Print the differences of all pairs.
 
     Args:
         requests: the pairs.
         cut_off: how new files may be, see `locks.relock`.
         since: compare the lockfiles with those of this commit instead, and resolve nothing.
+        against: compare the lockfiles with those of this profile instead, and resolve nothing.
         markdown: for a pull request.
         as_json: in an envelope.
 
     Returns:
-        0 where nothing is different, else 1.
+        0 where nothing is different, else 1; two profiles may be different.
     """
     from patchlock.core import uv
     from patchlock.locks import relock
 
     if since is not None:
         lines = [_line(request, lambda one: (_at(one, since), _committed(one))) for request in requests]
+    elif against is not None:
+        lines = [_line(request, lambda one: (_committed(_on(one, against)), _committed(one))) for request in requests]
     else:
 
         def both(request: Request) -> tuple[Lock | None, Lock]:
@@ -66,7 +78,8 @@ def show(requests: Sequence[Request], cut_off: CutOff, *, since: str | None, mar
                 pool.map(lambda one: _line(one, lambda it: (_committed(it), relock.resolve(it, cut_off))), requests)
             )
             progress.say(f"{len(lines)} pairs")
-    changed = [line for line in lines if line.state not in {"same", "refused"}]
+    good = {"same", "refused"} | ({"different"} if against else set())
+    changed = [line for line in lines if line.state not in good]
     if as_json:
         return _output.succeed("lock", {"pairs": [_data(line) for line in lines]}, _objection(changed))
     if markdown:
@@ -118,6 +131,13 @@ def _committed(request: Request) -> Lock | None:
         return None
     text = path.read_bytes().decode("utf-8", errors="replace")
     return lockfile.parse(text, path.relative_to(request.catalogue.root).as_posix())
+
+
+def _on(request: Request, profile: str) -> Request:
+    """Give the same app on another profile, on the same platform, or else on the one that is most like it."""
+    other, here = request.catalogue.profile(profile), request.platform
+    platform = min(other.platforms, key=lambda one: (one != here, one.os != here.os, one.machine != here.machine))
+    return dataclasses.replace(request, profile=other, platform=platform)
 
 
 def _at(request: Request, revision: str) -> Lock | None:

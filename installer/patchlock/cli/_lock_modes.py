@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from patchlock.cli import _complete
 from patchlock.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ class Mode:
 
     diff: bool
     since: str | None
+    against: str | None
     markdown: bool
     cross_check: bool
 
     @property
     def is_any(self) -> bool:
         """Whether anything is asked for."""
-        return bool(self.diff or self.since or self.markdown or self.cross_check)
+        return bool(self.diff or self.since or self.against or self.markdown or self.cross_check)
 
 
 def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,6 +40,12 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
         "--diff", is_flag=True, help="Show what would change, and why; write nothing. Ends with 1 if anything would."
     )
     @click.option("--since", metavar="REV", help="With --diff: what has changed since a commit, without resolving.")
+    @click.option(
+        "--against",
+        metavar="PROFILE",
+        shell_complete=_complete.profiles,
+        help="With --diff: what is different from the lock of another profile, without resolving.",
+    )
     @click.option("--markdown", is_flag=True, help="With --diff: as Markdown, for a pull request.")
     @click.option(
         "--cross-check",
@@ -45,8 +53,11 @@ def add(function: Callable[..., Any]) -> Callable[..., Any]:
         help="Resolve with pip-tools too, and read this machine's locks with pip, uv and pip-sync; write nothing.",
     )
     @functools.wraps(function)
-    def with_mode(*, diff: bool, since: str | None, markdown: bool, cross_check: bool, **others: object) -> Any:
-        return function(mode=Mode(diff=diff, since=since, markdown=markdown, cross_check=cross_check), **others)
+    def with_mode(
+        *, diff: bool, since: str | None, against: str | None, markdown: bool, cross_check: bool, **others: object
+    ) -> Any:
+        mode = Mode(diff=diff, since=since, against=against, markdown=markdown, cross_check=cross_check)
+        return function(mode=mode, **others)
 
     return with_mode
 
@@ -57,8 +68,10 @@ def run(mode: Mode, requests: Sequence[Request], cut_off: CutOff, *, check: bool
     Returns:
         The exit code, or None where no mode is asked for.
     """
-    if (mode.since or mode.markdown) and not mode.diff:
-        raise UsageError("--since and --markdown say how --diff does its work", remedy="add --diff")
+    if (mode.since or mode.against or mode.markdown) and not mode.diff:
+        raise UsageError("--since, --against and --markdown say how --diff does its work", remedy="add --diff")
+    if mode.since and mode.against:
+        raise UsageError("--since and --against are two comparisons", remedy="ask for one at a time")
     if check + mode.diff + mode.cross_check > 1:
         raise UsageError("--check, --diff and --cross-check are three questions", remedy="ask one at a time")
     if mode.markdown and as_json:
@@ -66,7 +79,9 @@ def run(mode: Mode, requests: Sequence[Request], cut_off: CutOff, *, check: bool
     if mode.diff:
         from patchlock.cli import _lock_diff
 
-        return _lock_diff.show(requests, cut_off, since=mode.since, markdown=mode.markdown, as_json=as_json)
+        return _lock_diff.show(
+            requests, cut_off, since=mode.since, against=mode.against, markdown=mode.markdown, as_json=as_json
+        )
     if mode.cross_check:
         from patchlock.cli import _cross_check
 
