@@ -326,7 +326,7 @@ def test_tool_of_an_unpacked_archive_says_how_it_is_updated_and_removed(
     monkeypatch.setenv("PATCHLOCK_BOOTSTRAP", str(folder / "install.sh"))
     told = f"patchlock runs from {folder}, which is no clone. Unpack the newest version there.\n"
     assert face("self", "update").stdout == told
-    assert f"To remove the rest: rm -rf {folder}\n" in face("self", "remove", "--dry-run").stdout
+    assert f"To remove the rest:\n  $ rm -rf {folder}\n" in face("self", "remove", "--dry-run").stdout
 
 
 def test_the_tool_removes_itself_once_no_app_is_left(locked: World, face: Face, tmp_path: Path) -> None:

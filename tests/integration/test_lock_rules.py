@@ -57,7 +57,10 @@ def richer(world: World, tmp_path: Path) -> World:
     return world
 
 
-def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock) -> None:
+def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    needed = richer.upstream / "requirements.txt"
+    needed.write_bytes(needed.read_bytes() + b"zeta<1; python_version < '3'\n")
+    richer.name_commit(tmp_path)
     assert patchlock(*lock_here()).returncode == 0
     reasons = {line.partition("==")[0]: line.partition(" # ")[2] for line in _lines(richer)}
     assert reasons == {
@@ -67,6 +70,21 @@ def test_every_line_says_who_asked_for_it(richer: World, patchlock: Patchlock) -
         "gamma": "via alpha · wheel py3-none-any",
         "zeta": "via epsilon · wheel py3-none-any",
     }
+
+
+def test_pre_release_that_nobody_asks_for_is_told(richer: World, patchlock: Patchlock, tmp_path: Path) -> None:
+    root = Path(richer.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    index(root, [wheel(richer.wheels, "theta", "1.0.dev1")])
+    needed = richer.upstream / "requirements.txt"
+    needed.write_bytes(b"alpha==9.0\ntheta\n")
+    richer.name_commit(tmp_path)
+    assert (
+        "no final version fits, and a pre-release is taken: theta 1.0.dev1; for a final"
+        in patchlock(*lock_here()).stderr
+    )
+    needed.write_bytes(b"alpha==9.0\ntheta>=1.0.dev1\n")
+    richer.name_commit(tmp_path)
+    assert "pre-release" not in patchlock(*lock_here()).stderr
 
 
 def test_excluded_distribution_is_left_out(richer: World, patchlock: Patchlock) -> None:

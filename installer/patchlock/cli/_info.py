@@ -59,7 +59,7 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
         ("here", here(seen)),
         ("installed", f"on {', '.join(there)}" if there else "no"),
         *download(seen),
-        *([("memory", "\n".join(map(str, seen.memory)))] if seen.memory else []),
+        ("memory", "\n".join(map(str, seen.memory)) or "not known"),
     ]
     parts = [_output.sentences([f"{app.name}: {app.title}"], 0), "", _output.rows(rows)]
     if seen.models:
@@ -72,11 +72,11 @@ def _text(seen: AppOverview, profiles: tuple[ProfileSummary, ...], found: tuple[
         parts += ["\nOptions", _output.rows(options)]
     if app.shared:
         parts += ["\nShared fixes", _output.sentences([", ".join(app.shared)])]
-    titles = {one.name: _list.title(one) for one in profiles}
     locked: dict[str, list[str]] = {}
     for pair in found:
         if pair.state == "locked":
             locked.setdefault(pair.profile, []).append(pair.platform)
+    titles = {one.name: _list.title(one, locked) for one in profiles}
     machines = [
         (name, "\n".join([titles[name], ", ".join(platforms), *_on_processor(app, name)]))
         for name, platforms in locked.items()

@@ -10,6 +10,8 @@ import click
 from patchlock.cli import _options, _output
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from patchlock.catalogue.app_summaries import AppSummary
     from patchlock.catalogue.pair_table import PairState
     from patchlock.catalogue.proofs import Proof
@@ -146,10 +148,16 @@ def missing(found: tuple[PairState, ...]) -> list[str]:
     return ["\nMissing", _output.rows(told)] if told else []
 
 
-def title(profile: ProfileSummary) -> str:
-    """Say what a machine is, and which profile does better on it, where the profile knows one."""
+def title(profile: ProfileSummary, among: Collection[str] | None = None) -> str:
+    """Say what a machine is, and which profile does better on it, where the profile knows one.
+
+    Args:
+        profile: a machine.
+        among: the profiles of an app, one of which that has to be; None: every profile there is.
+    """
     after = profile.successor
-    return f"{profile.title} (better on the same machine: {after.name})" if after else profile.title
+    is_there = after is not None and (among is None or after.name in among)
+    return f"{profile.title} (better on the same machine: {after.name})" if after and is_there else profile.title
 
 
 def _data(

@@ -141,10 +141,8 @@ def plan_command(
     absent = (missing_imports.told(request, made.lock, made.missing),) if made.missing else ()
     for warning in (*warnings(made.patched), *absent):
         _output.echo(f"warning: {warning}", err=True)
-    for finding in ready.stops:
-        _output.echo(f"missing: {finding}", err=True)
-    if len(ready.stops) > 1 and ready.commands:
-        _output.echo(f"missing: all at once: {ready.commands}", err=True)
+    for line in ready.missing:
+        _output.echo(f"missing: {line}", err=True)
     for finding in ready.findings:
         if not finding.stops and finding.is_sure and str(finding) not in ready.steps:
             _output.echo(f"note: {finding}", err=True)

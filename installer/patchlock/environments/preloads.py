@@ -130,7 +130,9 @@ def require_sdk(sdk: Sdk, variables: Mapping[str, str], overlay: str) -> str:
     if found.folder:
         return str(Path(found.folder))
     raise OverlayError(
-        f"the overlay {overlay} needs {sdk.name}, which is not found", remedy=sdk.install, evidence=found.looked
+        f"the overlay {overlay} needs {sdk.name}, which is not found",
+        remedy=f"{sdk.install}, and run the same command again",
+        evidence=found.looked,
     )
 
 

@@ -8,7 +8,7 @@ import datetime
 import re
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from patchlock.model.origins import UPSTREAM
 from patchlock.patches import engine
 
 if TYPE_CHECKING:
+    from packaging.markers import Marker
     from packaging.pylock import Package, Pylock
 
 
@@ -97,9 +98,24 @@ def resolve(order: ResolutionInputs) -> Lock:
         notices=(
             *(f"not covered: {one}" for one in not_covered),
             *order.asked.excluding(order.profile.python),
+            *_pre_releases(order, packages),
             *notices,
             *gaps,
         ),
+    )
+
+
+def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Name the pre-releases that nobody asks for: uv takes one where no final version fits, so without a wheel."""
+    rules = (*order.rules.constraints, *order.rules.overrides)
+    asked = [*requirements_of(order), *(rule.requirement for rule in rules)]
+    wanted = {canonicalize_name(one.name) for one in asked if one.specifier.prereleases}
+    found = [f"{one.name} {one.version}" for one in packages if one.version.is_prerelease and one.name not in wanted]
+    if not found or ("--pre", "") in order.asked.options:
+        return ()
+    return (
+        f"no final version fits, and a pre-release is taken: {', '.join(found)}; for a final one, pin it with a patch, "
+        "or allow its build, or that of what it requires, with a [[build]] table",
     )
 
 
@@ -269,14 +285,23 @@ def _locked(order: ResolutionInputs, package: Package, reasons: list[str]) -> Lo
 
 
 def _places(order: ResolutionInputs) -> dict[NormalizedName, list[str]]:
-    """Say for each distribution where in upstream's files or in ours it is asked for or bounded."""
+    """Say for each distribution where in upstream's files or in ours it is asked for or bounded on this machine."""
     places: dict[NormalizedName, list[str]] = {}
+    environment = {"extra": "", **markers(order)}
+
+    def counts(marker: Marker | None) -> bool:
+        return marker is None or "extra" in str(marker) or marker.evaluate(environment)
+
     for file, line in order.asked.requirements():
+        if not counts(line.requirement.marker):
+            continue
         name = canonicalize_name(line.requirement.name)
         by = order.patched_by.get(name)
         place = f"{file.path}:{line.line}" + (f" (patch {', '.join(by)})" if by else "")
         places.setdefault(name, []).append(place)
     for rule in (*order.rules.constraints, *order.rules.overrides):
+        if not counts(rule.requirement.marker):
+            continue
         origin = rule.origin
         place = f"profile {order.profile.name}:{origin.line}" if "profiles/" in origin.file else f"app:{origin.line}"
         if (shared := PurePosixPath(origin.file)).is_relative_to(shared_sets.FOLDER):

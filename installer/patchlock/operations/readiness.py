@@ -55,14 +55,18 @@ class Readiness:
     @property
     def notes(self) -> tuple[str, ...]:
         """Say what does not stop an install, with the commands that mend several of them at the end."""
-        notes = [finding for finding in self.findings if not finding.stops]
-        several = self.later if sum(finding.way is not None for finding in notes) > 1 else ""
-        return (*map(str, notes), *([f"all at once: {several}"] if several else []))
+        notes = tuple(finding for finding in self.findings if not finding.stops)
+        return (*map(str, notes), *_at_once(notes, self.later))
 
     @property
     def stops(self) -> tuple[Finding, ...]:
         """Name what an install would stop at."""
         return tuple(finding for finding in self.findings if finding.stops)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Say what an install would stop at, with the commands that mend several of them at the end."""
+        return (*map(str, self.stops), *_at_once(self.stops, self.commands))
 
 
 def assess(request: Request, lock: Lock, *, ignore_needs: bool = False, on_paper: bool = False) -> Readiness:
@@ -207,6 +211,10 @@ def _troubles(request: Request, lock: Lock) -> tuple[Finding, ...]:
     )
 
 
+def _at_once(findings: tuple[Finding, ...], commands: str) -> list[str]:
+    return [f"all at once: {commands}"] if commands and sum(one.way is not None for one in findings) > 1 else []
+
+
 def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Readiness:
     """Do as `look`, and stop where the machine is not ready.
 
@@ -222,9 +230,7 @@ def require(request: Request, lock: Lock, *, ignore_needs: bool = False) -> Read
 def not_ready(request: Request, readiness: Readiness) -> NotReadyError:
     """Say all that is missing in one error."""
     pair, stops = f"{request.app.name} on {request.profile.name}", readiness.stops
-    lines = [str(finding) for finding in stops]
-    if len(stops) > 1 and readiness.commands:
-        lines.append(f"all at once: {readiness.commands}")
+    lines = readiness.missing
     needed = any(request.catalogue.has_resource(finding.name) for finding in stops)
     again = "fix this and run the same command again"
     if any(finding.way is not None and finding.way.needs_new_window for finding in stops):
