@@ -113,9 +113,9 @@ def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) ->
     found = [f"{one.name} {one.version}" for one in packages if one.version.is_prerelease and one.name not in wanted]
     if not found or ("--pre", "") in order.asked.options:
         return ()
+    told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
     return (
-        f"no final version fits, and a pre-release is taken: {', '.join(found)}; for a final one, pin it with a patch, "
-        "or allow its build, or that of what it requires, with a [[build]] table",
+        f"{told}; for a final one, pin it with a patch, or allow its build, or that of what it requires, with [[build]]",
     )
 
 
