@@ -115,7 +115,8 @@ def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) ->
         return ()
     told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
     return (
-        f"{told}; for a final one, pin it with a patch, or allow its build, or that of what it requires, with [[build]]",
+    way = "pin it with a patch, or allow its build or that of what it requires with [[build]]"
+    return (f"{told}; for a final one, {way}",)
     )
 
 
