@@ -294,6 +294,11 @@ def _cell(text: str) -> str:
 
 
 def _source(text: str) -> str:
+    """Link each of several sources."""
+    return "; ".join(map(_linked, text.split("; ")))
+
+
+def _linked(text: str) -> str:
     if text.startswith("https://"):
         return f"[source]({text})"
     path = text.partition(":")[0]

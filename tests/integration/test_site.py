@@ -52,6 +52,12 @@ def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:
     assert f"| demo × {refused.profile} | {reason} | [source]({refused.source}) |" in text
 
 
+def test_each_of_several_sources_is_a_link_of_its_own(site: Path) -> None:
+    links = re.findall(r"\]\((https://[^)]*)\)", "".join(page.read_text("utf-8") for page in site.rglob("catalogue/**/*.md")))
+    assert len(links) > 100
+    assert [link for link in links if " " in link] == []
+
+
 def test_every_error_has_a_heading_to_link_to(site: Path) -> None:
     codes = re.findall(r"^\| `([\w-]+)` \| \d+ \|", (ROOT / "docs" / "errors.md").read_text("utf-8"), re.MULTILINE)
     assert len(codes) > 20
