@@ -190,6 +190,7 @@ def test_failed_verification_leaves_the_old_generation(
     assert done.returncode == 1
     assert "error[verify]: 3 of 5 checks of mini did not pass" in done.stderr
     assert (installed / "current").read_text() == pointer
+    assert "the catalogue has a newer lock" in patchlock("status").stdout, "nothing is left to finish"
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
     assert patchlock("verify", "mini").returncode == 0
 

@@ -98,13 +98,13 @@ def _chosen(word: str, here: Sequence[AppOverview]) -> AppOverview | None:
 
 
 def _help() -> str:
-    """Name the commands that the guide stands for; the whole help would be longer than a screen."""
+    """Name the commands for who uses apps; the whole help would be longer than a screen."""
     from patchlock.cli import GROUPS
     from patchlock.cli._commands import patchlock, write_groups
 
     formatter = click.Context(patchlock, info_name="patchlock").make_formatter()
-    write_groups(formatter, GROUPS)
-    return formatter.getvalue() + "\n`patchlock help COMMAND` explains a command; `patchlock --help` has more."
+    write_groups(formatter, {title: names for title, names in GROUPS.items() if title != "Author"})
+    return formatter.getvalue() + "\nOne of them: `patchlock help COMMAND`\nAll there are: `patchlock help --all`"
 
 
 def _steps(seen: AppOverview, standing: Mapping[str, InstallationState]) -> int:

@@ -489,7 +489,7 @@ def update_command(
     \b
     Example:
       patchlock update demo
-      patchlock update demo --commit v2.0
+      patchlock update tts-service --commit main
       patchlock update --all
     """
     from patchlock.model.errors import UsageError
@@ -586,11 +586,13 @@ def _update(
     request = _options.installed_request(catalogue, app, profile, source=source, revision=revision, choice=chosen)
     progress = _progress.progress(as_json)
     if abort:
+        was_begun = request.installation.journal.exists()
         files = lifecycle.abort_update(request, progress)
         if not as_json:
             what = "1 file is as it was" if len(files) == 1 else f"{len(files)} files are as they were"
-            _output.echo(what if files else "there is nothing to undo")
-        return {"changed": bool(files), "restored": list(files)}, None
+            begun = "what was begun is undone; the app is as it was" if was_begun else "there is nothing to undo"
+            _output.echo(what if files else begun)
+        return {"changed": bool(files) or was_begun, "restored": list(files)}, None
     before = _options.require_current(request)
     request = dataclasses.replace(request, accept_edited_lock=accept_edited_lock, local_addresses=local_addresses)
     has_models = False

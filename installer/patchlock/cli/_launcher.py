@@ -86,7 +86,10 @@ def first_install(home: Path) -> str:
     if not bootstrap or path(home).is_file():
         return "`patchlock install demo` installs the smallest; `patchlock list` shows all"
     script = command_lines.program(str(Path(bootstrap).with_suffix(".cmd" if os.name == "nt" else ".sh")))
-    return f"`{script} demo` installs the smallest; in a terminal, `{script}` alone shows all"
+    shows = f"in a terminal, `{script}` alone shows all"
+    if os.environ.get("TERM") == "dumb" and sys.stdout.isatty():
+        shows = "there is no guide, as TERM=dumb says that this terminal only writes lines"
+    return f"`{script} demo` installs the smallest; {shows}"
 
 
 def to_paste(text: str, home: Path, arguments: Sequence[str] = ()) -> str:

@@ -230,11 +230,13 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         proved = _checked(job, folder, progress)
         receipt = _receipt(job, proved.results, receipt)
         generations.write_receipt(folder, receipt)
-    except BaseException:
+    except BaseException as error:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(clone.tree_of(installation.source)):
                 move.move(clone.tree_of(installation.source), before.applied)
             in_tree_files.apply_generation(installation, generations.generation(installation, before.id))
+            if isinstance(error, Exception):  # nothing is left to finish: all is as it was
+                installation.journal.unlink(missing_ok=True)
         raise
     clone.protect_generation(installation.source, job.name, job.applied)
     generations.switch(installation, job.name)
