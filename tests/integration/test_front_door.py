@@ -180,7 +180,7 @@ def test_a_wrong_source_is_refused_though_nothing_is_new(locked: World, face: Fa
     said = face("install", "mini", "--profile", "tiny", "--source", str(tmp_path / "nope"))
     assert (said.returncode, said.stderr.partition(" (")[0]) == (
         1,
-        "error[upstream]: this is not a git repository that can be reached",
+        "error[upstream]: there is no such folder",
     )
 
 

@@ -93,6 +93,25 @@ def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patc
     assert json.loads(patchlock(*words, "--json").stdout)["data"]["receipt"]["app"] == "mini"
 
 
+def test_rollback_goes_to_what_was_in_use_before_also_where_that_was_made_later(
+    installed: Path, upstream: Path, patchlock: Patchlock
+) -> None:
+    first = (installed / "current").read_text()
+    change(upstream, '"""An app."""', '"""A newer app."""')
+    head = git(upstream, "rev-parse", "HEAD").strip()
+    assert patchlock("update", "mini", "--source", str(upstream)).returncode == 0
+    second = (installed / "current").read_text()
+    done = patchlock("install", "mini")
+    assert (installed / "current").read_text() == first, done.stderr
+    assert "undo      patchlock rollback mini" in done.stdout
+    done = patchlock("rollback", "mini")
+    assert (installed / "current").read_text() == second, done.stderr
+    patchlock("install", "mini")
+    assert patchlock("update", "mini", "--source", str(upstream)).returncode == 0
+    done = patchlock("rollback", "mini")
+    assert done.stdout.endswith(f"forward again: patchlock update mini --profile tiny --commit {head[:12]}\n"), done.stdout
+
+
 def test_update_to_a_branch_at_the_catalogues_commit_has_nothing_to_do(
     installed: Path, patchlock: Patchlock, tmp_path: Path
 ) -> None:

@@ -385,7 +385,7 @@ def _summary(request: Request, report: InstallResult, instead_of: tuple[str, ...
         pairs.append(("note", "\n".join(report.notes)))
     says = _launcher.to_paste(request.app.launch.says, home, ())
     pairs += [
-        ("undo", f"{itself} {'rollback' if receipt.sequence > 1 else 'uninstall'} {pair}"),
+        ("undo", f"{itself} {'rollback' if _has_earlier(request, receipt) else 'uninstall'} {pair}"),
         ("run", f"{itself} run {pair}" + (f"\n{says}" if says else "")),
     ]
     done, but = (
@@ -406,6 +406,12 @@ def _checks(request: Request, report: InstallResult) -> str:
         return "\n".join(f"{check.level:<8}  {check.id}: {check.detail}" for check in checks)
     device = {"cpu": "the CPU"}.get(request.profile.back_end, request.profile.back_end)
     return f"{len(checks)} checks passed, {report.computed} kernels computed on {device}"
+
+
+def _has_earlier(request: Request, receipt: Receipt) -> bool:
+    from patchlock.environments import generations
+
+    return any(one.sequence < receipt.sequence for one in generations.receipts(request.installation))
 
 
 def _launchers(request: Request) -> str:
@@ -604,7 +610,7 @@ def _update(
     report = install.install(request, progress, leave_conflicts=True, ignore_needs=ignore_needs, no_device=no_device)
     if has_models:
         _place_models(request, progress)
-    is_new = has_models or bool(report.merged) or report.receipt.id != before.id
+    is_new = has_models or report.receipt.id != before.id
     return _finish(request, report, as_json=as_json, is_new=is_new), report.unproved
 
 
@@ -639,5 +645,5 @@ def _forward(request: Request, left: Receipt, back: Receipt) -> str:
 
     pair = f"{request.app.name} --profile {request.profile.name}"
     if left.upstream not in {back.upstream, request.app.upstream.commit}:
-        return f"update {pair}"
+        return f"update {pair} --commit {left.upstream[:12]}"
     return f"install {pair}" + (" --reinstall" if up_to_date(request) else "")

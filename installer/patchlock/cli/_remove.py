@@ -69,8 +69,9 @@ def uninstall_command(
 
 def _planned(request: Request, planned: UninstallPlan, purge: bool) -> list[str]:
     """List what goes; without --purge also what stays."""
-    environments = _output.size(planned.environments.freed)
-    lines = [f"This removes {request.app.name} on {request.profile.name}:", f"  {environments}  its environments"]
+    freed = planned.environments.freed
+    lines = [f"This removes {request.app.name} on {request.profile.name}:"]
+    lines += [f"  {_output.size(freed)}  its environments"] if freed else []
     mine = _mine(planned.files, planned.commits)
     total = _output.size(sum(size for _, size in planned.files))
     if purge:

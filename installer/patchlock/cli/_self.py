@@ -163,7 +163,7 @@ def remove_command(dry_run: bool, yes: bool, catalogue: Path | None, as_json: bo
     folder = _checkout()
     rest = command_lines.removal(folder, *([cache] if os.name == "nt" else [])) if folder else _by_installer("remove")
     if not as_json:
-        rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found]
+        rows = [(f"{_output.size(one.size):>10}", str(one.path)) for one in found if one.size]
         head = "patchlock would remove:" if dry_run else "patchlock removes:"
         _output.echo(
             f"{head}\n{_output.rows(rows)}" if rows else "there is nothing of patchlock to remove", err=not dry_run

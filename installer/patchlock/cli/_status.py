@@ -27,7 +27,10 @@ def status_command(catalogue: Path | None, as_json: bool) -> None:
       patchlock status
     """
     from patchlock.environments import installation_states
+    from patchlock.model.errors import UsageError
 
+    if _options.home().is_file():
+        raise UsageError("PATCHLOCK_HOME is a file, and no folder", where=str(_options.home()), remedy="name a folder")
     found = installation_states.states(_options.home(), _options.checked_root(catalogue))
     if as_json:
         _output.succeed("status", {"home": str(_options.home()), "installed": [_data(one) for one in found]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -39,4 +39,16 @@ def keep(generation: Path, found: FailedVerify) -> None:
     if found.failed:
         atomic_files.atomic_write(generation / _FILE, json.dumps(asdict(found), indent=1) + "\n")
     elif before is None or before.depth not in _DEPTHS or _DEPTHS.index(before.depth) <= _DEPTHS.index(found.depth):
+        (generation / _FILE).unlink(missing_ok=True)
+
+
+def forget(generation: Path, passed: Collection[str]) -> None:
+    """Forget a failed `verify` of which every check that failed has passed since, as an install checks, too.
+
+    Args:
+        generation: its folder.
+        passed: ids of checks.
+    """
+    before = read(generation)
+    if before is not None and before.failed.keys() <= set(passed):
         (generation / _FILE).unlink(missing_ok=True)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from patchlock.catalogue.pairs import require_possible
 from patchlock.core import command_lines, disk_space
 from patchlock.core.disk_space import SpaceRequirement
-from patchlock.environments import fill, generations, kept_catalogue, overlays, preloads, venv
+from patchlock.environments import failed_verify, fill, generations, kept_catalogue, overlays, preloads, venv
 from patchlock.environments.builds import in_tree, in_tree_files
 from patchlock.environments.generations import CheckRecord, Receipt
 from patchlock.hardware import stored_choice
@@ -230,6 +230,7 @@ def _bring_up(job: _Job, progress: Progress) -> tuple[Receipt, tuple[PurePosixPa
         proved = _checked(job, folder, progress)
         receipt = _receipt(job, proved.results, receipt)
         generations.write_receipt(folder, receipt)
+        failed_verify.forget(folder, [result.id for result in proved.results if result.passed])
     except BaseException as error:
         if before is not None:  # the old environment gets the source that it was made for
             with trees.hold(clone.tree_of(installation.source)):
@@ -317,7 +318,8 @@ def next_name(installation: Installation, digest: str) -> str:
 
 def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt | None) -> Receipt:
     request, name = job.request, job.name
-    made = generations.receipts(request.installation)
+    made, now = generations.receipts(request.installation), generations.current(request.installation)
+    is_used = before is not None and now is not None and before.id == now.id
     source = request.installation.source
     patched = patches_outcomes.patched_digests(job.upstream.patched.changes, request.app.directory)
     return Receipt(
@@ -332,7 +334,7 @@ def _receipt(job: _Job, results: tuple[checks.CheckResult, ...], before: Receipt
         lock=job.lock_digest,
         packages=len(job.lock.packages),
         made=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        sequence=before.sequence if before else 1 + max((receipt.sequence for receipt in made), default=0),
+        sequence=before.sequence if before and is_used else 1 + max((receipt.sequence for receipt in made), default=0),
         environment=request.profile.environment,
         patched=patched,
         present={file: sha256((source / file).read_bytes()) for file in patched if (source / file).is_file()}

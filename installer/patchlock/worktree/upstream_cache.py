@@ -374,9 +374,17 @@ def _take_submodule(store: Path, one: Submodule, place: str, lock: int) -> str:
 
 
 def _address(place: str) -> str:
-    """Make a local path absolute, as git runs elsewhere; leave URLs alone."""
+    """Make a local path absolute, as git runs elsewhere; leave URLs alone.
+
+    Raises:
+        UpstreamError: it is a path, and nothing is there.
+    """
     path = Path(place).expanduser()
-    return str(path.resolve()) if path.exists() else place
+    if path.exists():
+        return str(path.resolve())
+    if ":" not in place:  # neither a URL, nor `host:path` of ssh
+        raise UpstreamError("there is no such folder", where=place, remedy="name a clone, or the address of a repository")
+    return place
 
 
 def _fetch(
