@@ -53,7 +53,9 @@ def test_the_catalogue_says_why_a_pair_is_not_supported(site: Path) -> None:
 
 
 def test_each_of_several_sources_is_a_link_of_its_own(site: Path) -> None:
-    links = re.findall(r"\]\((https://[^)]*)\)", "".join(page.read_text("utf-8") for page in site.rglob("catalogue/**/*.md")))
+    links = re.findall(
+        r"\]\((https://[^)]*)\)", "".join(page.read_text("utf-8") for page in site.rglob("catalogue/**/*.md"))
+    )
     assert len(links) > 100
     assert [link for link in links if " " in link] == []
 

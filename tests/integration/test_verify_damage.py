@@ -370,8 +370,16 @@ def test_edited_source_is_the_users_and_left_alone(packages: Path, face: Face, t
     _edit(packages)
     done = face("install", "mini", "--repair")
     assert done.returncode == 0, done.stderr
-    assert "app.py differs from our patched file: you edited it, and it was left alone" in done.stdout
+    assert "app.py is not as it was installed: it is left alone as an edit of yours" in done.stdout
     assert app.read_text().endswith("# mine\n")
+    other = app.with_name("requirements.txt")
+    stood = other.read_bytes()
+    other.unlink()
+    way = "bring back what is gone: `patchlock install mini --profile tiny --reinstall`"
+    for words in (("verify", "mini"), ("verify", "mini", "--quick"), ("install", "mini", "--repair")):
+        assert f"gone from the app's folder: {other.name}; {way}" in face(*words).stdout
+    assert face("install", "mini", "--profile", "tiny", "--reinstall").returncode == 0
+    assert (other.read_bytes(), app.read_text().endswith("# mine\n")) == (stood, True)
 
 
 def test_generation_before_stays_as_it_was_when_the_repair_cannot_be_done(

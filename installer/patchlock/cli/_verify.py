@@ -198,7 +198,7 @@ def _tell(
     from patchlock.environments import generations
     from patchlock.verify import reports, verification
 
-    drifted = verification.edited(installation.source, receipt)
+    drifted = verification.changed(installation)
     passed = all(result.passed for result in results)
     verification.keep(generations.generation(installation, receipt.id), depth, results)
     if as_json:
@@ -208,7 +208,7 @@ def _tell(
             "checks": [dataclasses.asdict(r) for r in results],
             "findings": [dataclasses.asdict(f) for f in seen.findings],
             "notes": list(seen.notes),
-            "drifted": list(drifted),
+            "drifted": [str(file) for file in drifted],
             "proofs": reports.data(report) if report is not None else None,
         }
         return _output.succeed("verify", data, None if passed else _error(installation, receipt, results, cure))
@@ -219,8 +219,7 @@ def _tell(
     _output.echo(_output.rows(rows, indent=0))
     for line in _kernels(report.judged if report is not None else ()):
         _output.echo(line)
-    edited = [f"{file} differs from our patched file: you edited it" for file in drifted]
-    if notes := [("note  ", note) for note in (*seen.notes, *edited)]:
+    if notes := [("note  ", note) for note in (*seen.notes, *verification.edits(installation))]:
         _output.echo(_output.rows(notes, indent=0))
     if passed:
         return 0

@@ -169,11 +169,7 @@ def _sentences(seen: VerificationResult) -> tuple[str, ...]:
 
 
 def _notes(request: Request, before: Receipt, seen: VerificationResult, *, mended: bool = False) -> tuple[str, ...]:
-    files = verification.edited(request.installation.source, before)
-    notes = [
-        *seen.notes,
-        *(f"{file} differs from our patched file: you edited it, and it was left alone" for file in files),
-    ]
+    notes = [*seen.notes, *verification.edits(request.installation)]
     if mended and any("of no distribution" in note for note in seen.notes):
         old = generations.generation(request.installation, before.id)
         notes.append(f"these files stay in the generation before, until it is pruned: {old}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from packaging.utils import NormalizedName
@@ -20,6 +21,7 @@ from patchlock.environments.inspection import Contents, Deviation
 from patchlock.environments.ledger import InstalledFile, Ledger
 from patchlock.model import lockfile
 from patchlock.model.errors import LockFormatError
+from patchlock.model.installation import Installation
 from patchlock.model.lockfile import Lock
 from patchlock.verify import checks
 from patchlock.verify.checks import CheckResult
@@ -216,9 +218,25 @@ def is_lock_unchanged(folder: Path, receipt: Receipt) -> bool:
     return atomic_files.has_sha256(folder / venv.LOCK, receipt.lock)
 
 
-def edited(source: Path, receipt: Receipt) -> tuple[str, ...]:
-    """List the patched files that are not as we wrote them: the user edits what he likes."""
-    return tuple(file for file, digest in receipt.patched.items() if not atomic_files.has_sha256(source / file, digest))
+def changed(installation: Installation) -> tuple[PurePosixPath, ...]:
+    """List the app's files that are not as they were installed, or are gone; they are the user's, and left alone."""
+    from patchlock.worktree import clone
+
+    return clone.changed_files(installation.source) if (installation.source / ".git").is_dir() else ()
+
+
+def edits(installation: Installation) -> list[str]:
+    """Say which of the app's files were edited or removed since the install, and what brings them back."""
+    pair = f"{installation.app} --profile {installation.profile}"
+    every = changed(installation)
+    gone = [str(file) for file in every if not os.path.lexists(installation.source / file)]
+    told = [
+        f"{file} is not as it was installed: it is left alone as an edit of yours"
+        for file in every
+        if str(file) not in gone
+    ]
+    back = f"bring back what is gone: `patchlock install {pair} --reinstall`"
+    return [*told, *([f"gone from the app's folder: {', '.join(gone)}; {back}"] if gone else [])]
 
 
 def _packages(folder: Path, lock: Lock, packages: Path, laid: float) -> CheckResult:

@@ -198,21 +198,28 @@ def users_files(folder: Path) -> tuple[PurePosixPath, ...]:
 
     A folder that git is told to ignore stands for all files in it; one without files is nobody's.
     """
+    rows = _status(folder, "--ignored=matching", "--untracked-files=all")
+    return tuple(
+        path
+        for code, path in rows
+        if code not in {b" ", b"D"} and "__pycache__" not in path.parts and _holds_files(folder / path)
+    )
+
+
+def changed_files(folder: Path) -> tuple[PurePosixPath, ...]:
+    """List the files of the app that are not as we put them there, or are gone; sorted."""
+    return tuple(path for code, path in _status(folder, "--untracked-files=no") if code != b" ")
+
+
+def _status(folder: Path, *options: str) -> list[tuple[bytes, PurePosixPath]]:
+    """Compare a clone with what we put there: git's letter for each file, sorted by name."""
     applied = commit_of(folder, tree_of(folder).ref(APPLIED))
     with tempfile.TemporaryDirectory(prefix="patchlock-index-") as name:
         env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
         git("read-tree", applied or "HEAD", repository=folder, env=env)
-        status = git(
-            *("status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=all", "--no-renames"),
-            repository=folder,
-            env=env,
-        ).stdout
-    found = set()
-    for row in status.split(b"\0"):
-        code, path = row[:2], PurePosixPath(os.fsdecode(row[3:]))
-        if row and code[1:] not in {b" ", b"D"} and "__pycache__" not in path.parts and _holds_files(folder / path):
-            found.add(path)
-    return tuple(sorted(found))
+        told = git("status", "--porcelain", "-z", "--no-renames", *options, repository=folder, env=env).stdout
+    rows = {PurePosixPath(os.fsdecode(row[3:])): row[1:2] for row in told.split(b"\0") if row}
+    return sorted(((code, path) for path, code in rows.items()), key=lambda row: row[1])
 
 
 def _holds_files(path: Path) -> bool:

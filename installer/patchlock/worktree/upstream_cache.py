@@ -383,7 +383,9 @@ def _address(place: str) -> str:
     if path.exists():
         return str(path.resolve())
     if ":" not in place:  # neither a URL, nor `host:path` of ssh
-        raise UpstreamError("there is no such folder", where=place, remedy="name a clone, or the address of a repository")
+        raise UpstreamError(
+            "there is no such folder", where=place, remedy="name a clone, or the address of a repository"
+        )
     return place
 
 
