@@ -43,13 +43,25 @@ def echo(text: str = "", *, err: bool = False, has_prompt: bool = sys.platform !
     if "patchlock " in text:
         from patchlock.cli import _folders, _launcher
 
-        text = _launcher.to_paste(text, _folders.home())
+        text = _launcher.to_paste(text, _folders.home(), _catalogue())
     text = broken(visible(text), stream)
     if not has_prompt and "$ " in text:
         import re
 
         text = re.sub(r"(^|  )\$ ", r"\1", text, flags=re.MULTILINE)
     _write(f"{text}\n", stream)
+
+
+def _catalogue() -> list[str]:
+    """Repeat --catalogue as the user gave it, for the commands that are shown."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    if context is None or "catalogue" not in context.params:
+        return []
+    from patchlock.cli import _options
+
+    return _options.given("catalogue")
 
 
 def note(text: str) -> None:

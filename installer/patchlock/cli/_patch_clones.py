@@ -201,7 +201,7 @@ def hooks_command(
         words += [wanted.name] if wanted.profile else ["--patches", wanted.origin]
         words += ["--profile", wanted.profile] if wanted.profile else []
         system = "windows" if os.name == "nt" else "posix"
-        of_app = Path(wanted.origin) if wanted.origin and not file else None
+        of_app = Path(wanted.origin) if wanted.origin and wanted.profile else None
         by = _launcher.starter(of_app or _options.root(catalogue), _options.home(), _options.cache(), system)
         told = [*words, *(["--catalogue", wanted.origin] if of_app else [])]
         shown = f"{_launcher.own_command(_options.home())} {command_lines.joined(told)}"

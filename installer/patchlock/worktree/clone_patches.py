@@ -145,7 +145,8 @@ def replaced(edit: ReplacedEdit) -> str:
 
 def command_for(tree: Tree, wanted: PatchSet, name: str) -> str:
     """Write the command that does something with these patches there, to which options can be appended."""
-    which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else "--patches FILE"
+    of_file = f"--patches {command_lines.quoted(wanted.origin)}"
+    which = f"{wanted.name} --profile {wanted.profile}" if wanted.profile else of_file
     choice = "".join([f" --with {name}" for name in wanted.chosen] + [f" --without {name}" for name in wanted.skipped])
     return f"patchlock patch {name} {which} --source {command_lines.quoted(str(tree.root))}{choice}"
 
