@@ -79,8 +79,10 @@ def test_update_brings_upstream_and_keeps_edits(installed: Path, upstream: Path,
     text = (source / "app.py").read_text()
     assert text.startswith('"""A newer app."""')
     assert text.endswith("# mine\n")
-    assert git(source, "rev-parse", "HEAD") == git(upstream, "rev-parse", "HEAD")
+    head = git(upstream, "rev-parse", "HEAD")
+    assert git(source, "rev-parse", "HEAD") == head
     assert patchlock("run", "mini").stdout == "computed on cpu\n"
+    assert f"mini at commit {head[:12]} on tiny" in patchlock("patch", "status", "mini").stdout
 
 
 def test_update_with_nothing_newer_says_so(installed: Path, upstream: Path, patchlock: Patchlock) -> None:

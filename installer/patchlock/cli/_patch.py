@@ -205,6 +205,8 @@ def _look(
     if added or left_out:
         raise UsageError("--with and --without are for a clone of yours", remedy="name it: `--source CLONE`")
     request = _options.request(catalogue, app, profile, source=source, revision=revision)
+    if source is None and revision is None:
+        request = _as_installed(request)
     upstream = read_upstream(request)
     return _Looked(
         name=app,
@@ -216,6 +218,16 @@ def _look(
         outcomes=tuple(_in_tree(request, upstream, outcome) for outcome in upstream.patched.outcomes),
         directory=request.app.directory,
     )
+
+
+def _as_installed(request: Request) -> Request:
+    """Ask for the commit that is installed, where that is another one than the catalogue's; its clone has it."""
+    from patchlock.environments import generations
+
+    used = generations.current(request.installation)
+    if used is None or used.upstream == request.app.upstream.commit:
+        return request
+    return dataclasses.replace(request, source=str(request.installation.source), revision=used.upstream)
 
 
 def _in_tree(request: Request, upstream: Upstream, outcome: Outcome) -> Outcome:
