@@ -160,7 +160,7 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
     assert patchlock("lock", "mini").returncode == 0
     folder = world.catalogue / "lockfiles"
     (folder / "gone").mkdir()
-    names = ["gone/tiny.linux-x86_64.txt", "mini/other.txt", "mini/tiny.txt"]
+    names = ["gone/tiny.linux-x86_64.txt", "mini/other.txt", "mini/tiny.txt", "stray.txt"]
     for name in names:
         (folder / name).write_bytes((folder / "mini" / "tiny.linux-x86_64.txt").read_bytes())
     (folder / "development.txt").write_text("")
@@ -171,7 +171,7 @@ def test_lockfiles_of_no_pair_are_told(world: World, patchlock: Patchlock) -> No
     assert "to renew" not in done.stderr
     checked = patchlock("check")
     assert checked.returncode == 1
-    assert [line.split() for line in checked.stdout.splitlines()[2:5]] == [
+    assert [line.split() for line in checked.stdout.splitlines()[2:6]] == [
         [*(("lockfiles",) if number == 0 else ()), f"lockfiles/{name}:", *detail.split()[1:]]
         for number, name in enumerate(names)
     ]

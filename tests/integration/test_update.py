@@ -270,7 +270,7 @@ def test_apply_status_diff_and_undo_in_a_clone(clone: Path, patchlock: Patchlock
     done = patchlock("patch", "apply", *options)
     assert done.returncode == 0, done.stderr
     assert "cpu  applied  app.py:4\n1 file written\n" in done.stdout
-    assert patchlock("patch", "apply", *options).stdout.endswith("has the patches of patches already: nothing to do\n")
+    assert patchlock("patch", "apply", *options).stdout.endswith("has the patches already: nothing to do\n")
     assert "cpu  already ours  app.py:4" in patchlock("patch", "status", *options).stdout
     assert '-device = "cuda"\n+device = choose()\n' in patchlock("patch", "diff", *options).stdout
     undone = patchlock("patch", "undo", "--source", str(clone))
@@ -300,7 +300,7 @@ def test_own_patch_that_finds_nothing_any_more_is_warned_of(clone: Path, patchlo
     assert patchlock("patch", "apply", *options).returncode == 0
     done = patchlock("patch", "update", "--source", str(clone))
     head = git(clone, "rev-parse", "HEAD")[:12]
-    told = f"has the patches of patches already, and upstream has nothing newer than commit {head}: nothing to do\n"
+    told = f"has the patches already, and upstream has nothing newer than commit {head}: nothing to do\n"
     assert done.stdout == f"{clone} {told}", done.stderr
     change(clone.parent / "public", 'device = "cuda"', "device = best()")
     done = patchlock("patch", "update", "--source", str(clone))

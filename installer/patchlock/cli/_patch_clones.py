@@ -328,12 +328,12 @@ def _nothing_to_do(tree: Tree, name: str, command: str, as_json: bool) -> int:
     known = manifest.read(tree)
     if as_json:
         return _output.succeed(command, {"changed": False, "folder": str(tree.root), "outcomes": []})
-    whose = name or (known.name if known else "")
+    whose = f" of {name or known.name}" if known and known.profile else ""
     asked = ""
     if command == "patch update":
         newest = upstream_cache.commit_of(tree.repository, "@{upstream}") or ""
         asked = f", and upstream has nothing newer than commit {newest[:12]}"
-    _output.echo(f"{tree.root} has the patches of {whose} already{asked}: nothing to do")
+    _output.echo(f"{tree.root} has the patches{whose} already{asked}: nothing to do")
     return 0
 
 

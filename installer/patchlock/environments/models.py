@@ -164,11 +164,7 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
     try:
         stored = store(request, model, file, tell, note)
     except (NetworkError, DownloadError) as error:
-        if model.into:
-            by_hand = f"download {without_secrets(model.url(file))} in a browser, and save it as {one.place}"
-        else:
-            by_hand = f"copy the folder {one.place} from a computer that has it"
-        error.remedy += f"; or {by_hand}"
+        error.remedy += f"; or {by_hand(one)}"
         raise
     if model.hub_cache:
         own, name = _cache(request, model), _hugging_face.name_of(stored, file.path)
@@ -177,6 +173,13 @@ def bring(request: Request, one: LocatedFile, tell: Tell, note: Callable[[str], 
     if model.into:
         _link(stored.resolve(), one.place)
     return True
+
+
+def by_hand(one: LocatedFile) -> str:
+    """Say how a person brings a file that cannot be fetched."""
+    if one.model.into:
+        return f"download {without_secrets(one.model.url(one.file))} in a browser, and save it as {one.place}"
+    return f"copy the folder {one.place} from a computer that has it"
 
 
 def store(request: Request, model: Model, file: ModelFile, tell: Tell, note: Callable[[str], None]) -> Path:

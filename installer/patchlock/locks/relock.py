@@ -312,6 +312,8 @@ def _moved(change: diff.Change) -> str:
     return f"{old} → {new}" if old != new else f"has {change.kind.value} ({change.why})"
 
 
+_OWN = ("patchlock.txt", "development.txt", "site.txt")
+"""Lockfiles of patchlock itself, which `install.sh` installs."""
 ORPHANED = "it belongs to no pair of app and profile; remove it"
 """What is wrong with a lockfile that `orphaned_lockfiles` names, a clause."""
 
@@ -319,8 +321,9 @@ ORPHANED = "it belongs to no pair of app and profile; remove it"
 def orphaned_lockfiles(catalogue: Catalogue, requests: Iterable[Request]) -> tuple[str, ...]:
     """Name the lockfiles, relative to the catalogue, that belong to none of all its pairs; sorted."""
     locks = {catalogue.lock_path(request.app, request.profile, request.platform) for request in requests}
-    wanted = locks | {catalogue.build_path(lock) for lock in locks}
-    found = (catalogue.root / "lockfiles").glob("*/**/*.txt")
+    folder = catalogue.root / "lockfiles"
+    wanted = locks | {catalogue.build_path(lock) for lock in locks} | {folder / name for name in _OWN}
+    found = folder.glob("**/*.txt")
     return tuple(sorted(path.relative_to(catalogue.root).as_posix() for path in found if path not in wanted))
 
 

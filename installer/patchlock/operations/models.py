@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patchlock.environments import generations, models
 from patchlock.environments.models import LocatedFile
 from patchlock.locks.lock_request import Request
+from patchlock.model.errors import DownloadError, NetworkError
 from patchlock.model.models import ModelSize, When, sizes_by_time
 from patchlock.model.progress import Progress
 from patchlock.operations import _session
@@ -42,10 +43,15 @@ def fetch(request: Request, progress: Progress) -> FetchResult:
     with _session.lock(installation, progress), models.hold(request):
         located = models.locate(request)
         models.require_room(request, [one for one in located if one.state == "missing"])
-        for one in located:
+        for number, one in enumerate(located):
             with progress.stage("model"):
                 progress.say(str(one.file.path))
-                is_new = models.bring(request, one, progress.transfer, progress.note)
+                try:
+                    is_new = models.bring(request, one, progress.transfer, progress.note)
+                except (NetworkError, DownloadError) as error:
+                    others = [models.by_hand(other) for other in located[number + 1 :] if other.state == "missing"]
+                    error.evidence = (*error.evidence, *(f"missing, too: {text}" for text in dict.fromkeys(others)))
+                    raise
                 progress.say(f"{one.file.path} of {one.model.repository}{'' if is_new else ' was there'}")
             if is_new:
                 brought.append(one)
