@@ -99,6 +99,11 @@ class LockResult:
     attempts: tuple[str, ...] = ()
     """What `solve` has tried in vain, and what stood in the way, a clause each; none of it is in the proposal."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is to be known of the lock, as `lock` prints it."""
+        return self.lock.notices if self.lock is not None else ()
+
 
 def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:
     """Make a catalogue without apps, with the profiles and patches of another one."""
@@ -260,6 +265,8 @@ class OtherLock:
     """0 where there is no lock."""
     why: str
     """Why there is none, a clause; "" where there is one."""
+    warnings: tuple[str, ...] = ()
+    """What is to be known of the lock, as `lock` prints it."""
 
 
 def lock_others(
@@ -289,7 +296,8 @@ def lock_others(
             if made.error is None:
                 proposal = made.proposal
                 locked.append((there, proposal))
-                found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
+                done = OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why="")
+                found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
             found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
