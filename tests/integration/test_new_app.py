@@ -297,8 +297,11 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     assert "edit set 1" in told.stdout
     says, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
     assert says == "has tried these and found no lock; none of it is in the proposal:"
-    assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
-    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
+    assert (
+        attempts[0]
+        == "  files of the commit's day, no edits: clock<1 cannot be installed: only clock==1.0 is available"
+    )
+    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed: only clock==1.0 is available")
     assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
 
 
@@ -344,7 +347,7 @@ def test_conflict_of_several_pairs_is_looked_for_once(
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--profile", "all")
 
-    assert told.stdout.count(": refused: clock<1 cannot be installed\n") > 15
+    assert told.stdout.count(": refused: clock<1 cannot be installed: only clock==1.0 is available\n") > 15
     assert asked == ["cpu"]
 
 

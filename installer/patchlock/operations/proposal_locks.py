@@ -209,7 +209,7 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
-        why, is_complete = explanation.clause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
+        why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
     more = "" if is_complete else " (the time was over: --explain SECONDS gives more)"
     return f"{until}, {edits}: {why}{more}"
 
@@ -396,7 +396,7 @@ def _reason(
             same = found.conflicts[0] if found is not None else None
             known += [same] if same is not None else []
         if same is not None:
-            return explanation.clause(same)
+            return explanation.clause_with_cause(same)
     return " ".join(error.what.split())[:300]
 
 

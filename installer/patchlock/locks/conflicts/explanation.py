@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,15 @@ def clause(conflict: Conflict) -> str:
     if len(names) == 1:
         return f"{names[0]} cannot be installed"
     return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together"
+
+
+def clause_with_cause(conflict: Conflict) -> str:
+    """Say what cannot be together, and of one thing alone also why not, as uv says it first; a clause."""
+    said = clause(conflict)
+    cause = re.search(r"\bBecause (.+?),? we can conclude", " ".join(" ".join(conflict.words).split()))
+    if len(conflict.culprits) > 1 or cause is None:
+        return said
+    return f"{said}: {cause[1].removesuffix(f' and you require {_named(conflict.culprits[0])}')}"
 
 
 def _named(culprit: Culprit) -> str:
