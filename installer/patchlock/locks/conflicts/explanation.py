@@ -246,15 +246,16 @@ def _verified(
 ) -> Tried | None:
     """Write a correction as patches, apply these to upstream's files, and resolve the whole order with uv."""
     reasons = {edit: _reason(edit, members, cores, order) for edit in correction.edits}
-    remedy = edits.remedy(members, correction, order.app.patches, reasons)
     wanted = engine.for_profile(order.app.patches, order.profile.name)
-    files = edits.applied(wanted, remedy, raw, order.requirements)
-    if files is None:
-        return None
-    answer = resolves(order, remedy, files, config=asking.config or "")
-    if answer is None or not is_together(answer.versions):
-        return None
-    return Tried(remedy=remedy, versions=answer.versions)
+    known: Remedy | None = None
+    for leaves_fitting in (True, False):  # the fewest edits first
+        remedy = edits.remedy(members, correction, order.app.patches, reasons, leaves_fitting=leaves_fitting)
+        files = edits.applied(wanted, remedy, raw, order.requirements) if remedy != known else None
+        answer = resolves(order, remedy, files, config=asking.config or "") if files is not None else None
+        if answer is not None and is_together(answer.versions):
+            return Tried(remedy=remedy, versions=answer.versions)
+        known = remedy
+    return None
 
 
 def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tried]) -> tuple[int, ...]:
