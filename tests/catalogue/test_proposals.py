@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 from conftest import ROOT
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -38,6 +39,7 @@ from patchlock.catalogue.reader import Catalogue
 from patchlock.model.app import Submodule
 from patchlock.model.errors import RequirementsError
 from patchlock.model.identities import CommitId
+from patchlock.model.patch import Expect
 from patchlock.model.text_files import SourceText, decode
 from patchlock.patches import engine
 from patchlock.patches.evaluation import Memoized
@@ -473,16 +475,19 @@ def test_place_without_a_name_in_a_project_file_is_for_a_person() -> None:
 
 
 def test_imports_of_what_is_left_out_become_optional() -> None:
-    files = tree({"a.py": "import xformers.ops\n", "b.py": "import torch\n"})
+    later = "def run():\n    import xformers\n"
+    files = tree({"a.py": f"import xformers.ops\n{later}", "b.py": "import torch\n", "c.py": later})
 
     (section,) = module_repairs.repair(
         {"xformers": MissingModule(name="xformers", why="it is for CUDA", profiles=("cpu",))},
         Imports(files),
+        files,
         lambda path, line: f"{path}#{line}",
     )
 
     patch = section.written.patch
     assert (patch.id, patch.paths, patch.profiles, patch.source) == ("xformers-optional", ("a.py",), ("cpu",), "a.py#1")
+    assert (section.comment, patch.expect) == ("a.py:1: import xformers.ops", Expect(sites=1))
     assert dataclasses.asdict(patch.op)["message"] == "it is for CUDA"  # type: ignore[call-overload]
 
 
@@ -509,7 +514,10 @@ def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> 
         pytest.param("some-thing-cu128", "some_thing", "cpu rocm-linux directml-vega", id="a-build-by-its-name"),
         pytest.param("cupy-cuda12x", "cupy", "cpu rocm-linux directml-vega", id="cupy"),
         pytest.param("flash-attn", "flash_attn", "cpu directml-vega", id="flash-attention"),
-        pytest.param("bitsandbytes", "bitsandbytes", "cpu directml-vega", id="bitsandbytes"),
+        pytest.param("bitsandbytes>0.37.0", None, "", id="bitsandbytes"),
+        pytest.param("bitsandbytes<0.46", "bitsandbytes", "cpu directml-vega", id="old-bitsandbytes"),
+        pytest.param("bitsandbytes==0.45.5", "bitsandbytes", "cpu directml-vega", id="pinned-old-bitsandbytes"),
+        pytest.param("deepspeed==0.8.3", "deepspeed", "cpu cuda-linux rocm-linux directml-vega", id="deepspeed"),
         pytest.param("triton", "triton", "cpu directml-vega", id="triton"),
         pytest.param("nvidia-ml-py", None, "", id="a-library-that-only-asks"),
         pytest.param("encodec", None, "", id="none"),
@@ -517,7 +525,8 @@ def test_title_is_a_heading_that_names_the_project(readme: str, wanted: str) -> 
     ],
 )
 def test_package_for_cards_is_known_by_what_it_is(name: str, module: str | None, without: str) -> None:
-    found = _gpu_packages.find(canonicalize_name(name))
+    requirement = Requirement(name)
+    found = _gpu_packages.find(canonicalize_name(requirement.name), requirement.specifier)
 
     assert (found.module if found else None) == module
     if found:
@@ -697,6 +706,33 @@ def test_narrowed_patch_of_a_set_stays_before_what_goes_after_it() -> None:
     assert {str(one.path) for one in fitted.outcomes} == {"a.py"}
 
 
+def test_patch_that_finds_nothing_is_not_written() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    files = tree({"a.py": "import torch\n", "r.txt": "xformers\n"})
+    (used,) = repaired("xformers\n", "r.txt").sections
+    patch = dataclasses.replace(used.written.patch, id="idle", paths=("a.py",))
+    idle = dataclasses.replace(used, written=dataclasses.replace(used.written, patch=patch))
+
+    fitted = narrowing.fit([], [used, idle], {device.name: device}, files, (), ("cuda-linux", "cpu"), Memoized())
+
+    assert [one.written.patch.id for one in fitted.sections] == ["no-xformers"]  # which finds something on cpu alone
+
+
+def test_patches_are_narrowed_for_every_profile_that_is_named() -> None:
+    device = Catalogue(root=ROOT).shared("device-helper")
+    files = tree({"a.py": 'import torch\nx = f(torch.device("cuda"))\n', "b.py": "s = torch.cuda.Stream()\n"})
+
+    def left_out(*profiles: str) -> tuple[str, ...]:
+        chosen = [SetChoice(name=device.name, why="x")]
+        return narrowing.fit(chosen, [], {device.name: device}, files, (), profiles, Memoized()).sets[0].without
+
+    assert left_out("cpu") == ("device-helper-on-cpu", "device-helper-in-single-precision")
+    assert set(left_out("cpu", "mps-macos", "xpu-linux")) - set(left_out("cpu")) == {
+        "device-helper-on-metal",
+        "device-helper-on-xpu",
+    }
+
+
 def test_patches_that_follow_a_narrowed_one_stay_behind_it(tmp_path: Path) -> None:
     calls = (ROOT / "patches/shared/torch-load-weights-only.toml").read_text()
     follower = """
@@ -751,6 +787,31 @@ def test_places_that_matter_on_other_profiles_alone_say_so() -> None:
         (7, 'device = "cpu" (for mps-macos)'),
     ]
     assert told == ["looking at file 1 of 1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_chosen"),
+    [
+        pytest.param("import deepspeed\n", True, id="as-the-module-is-imported"),
+        pytest.param("def f(use):\n    if use:\n        import deepspeed\n", False, id="where-it-is-used"),
+        pytest.param("try:\n    import deepspeed\nexcept ImportError:\n    pass\n", False, id="guarded"),
+    ],
+)
+def test_deepspeed_keeps_from_starting_only_where_a_module_imports_it(code: str, is_chosen: bool) -> None:
+    one = Catalogue(root=ROOT).shared("deepspeed-optional")
+    files = tree({"a.py": code, "requirements.txt": "deepspeed==0.8.3\n"})
+    place = Finding(path=PurePosixPath("requirements.txt"), line=1, text="deepspeed==0.8.3")
+    asked = shared_sets.LocatedRequirement(requirement=Requirement("deepspeed==0.8.3"), found=place)
+    imports = Imports(files, Trees(files))
+    known = shared_sets.Tree(
+        files=files, asked={canonicalize_name("deepspeed"): (asked,)}, imports=imports, requirement_files=()
+    )
+
+    found = shared_sets.examine([one], known, Memoized())
+
+    assert [[place.line for place in issue.found] for _, issue in found] == ([[1, 1]] if is_chosen else [])
+    (issue,) = repaired("deepspeed==0.8.3\n").issues
+    assert (issue.name, findings.stops(issue)) == ("needs-compiler", "stops the first use")
 
 
 def test_imports_of_some_packages_are_read_without_the_files_that_do_not_name_them() -> None:

@@ -111,6 +111,28 @@ def test_only_what_the_index_has_is_advised(head: str, member: tuple[str, str], 
     assert found.remedy == remedy
 
 
+CODEC = "the cut-off, or what the app asks for, leaves no torchcodec for torch 2.11.0"
+HOW = "with a patch, or as a constraint of the app or the profile"
+
+
+@pytest.mark.parametrize(
+    ("takeable", "remedy"),
+    [
+        pytest.param({}, f"pin torchcodec==0.17.0 {HOW}", id="not-known"),
+        pytest.param({"torchcodec": "0.11.0 0.10.0"}, f"pin torchcodec==0.11.0 {HOW}", id="an-older-one"),
+        pytest.param(
+            {"torchcodec": "0.10.0", "torch": "2.10.0 2.11.0"}, f"pin torch==2.10.0 {HOW}: {CODEC}", id="another-head"
+        ),
+        pytest.param(
+            {"torchcodec": "0.10.0", "torch": "2.11.0"}, f"drop torchcodec, or pin another torch: {CODEC}", id="none"
+        ),
+    ],
+)
+def test_only_what_the_lock_may_have_is_advised(takeable: dict[str, str], remedy: str) -> None:
+    [found] = judge(package("torch", "2.11.0"), package("torchcodec", "0.10.0"), takeable=takeable)
+    assert found.remedy == remedy
+
+
 def test_member_without_its_head_is_not_judged() -> None:
     assert judge(package("torchvision", "9.9")) == ()
 

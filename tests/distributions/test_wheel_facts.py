@@ -212,11 +212,11 @@ def test_file_on_a_server_reads_like_one_here(server: _Server, tmp_path: Path) -
 HTML = """<!DOCTYPE html><html><body>
 <a href="../../x/x-1.0.tar.gz#sha256={a}" data-yanked="bad &amp; old">x-1.0.tar.gz</a>
 <a href="https://files.invalid/x-1.0%2Bcpu-py3-none-any.whl#sha256={b}" data-requires-python="&gt;=3">x</a>
-<a href="x-2.0.tar.gz" data-yanked>x-2.0.tar.gz</a></body></html>"""
+<a href="x-2.0.tar.gz" data-yanked data-upload-time="2026-01-01T00:00:00Z">x-2.0.tar.gz</a></body></html>"""
 JSON = """{{"files": [
  {{"filename": "x-1.0.tar.gz", "url": "u", "hashes": {{"sha256": "{a}"}}, "yanked": "bad & old"}},
  {{"filename": "x-1.0+cpu-py3-none-any.whl", "url": "u", "hashes": {{"sha256": "{b}"}}, "yanked": false}},
- {{"filename": "x-2.0.tar.gz", "url": "u", "hashes": {{}}, "yanked": true}}]}}"""
+ {{"filename": "x-2.0.tar.gz", "url": "u", "hashes": {{}}, "yanked": true, "upload-time": "2026-01-01T00:00:00Z"}}]}}"""
 
 
 @pytest.mark.parametrize("page", [pytest.param(HTML, id="html"), pytest.param(JSON, id="json")])
@@ -225,7 +225,7 @@ def test_page_of_an_index(page: str) -> None:
     assert index_client.parse(page.format(a=a, b=b), "x") == (
         IndexFile(filename="x-1.0.tar.gz", sha256=a, yanked="bad & old"),
         IndexFile(filename="x-1.0+cpu-py3-none-any.whl", sha256=b, yanked=None),
-        IndexFile(filename="x-2.0.tar.gz", sha256="", yanked=""),
+        IndexFile(filename="x-2.0.tar.gz", sha256="", yanked="", uploaded="2026-01-01T00:00:00Z"),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import miniature
 import pytest
 from conftest import Patchlock
 from indexes import SLOW, failing
@@ -117,6 +119,22 @@ def test_requirement_that_nothing_meets(
     monkeypatch.setenv("UV_OFFLINE", "0")
     assert _failure(capsys) == sentence
     assert _files(locked) == before
+
+
+def test_requirement_that_the_cut_off_keeps_away(
+    locked: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = locked.wheels.parent / "index/beta/index.html"
+    newer = miniature.wheel(locked.wheels, "beta", "1.9")
+    digest = hashlib.sha256(newer.read_bytes()).hexdigest()
+    link = f'<a href="{newer.as_uri()}#sha256={digest}" data-upload-time="2026-03-01T00:00:00Z">{newer.name}</a>'
+    page.write_text(f"{page.read_text()}<br>\n{link}")
+    ask(locked, b"beta==1.9\n", tmp_path)
+
+    assert _failure(capsys) == (
+        "beta 1.9 was uploaded on 2026-03-01, after the cut-off of this lock, 2026-02-02 (requirements.txt:1); "
+        "ask for a version of before that day, or allow newer files of beta with a [[newer]] table"
+    )
 
 
 def test_requirement_that_is_refused_keeps_the_lock(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,20 @@ def test_a_patch_and_a_constraint_that_contradict_each_other_are_named_with_thei
     assert [one["by_hand"] for one in others if not one["toml"]] == [
         [f'remove or widen the [[constraint]] "gamma>=3" (profiles/tiny.toml:{constraint})']
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "profiles"),
+    [pytest.param(("--profile", "tiny"), [["tiny"]], id="one-profile"), pytest.param((), [None], id="all-profiles")],
+)
+def test_edits_say_for_which_profiles_they_were_found(
+    world: World, patchlock: Patchlock, tmp_path: Path, arguments: tuple[str, ...], profiles: list[list[str] | None]
+) -> None:
+    stack(world, tmp_path, b"models==4.37\nweb\n")
+    (world.profile.parent / "other.toml").write_text(world.profile.read_text())
+    first = json.loads(patchlock("lock", "mini", "--json", *arguments).stdout)["data"]["pairs"][0]
+    toml = first["explanation"]["sets"][0]["toml"]
+    assert [one.get("profiles") for one in tomllib.loads(toml)["patch"]] == profiles
 
 
 def test_the_cut_off_is_named_where_it_is_the_reason(world: World, patchlock: Patchlock, tmp_path: Path) -> None:

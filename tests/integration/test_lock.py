@@ -223,6 +223,34 @@ def test_two_distributions_that_write_the_same_files_are_refused(
     assert not locks(world)
 
 
+@pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [
+        pytest.param("torchcodec", "pin torch==2.10.0 with a patch", id="cut-off"),
+        pytest.param("torchcodec<0.12", "pin torch==2.10.0 with a patch", id="cut-off-and-bound"),
+        pytest.param("torchcodec<0.10", "drop torchcodec, or pin another torch", id="bound"),
+    ],
+)
+def test_companion_of_torch_is_advised_as_the_cut_off_and_the_app_allow(
+    world: World, patchlock: Patchlock, tmp_path: Path, asked: str, remedy: str
+) -> None:
+    shutil.copytree(ROOT / "profiles" / "policy", world.catalogue / "profiles" / "policy")
+    versions = {"torch": ("2.10.0", "2.11.0"), "torchcodec": ("0.9.0", "0.10.0", "0.12.0")}
+    made = [wheel(world.wheels, name, version) for name, of in versions.items() for version in of]
+    folder = Path(world.env["UV_DEFAULT_INDEX"].removeprefix("file://"))
+    index(folder, made)
+    page = folder / "torchcodec" / "index.html"
+    old, new = page.read_text().rsplit("<br>", 1)
+    page.write_text(f"{old}<br>{new.replace('2025-06-01', '2026-06-01')}")
+    (world.upstream / "requirements.txt").write_text(f"alpha==9.0\nbeta\ntorch\n{asked}\n")
+    world.name_commit(tmp_path)
+
+    detail = _pair(patchlock("lock", "mini", "--json"))["detail"]
+
+    assert f"; {remedy}" in detail
+    assert ": the cut-off, or what the app asks for, leaves no torchcodec for torch 2.11.0 (" in detail
+
+
 def test_constraint_that_bounds_nothing_is_refused(world: World, patchlock: Patchlock) -> None:
     extra = '\n[[constraint]]\nrequirement = "nowhere<2"\nwhy = "x"\nsource = "tests"\n'
     world.app.write_text(world.app.read_text() + extra)

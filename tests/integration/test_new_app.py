@@ -297,8 +297,11 @@ def test_what_solve_has_tried_in_vain_is_told_and_not_written(
     assert "edit set 1" in told.stdout
     says, *attempts, _, _, _, _ = told.stdout.rpartition("\n\n`--solve` ")[2].splitlines()
     assert says == "has tried these and found no lock; none of it is in the proposal:"
-    assert attempts[0] == "  files of the commit's day, no edits: clock<1 cannot be installed"
-    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed")
+    assert (
+        attempts[0]
+        == "  files of the commit's day, no edits: clock<1 cannot be installed: only clock==1.0 is available"
+    )
+    assert attempts[-1].endswith(", no edits: clock<1 cannot be installed: only clock==1.0 is available")
     assert "as_of" not in tomllib.loads((tmp_path / "mine/patches/mini-voice/app.toml").read_text())["upstream"]
 
 
@@ -344,7 +347,7 @@ def test_conflict_of_several_pairs_is_looked_for_once(
 
     told = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "mine"), "--profile", "all")
 
-    assert told.stdout.count(": refused: clock<1 cannot be installed\n") > 15
+    assert told.stdout.count(": refused: clock<1 cannot be installed: only clock==1.0 is available\n") > 15
     assert asked == ["cpu"]
 
 
@@ -482,7 +485,7 @@ def test_nothing_of_the_app_is_executed(face: Face, index: str, tmp_path: Path) 
 def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str, tmp_path: Path) -> None:
     assert index
     files: dict[str, str | bytes] = {
-        "requirements.txt": "clock\nspeaker<0.1 ; sys_platform == 'win32'\n",
+        "requirements.txt": "clock[loud]\nspeaker<0.1 ; sys_platform == 'win32'\n",
         "app.py": "import clock\n" + STARTS,
     }
     clone = upstream(tmp_path / "c", files)
@@ -494,12 +497,34 @@ def test_all_profiles_are_tried_and_refusals_have_reasons(face: Face, index: str
 
     others = {(one["profile"], one["platform"]): one for one in json.loads(done.stdout)["data"]["lock"]["others"]}
     assert others["cuda-linux", "linux-x86_64"]["packages"] == 1
+    not_covered = 'not covered: requirements.txt:1: clock has no extra "loud"'
+    assert others["cuda-linux", "linux-x86_64"]["warnings"] == [not_covered]
+    assert json.loads(done.stdout)["data"]["lock"]["warnings"] == [not_covered]
     assert others["rocm-linux", "linux-x86_64"]["packages"] == 1
     assert others["cpu", "windows-amd64"]["why"].startswith("no set of packages satisfies")
     refused = tomllib.loads((tmp_path / "x/patches/mini-voice/app.toml").read_text())["refused"]
     assert ("cpu", ["windows-amd64"]) in [(one["profile"], one["platforms"]) for one in refused]
     checked = json.loads(face("lock", "--check", "--catalogue", str(tmp_path / "x"), "--json").stdout)["data"]["pairs"]
     assert {one["state"] for one in checked} == {"fresh", "refused"}  # what was written later makes none stale
+
+
+def test_what_lock_says_of_a_lock_is_said_and_no_address_is_broken(face: Face, index: str, tmp_path: Path) -> None:
+    assert index
+    address = f"git+https://github.com/some-body/{'a-long-name-' * 4}of-a-repository"
+    files: dict[str, str | bytes] = {
+        "requirements.txt": f"clock[loud]\n{address}\n",
+        "app.py": "import clock\n" + STARTS,
+    }
+    clone = upstream(tmp_path / "c", files)
+
+    done = face("new-app", URL, "--source", str(clone), "--into", str(tmp_path / "x"))
+
+    says = 'not covered: requirements.txt:1: clock has no extra "loud"'
+    assert f"warning: mini-voice × cpu × linux-x86_64: {says}\n" in done.stderr
+    lines = (tmp_path / "x/patches/mini-voice/app.toml").read_text().splitlines()
+    told = [line for line in lines if line.startswith("#") and "git+" in line]
+    assert len(told) > 1
+    assert all(address in line for line in told)
 
 
 def test_first_pair_without_a_lock_does_not_end_the_others(face: Face, index: str, tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ LATER = (
 FILE = PurePosixPath("requirements.txt")
 
 
-def mended(world: World, raw: bytes, edit: str, **versions: str) -> tuple[edits.Remedy, str]:
+def mended(
+    world: World, raw: bytes, edit: str, *, leaves_fitting: bool = False, **versions: str
+) -> tuple[edits.Remedy, str]:
     """Make the remedy of one edit, `free alpha`, and the requirement file that it leads to."""
     catalogue = Catalogue(root=world.catalogue)
     app, profile = catalogue.app("mini"), catalogue.profile("tiny")
@@ -37,7 +39,7 @@ def mended(world: World, raw: bytes, edit: str, **versions: str) -> tuple[edits.
     chosen = next(one for one in model.edits(members, every) if one.kind == kind and name in (*one.names, ""))
     found = {canonicalize_name(one): Version(version) for one, version in versions.items()}
     correction = Correction(edits=(chosen,), solved=Solved(versions=found, via={}))
-    remedy = edits.remedy(members, correction, app.patches, {chosen: "it must be"})
+    remedy = edits.remedy(members, correction, app.patches, {chosen: "it must be"}, leaves_fitting=leaves_fitting)
     files = edits.applied(app.patches, remedy, before, patched)
     assert files is not None
     return remedy, files[FILE].decode()
@@ -93,6 +95,34 @@ check = "requirement"
 name = "delta"
 specifier = "==1.0"
 """
+
+
+def test_remedy_for_some_profiles_leaves_the_others_as_they_are(world: World) -> None:
+    app = Catalogue(root=world.catalogue).app("mini")
+    of_upstream, _ = mended(world, b"beta==1.0\n", "free beta", beta="1.5")
+    of_patch, _ = mended(world, b"alpha==9.0\n", "free alpha", alpha="2.0")
+
+    (new,) = tomllib.loads(edits.bounded(of_upstream, app.patches, ("tiny",), ("other",)).toml)["patch"]
+    old, changed = tomllib.loads(edits.bounded(of_patch, app.patches, ("tiny",), ("other",)).toml)["patch"]
+
+    assert new["profiles"] == ["tiny"]
+    assert (old["id"], old["profiles"], old["specifier"]) == ("alpha-that-exists", ["other"], "==1.0")
+    assert (changed["id"], changed["profiles"], changed["specifier"]) == ("alpha-that-exists-2", ["tiny"], "==2.0")
+
+
+@pytest.mark.parametrize(
+    ("versions", "changed"),
+    [
+        pytest.param({"torch": "2.13.0", "torchaudio": "2.11.0"}, ["torchaudio==2.9.0"], id="one"),
+        pytest.param({"torch": "1.9", "torchaudio": "2.11.0"}, ["torch>=2.0", "torchaudio==2.9.0"], id="both"),
+    ],
+)
+def test_bound_of_the_family_that_allows_what_resolves_is_left(
+    world: World, versions: dict[str, str], changed: list[str]
+) -> None:
+    raw = b"torch>=2.0\ntorchaudio==2.9.0\n"
+    remedy, _ = mended(world, raw, "free torch", leaves_fitting=True, **versions)
+    assert [str(one.member.requirement) for one in remedy.changes if one.member] == changed
 
 
 def test_requirement_that_a_patch_adds_is_changed_there_and_only_for_its_profile(world: World) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from conftest import ROOT
 from packaging.utils import canonicalize_name, parse_wheel_filename
@@ -50,6 +52,7 @@ def judge(
     arch: str = "",
     facts: Facts | None = None,
     index: str = "",
+    takeable: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Violation, ...]:
     """Judge a lock by the rules that patchlock ships, and one of its recorded indexes."""
     return policy.violations(
@@ -60,4 +63,5 @@ def judge(
         python=Version(python),
         arch=arch,
         indexes=[SHIPPED.index(index)] if index else [],
+        takeable=lambda name: {*map(Version, takeable[name].split())} if name in takeable else None,
     )

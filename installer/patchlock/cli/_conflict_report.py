@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ def explain_conflicts(
 
     told: dict[str, ConflictReport] = {}
     found: dict[str, tuple[str, Explanation]] = {}
+    of: dict[str, tuple[Explanation, ResolutionInputs]] = {}
+    fits: dict[str, list[str]] = {}
     for request in stuck:
         pair = pair_name(request)
         with progress.stage("explain"):
@@ -55,11 +58,28 @@ def explain_conflicts(
             same = applicable_remedies(order, raw, first[1].tried) if first else ()
             if first and same:
                 told[pair] = _same(pair, first[0], same)
+                fits[first[0]] += [request.profile.name] if 0 in same else []
             elif (explanation := explain(order, raw, seconds=seconds, tell=progress.say)) is not None:
                 found.setdefault(request.app.name, (pair, explanation))
-                told[pair] = ConflictReport(text=text(pair, explanation, order), data=data(explanation))
+                of[pair], fits[pair] = (explanation, order), [request.profile.name]
+                told[pair] = ConflictReport(text="", data={})  # keeps the place of the pair
             progress.say(pair)
+    for pair, (explanation, order) in of.items():
+        shown = _for_profiles(explanation, order, tuple(dict.fromkeys(fits[pair])))
+        told[pair] = ConflictReport(text=text(pair, shown, order), data=data(shown))
     return told
+
+
+def _for_profiles(explanation: Explanation, order: ResolutionInputs, profiles: tuple[str, ...]) -> Explanation:
+    """Write the first set of edits for the profiles that it was found for, where the app has others too."""
+    from patchlock.locks.conflicts.edits import bounded
+
+    others = [name for name in order.catalogue.profile_names() if name not in profiles]
+    if not others or not explanation.tried:
+        return explanation
+    first, *more = explanation.tried
+    remedy = bounded(first.remedy, order.app.patches, profiles, others)
+    return dataclasses.replace(explanation, tried=(dataclasses.replace(first, remedy=remedy), *more))
 
 
 def pair_name(request: Request) -> str:

@@ -47,6 +47,17 @@ def counted(count: int) -> str:
     return f"{count} pair{'' if count == 1 else 's'}"
 
 
+def warn(warnings: Mapping[str, Iterable[str]]) -> None:
+    """Print what is to be known of the locks of some pairs, each sentence once."""
+    whose: dict[str, list[str]] = {}
+    for pair, sentences in warnings.items():
+        for sentence in sentences:
+            whose.setdefault(sentence, []).append(pair)
+    for sentence, names in whose.items():
+        whole = "pairs" if len(names) == len(warnings) else ""
+        _output.echo(f"warning: {_output.first_of(names, whole)}: {sentence}", err=True)
+
+
 def rows(lines: Iterable[Line]) -> list[dict[str, object]]:
     """Write lines as JSON can hold them."""
     return [dataclasses.asdict(line) for line in lines]
@@ -93,13 +104,7 @@ def print_locks(lines: Sequence[Line], told: Mapping[str, ConflictReport], *, ch
     for (state, detail), names in same.items():
         if len(names) > 1:
             _output.echo(f"{_output.rows([(state, detail)], indent=0)}\n{_output.sentences(names)}")
-    whose: dict[str, list[str]] = {}
-    for line in lines:
-        for warning in line.warnings:
-            whose.setdefault(warning, []).append(line.pair)
-    for warning, names in whose.items():
-        whole = "pairs" if len(names) == len(lines) else ""
-        _output.echo(f"warning: {_output.first_of(names, whole)}: {warning}", err=True)
+    warn({line.pair: line.warnings for line in lines})
     for one in told.values():
         _output.echo(f"\n{one.text}")
     states = collections.Counter(line.state for line in lines)

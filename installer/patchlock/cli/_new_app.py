@@ -154,6 +154,12 @@ def new_app_command(
     if as_json:
         return _output.succeed("new-app", _data(proposed, locked, file, others, downloads, sizes), error)
     named = target.root if into or catalogue else None
+    _lock_table.warn(
+        {
+            locked.pair: locked.warnings,
+            **{f"{called} × {one.profile} × {one.platform}": one.warnings for one in others},
+        }
+    )
     _output.echo("\n".join(_report(proposed, locked, file, named, others, _download_lines(downloads, sizes))))
     return 1 if error is not None else 0
 
@@ -414,6 +420,7 @@ def _data(
             "packages": locked.packages,
             "edits": list(locked.edits),
             "attempts": list(locked.attempts),
+            "warnings": list(locked.warnings),
             "error": str(locked.error) if locked.error is not None else "",
             "others": [dataclasses.asdict(one) for one in others],
             "explanation": _conflict_report.data(locked.stuck[0]) if locked.stuck is not None else None,

@@ -86,7 +86,7 @@ def _from_json(page: Mapping[str, Any], address: str) -> tuple[Listed, ...]:
                 filename=str(file["filename"]),
                 url=urljoin(address, file["url"]).partition("#")[0],
                 sha256=_sha256(file["hashes"].get("sha256")),
-                uploaded=_time(file.get("upload-time")),
+                uploaded=upload_time(file.get("upload-time")),
                 has_metadata=bool(metadata),
                 metadata_sha256=_sha256(metadata.get("sha256")) if isinstance(metadata, dict) else None,
                 is_yanked=file.get("yanked", False) is not False,
@@ -126,7 +126,7 @@ def _from_html(text: str, address: str) -> tuple[Listed, ...]:
                 filename=unquote(urlsplit(url).path.rpartition("/")[2]),
                 url=url,
                 sha256=_sha256(_named(fragment)),
-                uploaded=_time(link.get("data-upload-time")),
+                uploaded=upload_time(link.get("data-upload-time")),
                 has_metadata=metadata != "false",
                 metadata_sha256=_sha256(_named(metadata)),
                 is_yanked="data-yanked" in link,
@@ -141,10 +141,10 @@ def _named(text: str) -> str | None:
     return found[1] if found else None
 
 
-def _time(text: str | None) -> str:
+def upload_time(text: object) -> str:
     """Take an upload time; one that cannot be read is not known."""
     try:
-        return text if text and datetime.datetime.fromisoformat(text).tzinfo else ""
+        return text if isinstance(text, str) and datetime.datetime.fromisoformat(text).tzinfo else ""
     except ValueError:
         return ""
 

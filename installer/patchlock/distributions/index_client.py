@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import NormalizedName, canonicalize_name
 
 from patchlock.core import http_ranges, uv
+from patchlock.distributions import _index_pages
 from patchlock.model.errors import DownloadError, NetworkError
 from patchlock.model.policy import IndexFile
 
@@ -112,7 +113,8 @@ def _of_json(file: dict[str, object]) -> IndexFile:
     hashes = file.get("hashes")
     sha256 = hashes.get("sha256", "") if isinstance(hashes, dict) else ""
     reason = None if yanked is False or yanked is None else "" if yanked is True else str(yanked)
-    return IndexFile(filename=str(file["filename"]), sha256=str(sha256), yanked=reason)
+    uploaded = _index_pages.upload_time(file.get("upload-time"))
+    return IndexFile(filename=str(file["filename"]), sha256=str(sha256), yanked=reason, uploaded=uploaded)
 
 
 class _Links(html.parser.HTMLParser):
@@ -137,6 +139,7 @@ class _Links(html.parser.HTMLParser):
                 filename=unquote(urlsplit(file).path.rpartition("/")[2]),
                 sha256=found[1] if found else "",
                 yanked=yanked,
+                uploaded=_index_pages.upload_time(given.get("data-upload-time")),
             )
         )
 

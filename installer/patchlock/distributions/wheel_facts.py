@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import re
 import threading
@@ -267,12 +268,12 @@ def _answer(folder: Path, package: LockedPackage) -> tuple[IndexFile, ...] | Non
     with contextlib.suppress(OSError, ValueError, TypeError):
         if time.time() - path.stat().st_mtime < _FRESH:
             rows = json.loads(path.read_text(encoding="utf-8"))
-            return tuple(IndexFile(filename=row[0], sha256=row[1], yanked=row[2]) for row in rows)
+            return tuple(IndexFile(**row) for row in rows)
     return None
 
 
 def _keep(folder: Path, package: LockedPackage, files: tuple[IndexFile, ...]) -> None:
-    rows = [[file.filename, file.sha256, file.yanked] for file in files]
+    rows = [dataclasses.asdict(file) for file in files]
     _write(_answer_path(folder, package.name, package.version), json.dumps(rows))
 
 

@@ -154,6 +154,8 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
             of_record = _record_gaps.missing(order, name, requirements_of(order), markers(order))
             if of_record is not None:
                 return UnsatisfiableError(of_record[0], where=", ".join(places), remedy=of_record[1], evidence=evidence)
+            if (late := _too_late(name, words)) is not None:
+                return UnsatisfiableError(late[0], where=", ".join(places), remedy=late[1], evidence=evidence)
             return UnsatisfiableError(
                 _lacking(name, re.search(rf"there is no version of {name}==([^\s,]+)", words)),
                 where=", ".join(places),
@@ -162,6 +164,25 @@ def _not_there(order: ResolutionInputs, error: UnsatisfiableError) -> Unsatisfia
                 evidence=evidence,
             )
     return UnsatisfiableError(error.what, evidence=evidence)
+
+
+def _too_late(name: NormalizedName, words: str) -> tuple[str, str] | None:
+    """Say that the cut-off keeps away what is asked for, and what to do; None where uv names no cut-off."""
+    found = re.search(_CUT_OFF.format(re.escape(name)), words)
+    if found is None:
+        return None
+    day, version, uploaded = found.groups()
+    return (
+        f"{name} {version} was uploaded on {uploaded[:10]}, after the cut-off of this lock, {day[:10]}",
+        f"ask for a version of before that day, or allow newer files of {name} with a [[newer]] table",
+    )
+
+
+_CUT_OFF = (
+    r"`{}` was filtered by `exclude-newer` to only include packages uploaded before (\S+)\. "
+    r"The requested version, v(\S+), was published at (\S+)\."
+)
+"""How uv, up to 0.13.8, names a cut-off."""
 
 
 def _asked_at(order: ResolutionInputs, words: str) -> str:

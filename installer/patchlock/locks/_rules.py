@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from packaging.requirements import Requirement
-from packaging.utils import InvalidSdistFilename, NormalizedName, canonicalize_name, parse_sdist_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    NormalizedName,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 
 from patchlock.core import uv
@@ -21,6 +30,7 @@ from patchlock.model.errors import PolicyError
 from patchlock.model.identities import Sha256
 from patchlock.model.lock_rules import Constraint
 from patchlock.model.lockfile import LockedPackage
+from patchlock.model.platforms import wheel_rank
 from patchlock.model.policy import IndexFile
 
 if TYPE_CHECKING:
@@ -80,12 +90,49 @@ def enforce_policy(
         exceptions=order.rules.exceptions,
         judged={order.app.origin.file},
         indexes=order.indexes,
+        takeable=lambda name: _takeable(order, name),
     )
     clauses = (*map(str, found), *idle)
     if clauses:
         where = f"{order.app.name} × {order.profile.name} × {order.platform.name}"
         raise PolicyError("; ".join(clauses), where=where)
     return policy.notices(packages, facts)
+
+
+def _takeable(order: ResolutionInputs, name: NormalizedName) -> frozenset[Version] | None:
+    """Give the versions, without local tags, that a lock may have of a distribution; None where that is not known.
+
+    One whose upload time is not known may be had.
+    """
+    from patchlock.distributions import index_client
+
+    # The first index that has a name hides the others.
+    files = next(
+        (found for one in order.indexes if (found := [(w.filename, w.uploaded) for w in one.wheels if w.name == name])),
+        [],
+    )
+    if not files and index_client.is_asked(online=uv.is_online()):
+        files = [(one.filename, one.uploaded) for one in index_client.read_all([name]).get(name, ())]
+    if not files:
+        return None
+    until, ranks = order.cut_offs.get(name, order.as_of), wheel_rank(order.platform, order.profile.python)
+    environment = wheel_choice.marker_environment(order.platform, order.profile.python)
+    rules = (*order.rules.constraints, *order.rules.overrides)
+    asked = [*requirements_of(order), *(rule.requirement for rule in rules)]
+    named = [one for one in asked if canonicalize_name(one.name) == name]
+    bounds = [one.specifier for one in named if one.marker is None or one.marker.evaluate(dict(environment))]
+    known: set[Version] = set()
+    for filename, uploaded in files:
+        with contextlib.suppress(InvalidWheelFilename):
+            _, version, _, tags = parse_wheel_filename(filename)
+            is_late = until and uploaded and _time(uploaded) > _time(until)
+            if not is_late and not ranks.keys().isdisjoint(tags):
+                known.add(Version(version.public))
+    return frozenset(one for one in known if all(bound.contains(one, prereleases=True) for bound in bounds))
+
+
+def _time(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
 
 
 def policy_violations(

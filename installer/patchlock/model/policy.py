@@ -164,6 +164,8 @@ class IndexFile:
     """"" where the index does not say."""
     yanked: str | None
     """The reason, or "" where none is given; None: it is not yanked."""
+    uploaded: str = ""
+    """An RFC 3339 time; "" where the index does not say."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -99,6 +99,11 @@ class LockResult:
     attempts: tuple[str, ...] = ()
     """What `solve` has tried in vain, and what stood in the way, a clause each; none of it is in the proposal."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say what is to be known of the lock, as `lock` prints it."""
+        return self.lock.notices if self.lock is not None else ()
+
 
 def create_scratch_catalogue(catalogue: Catalogue, folder: Path) -> Catalogue:
     """Make a catalogue without apps, with the profiles and patches of another one."""
@@ -204,7 +209,7 @@ def _in_vain(attempt: LockResult, made: LockResult) -> str:
     why = " ".join(attempt.error.what.split())[:300] if attempt.error is not None else ""
     is_complete = not isinstance(attempt.error, UnsatisfiableError)
     if attempt.stuck is not None:
-        why, is_complete = explanation.clause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
+        why, is_complete = explanation.clause_with_cause(attempt.stuck[0].conflicts[0]), attempt.stuck[0].is_complete
     more = "" if is_complete else " (the time was over: --explain SECONDS gives more)"
     return f"{until}, {edits}: {why}{more}"
 
@@ -260,6 +265,8 @@ class OtherLock:
     """0 where there is no lock."""
     why: str
     """Why there is none, a clause; "" where there is one."""
+    warnings: tuple[str, ...] = ()
+    """What is to be known of the lock, as `lock` prints it."""
 
 
 def lock_others(
@@ -289,7 +296,8 @@ def lock_others(
             if made.error is None:
                 proposal = made.proposal
                 locked.append((there, proposal))
-                found.append(OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why=""))
+                done = OtherLock(profile=profile.name, platform=platform.name, packages=made.packages, why="")
+                found.append(dataclasses.replace(done, warnings=made.warnings))
                 continue
             why = _reason(made, made.error, there, ends, known, tell)
             found.append(OtherLock(profile=profile.name, platform=platform.name, packages=0, why=why))
@@ -388,7 +396,7 @@ def _reason(
             same = found.conflicts[0] if found is not None else None
             known += [same] if same is not None else []
         if same is not None:
-            return explanation.clause(same)
+            return explanation.clause_with_cause(same)
     return " ".join(error.what.split())[:300]
 
 

@@ -176,8 +176,9 @@ def propose(wanted: ProposalRequest, tell: Callable[[str], None] = lambda _: Non
     draft, commands = _draft(wanted, clone, ranked[0], beside, alternatives, evaluator, tell)
     tell("trying the patches")
     sets = {name: wanted.catalogue.shared(name) for name in wanted.catalogue.shared_names()}
+    names = dict.fromkeys((wanted.profile.name, *wanted.catalogue.profile_names()))
     fitted = narrowing.fit(
-        draft.sets, draft.sections, sets, clone.files, tuple(map(str, beside)), (wanted.profile.name,), evaluator
+        draft.sets, draft.sections, sets, clone.files, tuple(map(str, beside)), tuple(names), evaluator
     )
     proposal = dataclasses.replace(draft, sets=fitted.sets, sections=fitted.sections)
     return ProposalResult(
@@ -250,7 +251,8 @@ def _draft(
     lines = requirement_repairs.repair(
         files, paths, _on_index(files, paths), draft.link, excluded, profiles, _addresses
     )
-    more = module_repairs.repair(lines.modules, found, draft.link)
+    more = module_repairs.repair(lines.modules, found, files, draft.link, evaluator)
+    told = [dataclasses.replace(one, is_at_start=one.name != "only-cuda" or bool(more)) for one in lines.issues]
     conda = _conda(files, paths, found, draft)
     left = {name: all_of for name, all_of in asked.items() if name not in excluded | _dropped(lines.sections)}
     offered = _offered(asked)
@@ -262,7 +264,7 @@ def _draft(
         draft,
         facts=dataclasses.replace(draft.facts, imports=modules),
         sections=(*lines.sections, *conda[0], *pins[0], *more, *own[0]),
-        issues=(*draft.issues, *lines.issues, *conda[1], *pins[1], *sdists, *own[1]),
+        issues=(*draft.issues, *told, *conda[1], *pins[1], *sdists, *own[1]),
         tables=builds,
         remarks=(*lines.remarks, *_of_python(draft, wanted.profile)),
     )

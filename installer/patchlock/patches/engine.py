@@ -106,10 +106,12 @@ def incomplete_error(patched: Patched, where: str, command: str = "") -> PatchEr
     wrong = {name: texts for name, texts in _reasons(patched).items() if name not in patched.advisory}
     if not wrong:
         return None
-    remedies = ["use the commit that the catalogue names", "correct the patch"]
-    if command:  # in a clone of the user's
-        remedies[0] += ", without commits of your own"
-        remedies.append(f"go on without it: `{' '.join([command, *(f'--without {name}' for name in wrong)])}`")
+    if command:  # in a clone of the user's; else at the commit that the catalogue names
+        without = " ".join([command, *(f"--without {name}" for name in wrong)])
+        remedies = ["use the commit that the catalogue names, without commits of your own", "correct the patch"]
+        remedies.append(f"go on without it: `{without}`")
+    else:
+        remedies = ["correct the patch", "leave it out: a patch of a shared set by `without` in the app's file"]
     return PatchError(
         f"{len(wrong)} patch{'es do not do what they say' if len(wrong) > 1 else ' does not do what it says'}, "
         "so nothing was changed",

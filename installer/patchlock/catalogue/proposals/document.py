@@ -18,6 +18,10 @@ _SCHEMA = "#:schema ../../docs/schemas/app.json\n"
 """Where editors with Taplo look for the keys; `catalogue.schemas.write` puts it there."""
 _WIDTH = 118
 _SHOWN = 8
+_WRAPPER = textwrap.TextWrapper(
+    _WIDTH - 2, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+)
+"""Breaks lines at spaces alone, so that an address stays whole."""
 
 
 def render(proposal: Proposal) -> str:
@@ -52,7 +56,7 @@ def rule_table(word: str, **rows: object) -> str:
 
 def _comment(text: str) -> Iterator[str]:
     for line in text.splitlines():
-        yield from textwrap.wrap(line, _WIDTH - 2, initial_indent="# ", subsequent_indent="# ") or ["#"]
+        yield from _WRAPPER.wrap(line) or ["#"]
 
 
 def _piece(above: Iterable[str], tables: dict[str, object]) -> str:

@@ -40,6 +40,8 @@ class Issue:
     """By path and line."""
     remedy: str
     """What the proposal does about it; a clause."""
+    is_at_start: bool = True
+    """What is missing is imported as the app's modules are; otherwise it is missed where it is used."""
 
 
 STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
@@ -47,6 +49,7 @@ STOPS = ("stops the start", "stops the first use", "slower", "cosmetic")
 _FIRST_USE = frozenset(
     [
         "device-helper",
+        "needs-compiler",
         "no-run-time-pip",
         "onnxruntime-one-provider",
         "removed-interface",
@@ -60,7 +63,7 @@ _COSMETIC = frozenset({"pip-option", "torch-pin"})
 
 def stops(issue: Issue) -> str:
     """Say what an issue does where nobody does anything about it, one of `STOPS`."""
-    if issue.name in _FIRST_USE:
+    if issue.name in _FIRST_USE or not issue.is_at_start:
         return STOPS[1]
     if issue.name in _SLOWER:
         return STOPS[2]

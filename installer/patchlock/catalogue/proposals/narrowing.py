@@ -12,7 +12,7 @@ from patchlock.catalogue import shared_sets
 from patchlock.catalogue.authoring.assembly import Written
 from patchlock.catalogue.proposals.findings import Files, ProposedPatch, SetChoice
 from patchlock.model.app import SharedSet
-from patchlock.model.patch import BLOCKING, Outcome, Patch
+from patchlock.model.patch import BLOCKING, Outcome, OutcomeKind, Patch
 from patchlock.patches import engine, targets, trials
 from patchlock.patches.evaluation import Evaluator
 from patchlock.patches.postconditions import ENSURES
@@ -61,7 +61,7 @@ def fit(
         sets: all shared sets by their names.
         files: of the tree.
         requirement_files: which stand for `{requirements}` in sets.
-        profiles: for which the patches are tried.
+        profiles: for which the patches are tried, the first of them first.
         evaluator: whom to ask what ops find; one that remembers, as the same files are looked at each time.
     """
     taken = {one.name: one for one in choices}
@@ -91,9 +91,18 @@ def fit(
                 own[one.id] = narrowed
     else:
         return Fitted(sets=tuple(taken.values()), sections=tuple(own.values()), outcomes=(), problems=problems)
-    last = engine.apply(engine.for_profile(patches, profiles[0]), files, evaluator=evaluator)
+    outcomes = [engine.apply(one, files, evaluator=evaluator).outcomes for one in _by_profile(patches, profiles)]
+    useful = {one.patch for each in outcomes for one in each if one.kind is not OutcomeKind.GONE}
     left = tuple(one for one in taken.values() if _has_any(sets[one.name], one))
-    return Fitted(sets=left, sections=tuple(own.values()), outcomes=last.outcomes, problems=())
+    sections_left = tuple(one for name, one in own.items() if name in useful)
+    told = tuple(one for one in outcomes[0] if one.patch in useful or one.patch not in own)
+    return Fitted(sets=left, sections=sections_left, outcomes=told, problems=())
+
+
+def _by_profile(patches: Sequence[Patch], profiles: Sequence[str]) -> tuple[tuple[Patch, ...], ...]:
+    """Give what each profile wants, once where several want the same."""
+    wanted = {tuple(one.id for one in each): each for each in (engine.for_profile(patches, name) for name in profiles)}
+    return tuple(wanted.values())
 
 
 def _has_any(one: SharedSet, choice: SetChoice) -> bool:
@@ -120,8 +129,7 @@ def _troubles(
     """Say of each patch that is refused why; in the order of the patches, so that what comes first is mended first."""
     found: dict[str, _Trouble] = {}
     ids = [patch.id for patch in patches]
-    for profile in profiles:
-        wanted = engine.for_profile(patches, profile)
+    for wanted in _by_profile(patches, profiles):
         concerned = {path: files[path] for path in targets.candidates(wanted, files)}
         patched = engine.apply(wanted, concerned, evaluator=evaluator)
         failures = list(patched.failures)

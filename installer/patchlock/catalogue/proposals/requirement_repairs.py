@@ -77,6 +77,11 @@ _KINDS: Mapping[str, tuple[str, str, str]] = {
         "it cannot be installed without one, or does nothing",
         "it is left out on the profiles without such a card",
     ),
+    "needs-compiler": (
+        "its build asks for CUDA's compiler",
+        "few machines have that, and the app starts without it",
+        "it is left out, and what uses it fails there",
+    ),
     "standard-library": (
         "it is part of Python",
         "what the index has of that name is never imported, and may not install",
@@ -306,12 +311,11 @@ def _requirement(made: LinePatcher, requirement: Requirement, looking: _Looking)
         without = _gpu_packages.profiles_without("nvidia", looking.profiles)
         comment = f"{same} is the same library without CUDA."
         yield made.renamed("only-cuda", name, Requirement(same), without, comment=comment)
-    elif (needs := _gpu_packages.find(name)) is not None:
-        without = _gpu_packages.profiles_without(needs.needs, looking.profiles)
+    elif (needs := _gpu_packages.find(name, requirement.specifier)) is not None:
+        kind = "needs-compiler" if needs.needs == "compiler" else "only-cuda"
+        without = () if kind != "only-cuda" else _gpu_packages.profiles_without(needs.needs, looking.profiles)
         module = MissingModule(name=needs.module, why=needs.why, profiles=without)
-        yield made.without(
-            "only-cuda", name, f"{needs.why[0].upper()}{needs.why[1:]}.", profiles=without, module=module
-        )
+        yield made.without(kind, name, f"{needs.why[0].upper()}{needs.why[1:]}.", profiles=without, module=module)
     elif name.replace("-", "_") in sys.stdlib_module_names:
         comment = f"Python has a module {name} of its own, which wins over any that is installed."
         yield made.without("standard-library", name, comment)

@@ -85,7 +85,6 @@ CALLS: Mapping[str, Callable[[Tree], tuple[Finding, ...]]] = {
     ),
     "av-wheel": lambda tree: tree.requires("av", "faster-whisper", "whisperx"),
     "pydantic-gradio": _old_gradio,
-    "deepspeed-optional": lambda tree: (*tree.requires("deepspeed"), *tree.imported("deepspeed")),
     # It only adds a file: an app asks it where a patch of the app's own says so.
     "compute-device": lambda _: (),
 }
@@ -117,7 +116,8 @@ def _examined(one: SharedSet, tree: Tree, sites: Collection[Finding]) -> tuple[S
     called = CALLS[one.name](tree) if one.name in CALLS else ()
     if not (called if one.name in CALLS else sites):
         return None
-    places = dict.fromkeys(sorted({*called, *(s for s in sites if _counts(s, one.name))}, key=_order))
+    asked = tree.requires(*(rule.name for rule in one.rules.exclusions))
+    places = dict.fromkeys(sorted({*called, *asked, *(s for s in sites if _counts(s, one.name))}, key=_order))
     means = one.patches[0].why if one.patches else one.title
     files = len({place.path for place in places})
     count = f"{len(places)} place{'s' if len(places) != 1 else ''} in {files} file{'s' if files != 1 else ''}"

@@ -11,6 +11,7 @@ from packaging.utils import NormalizedName
 from packaging.version import Version
 
 from patchlock.distributions.policy import _families, _owners, declared, fitting
+from patchlock.distributions.policy._families import Takeable
 from patchlock.distributions.policy.declared import Declared
 from patchlock.model import gpu_archs
 from patchlock.model.fits import Platform
@@ -35,6 +36,7 @@ def violations(
     exceptions: Iterable[PolicyException] = (),
     judged: Collection[str] = (),
     indexes: Collection[RecordedIndex] = (),
+    takeable: Takeable = lambda _: None,
 ) -> tuple[Violation, ...]:
     """Judge a lock by every rule.
 
@@ -50,10 +52,12 @@ def violations(
         exceptions: of the app and the profile.
         judged: files whose exceptions must all be used: the app's.
         indexes: recorded ones that it was resolved from; what is advised is in them.
+        takeable: gives the versions that the lock may have of a distribution, by its cut-off and by what the app asks
+            for; None where that is not known. It is asked only for advice.
     """
     found = [
         *fitting.foreign_wheels(packages, platform, python),
-        *_families.misfits(packages, rules.families, platform, python, indexes),
+        *_families.misfits(packages, rules.families, platform, python, indexes, takeable),
         *fitting.broken_pairs(packages, rules.pairs, platform),
         *_owners.overwriting(packages, facts, rules.folders, platform, python),
         *(gpu_archs.wrong_archs(packages, rules, arch) if arch else ()),

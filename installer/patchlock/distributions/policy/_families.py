@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import NormalizedName, parse_wheel_filename
@@ -14,6 +14,8 @@ from patchlock.model.platforms import wheel_rank
 from patchlock.model.policy import Family, MemberRow, Violation, package_label
 from patchlock.model.recorded_index import RecordedIndex
 
+Takeable = Callable[[NormalizedName], Collection[Version] | None]
+
 
 def misfits(
     packages: Iterable[LockedPackage],
@@ -21,10 +23,11 @@ def misfits(
     platform: Platform,
     python: Version,
     indexes: Collection[RecordedIndex],
+    takeable: Takeable,
 ) -> list[Violation]:
     """Name every member of a family that was built for another version, or another build, of its head.
 
-    What one of the indexes has is advised in a version that it has for this machine.
+    What one of the indexes has is advised in a version that it has for this machine, and that the lock may have.
     """
     locked = {package.name: package for package in packages}
     return [
@@ -32,7 +35,7 @@ def misfits(
         for family in families
         if family.head in locked
         for name in sorted(family.members.keys() & locked.keys())
-        for violation in _judged(locked[family.head], locked[name], family, platform, python, indexes)
+        for violation in _judged(locked[family.head], locked[name], family, platform, python, indexes, takeable)
     ]
 
 
@@ -43,6 +46,7 @@ def _judged(
     platform: Platform,
     python: Version,
     indexes: Collection[RecordedIndex],
+    takeable: Takeable,
 ) -> list[Violation]:
     rows = family.members[member.name]
     row = rows.get(_public(member.version))
@@ -65,7 +69,7 @@ def _judged(
                 distributions=(head.name, member.name),
                 what=f"{package_label(member)} does not fit {package_label(head)}: it is built for {head.name} "
                 f"{_listed(row.fits)} ({row.source})",
-                remedy=_fitting(rows, head, member.name, recorded),
+                remedy=_fitting(rows, head, member, recorded, takeable),
             )
         ]
     return _build(head, member, row, platform, recorded)
@@ -136,9 +140,11 @@ def _has_head(family: Family, version: Version) -> bool:
 def _fitting(
     rows: Mapping[Version, MemberRow],
     head: LockedPackage,
-    name: NormalizedName,
+    member: LockedPackage,
     recorded: tuple[str, frozenset[Version]] | None,
+    takeable: Takeable,
 ) -> str:
+    name = member.name
     wanted = [version for version, row in rows.items() if _public(head.version) in row.fits]
     if not wanted:
         return f"drop {name}, or pin another {head.name}: no release of {name} is built for this one"
@@ -146,7 +152,17 @@ def _fitting(
         wanted = [version for version in wanted if version in set(map(_public, recorded[1]))]
         if not wanted:
             return f"drop {name}, or pin another {head.name}: the index {recorded[0]} has no {name} for this one"
-    return f"pin {name}=={max(wanted)} with a patch, or as a constraint of the app or the profile"
+    how = "with a patch, or as a constraint of the app or the profile"
+    if there := _taken(wanted, takeable(name)):
+        return f"pin {name}=={max(there)} {how}"
+    why = f"the cut-off, or what the app asks for, leaves no {name} for {head.name} {_public(head.version)}"
+    if heads := _taken(rows[_public(member.version)].fits, takeable(head.name)):
+        return f"pin {head.name}=={max(heads)} {how}: {why}"
+    return f"drop {name}, or pin another {head.name}: {why}"
+
+
+def _taken(versions: Iterable[Version], known: Collection[Version] | None) -> list[Version]:
+    return [version for version in versions if known is None or version in known]
 
 
 def _listed(versions: tuple[Version, ...]) -> str:

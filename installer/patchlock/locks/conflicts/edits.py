@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,6 +21,7 @@ from patchlock.locks.conflicts.model import Edit, Member, line
 from patchlock.model.patch import BLOCKING, Patch
 from patchlock.patches import engine
 from patchlock.patches.ops.requirements.ops import AddRequirement, RenameRequirement
+from patchlock.patches.postconditions import ENSURES
 
 Files = Mapping[PurePosixPath, bytes]
 _LATER = (
@@ -58,7 +59,12 @@ class Remedy:
 
 
 def remedy(
-    members: Sequence[Member], correction: Correction, patches: Sequence[Patch], reasons: Mapping[Edit, str]
+    members: Sequence[Member],
+    correction: Correction,
+    patches: Sequence[Patch],
+    reasons: Mapping[Edit, str],
+    *,
+    leaves_fitting: bool,
 ) -> Remedy:
     """Say a correction as patches.
 
@@ -67,6 +73,7 @@ def remedy(
         correction: edits, and the versions with which they resolve.
         patches: those of the app.
         reasons: why each edit is needed; a clause.
+        leaves_fitting: leave bounds as they are that allow the version which resolves: torch's family is freed as one.
     """
     versions = correction.solved.versions
     changes: list[Change] = []
@@ -77,7 +84,10 @@ def remedy(
         for name in edit.names if edit.kind in {"free", "drop"} else ():
             chosen = [m for m in members if m.name == name and m.path is not None]
             if edit.kind == "free":
-                chosen = [m for m in chosen if m.requirement.specifier]
+                version = versions.get(name) if leaves_fitting else None
+                chosen = [m for m in chosen if m.requirement.specifier and not _fits(m.requirement.specifier, version)]
+                if not chosen:
+                    continue
             specifier = (
                 SpecifierSet()
                 if edit.kind == "drop"
@@ -107,6 +117,37 @@ def remedy(
             changes.append(Change(member=None, after=""))
             by_hand.append(_LATER)
     return Remedy(changes=tuple(changes), written=tuple(written), without=tuple(without), by_hand=tuple(by_hand))
+
+
+def _fits(specifier: SpecifierSet, version: Version | None) -> bool:
+    return version is not None and specifier.contains(version.public, prereleases=True)
+
+
+def bounded(found: Remedy, patches: Iterable[Patch], profiles: Collection[str], others: Collection[str]) -> Remedy:
+    """Write a remedy for some profiles alone; a patch of the app that it replaces stays as it is on the others.
+
+    Args:
+        found: the remedy.
+        patches: those of the app.
+        profiles: for which it was found.
+        others: all other profiles of the app.
+    """
+    known = {patch.id: patch for patch in patches}
+    written: list[Written] = []
+    for one in found.written:
+        old = known.get(one.patch.id)
+        elsewhere = tuple(name for name in others if old is not None and (not old.profiles or name in old.profiles))
+        if old is not None and not elsewhere:
+            written.append(one)
+            continue
+        patch_id = one.patch.id
+        if old is not None:
+            kept = tuple((ENSURES.word_of(type(ensure)) or "", ensure) for ensure in old.ensures)
+            written.append(Written(patch=dataclasses.replace(old, profiles=elsewhere), ensures=kept))
+            patch_id = next(word for n in range(2, len(known) + 3) if (word := _numbered(old.id, n)) not in known)
+        here = dataclasses.replace(one.patch, id=patch_id, profiles=tuple(profiles))
+        written.append(dataclasses.replace(one, patch=here))
+    return dataclasses.replace(found, written=tuple(written))
 
 
 def updated_specifier(specifier: SpecifierSet, version: Version | None) -> SpecifierSet:

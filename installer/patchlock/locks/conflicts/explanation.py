@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,15 @@ def clause(conflict: Conflict) -> str:
     if len(names) == 1:
         return f"{names[0]} cannot be installed"
     return f"{', '.join(names[:-1])} and {names[-1]} cannot be installed together"
+
+
+def clause_with_cause(conflict: Conflict) -> str:
+    """Say what cannot be together, and of one thing alone also why not, as uv says it first; a clause."""
+    said = clause(conflict)
+    cause = re.search(r"\bBecause (.+?),? we can conclude", " ".join(" ".join(conflict.words).split()))
+    if len(conflict.culprits) > 1 or cause is None:
+        return said
+    return f"{said}: {cause[1].removesuffix(f' and you require {_named(conflict.culprits[0])}')}"
 
 
 def _named(culprit: Culprit) -> str:
@@ -236,15 +246,16 @@ def _verified(
 ) -> Tried | None:
     """Write a correction as patches, apply these to upstream's files, and resolve the whole order with uv."""
     reasons = {edit: _reason(edit, members, cores, order) for edit in correction.edits}
-    remedy = edits.remedy(members, correction, order.app.patches, reasons)
     wanted = engine.for_profile(order.app.patches, order.profile.name)
-    files = edits.applied(wanted, remedy, raw, order.requirements)
-    if files is None:
-        return None
-    answer = resolves(order, remedy, files, config=asking.config or "")
-    if answer is None or not is_together(answer.versions):
-        return None
-    return Tried(remedy=remedy, versions=answer.versions)
+    known: Remedy | None = None
+    for leaves_fitting in (True, False):  # the fewest edits first
+        remedy = edits.remedy(members, correction, order.app.patches, reasons, leaves_fitting=leaves_fitting)
+        files = edits.applied(wanted, remedy, raw, order.requirements) if remedy != known else None
+        answer = resolves(order, remedy, files, config=asking.config or "") if files is not None else None
+        if answer is not None and is_together(answer.versions):
+            return Tried(remedy=remedy, versions=answer.versions)
+        known = remedy
+    return None
 
 
 def applicable_remedies(order: ResolutionInputs, raw: Files, tried: Sequence[Tried]) -> tuple[int, ...]:
