@@ -114,9 +114,8 @@ def _pre_releases(order: ResolutionInputs, packages: Iterable[LockedPackage]) ->
     if not found or ("--pre", "") in order.asked.options:
         return ()
     told = f"no final version fits, and a pre-release is taken: {', '.join(found)}"
-    return (
-        f"{told}; for a final one, pin it with a patch, or allow its build, or that of what it requires, with [[build]]",
-    )
+    cure = "pin it with a patch, or allow its build, or that of what it requires, with [[build]]"
+    return (f"{told}; for a final one, {cure}",)
 
 
 def _nothing_asked(order: ResolutionInputs, not_covered: tuple[str, ...]) -> RequirementsError:
