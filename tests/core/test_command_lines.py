@@ -41,10 +41,12 @@ def test_sh_takes_apart_what_was_joined(word: str) -> None:
     assert command_lines.program(word, windows=False) == command_lines.quoted(word, windows=False)
 
 
-def test_folders_are_removed_with_what_is_read_only() -> None:
+def test_folders_are_copied_and_removed_with_what_is_read_only() -> None:
     folders = (Path("/my clone"), Path("/cache"))
     assert command_lines.removal(*folders, windows=True) == 'Remove-Item -Recurse -Force "/my clone", /cache'
     assert command_lines.removal(*folders, windows=False) == "rm -rf '/my clone' /cache"
+    assert command_lines.copy(folders[0], "own", windows=True) == 'Copy-Item -Recurse "/my clone" own'
+    assert command_lines.copy(folders[0], "own", windows=False) == "cp -r '/my clone' own"
 
 
 def test_commands_follow_each_other_as_the_shell_has_it() -> None:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 import socket
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
 from miniature import wheel
+from uv import _find_uv
 
 from patchlock.core import uv
-from patchlock.model.errors import CommandFailedError, FileAccessError, NetworkError, RequirementsError, WheelError
+from patchlock.model.errors import (
+    CommandFailedError,
+    FileAccessError,
+    NetworkError,
+    ProgramMissingError,
+    RequirementsError,
+    WheelError,
+)
 
 
 def _offered(tmp_path: Path, made: Path) -> str:
@@ -213,4 +222,19 @@ def test_index_that_does_not_answer_in_time_is_told_as_that(tmp_path: Path, monk
     assert str(caught.value) == (
         f"the package index does not answer ({address}); check the connection or the proxy, then run the same command "
         "again: finished downloads are kept"
+    )
+
+
+def test_missing_program_says_where_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda *_, **__: "/nowhere/bin")
+    monkeypatch.setattr(_find_uv, "_module_path", lambda: None)
+    with pytest.raises(ProgramMissingError) as caught:
+        uv.find()
+    assert caught.value.where == "/nowhere/bin"
+    monkeypatch.setitem(sys.modules, "uv", None)
+    with pytest.raises(ProgramMissingError) as caught:
+        uv.find()
+    assert caught.value.where == sys.prefix
+    assert caught.value.what == (
+        "the uv of the Python package `uv` is not there, and patchlock runs no other one, such as that on PATH"
     )

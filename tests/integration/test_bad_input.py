@@ -44,6 +44,11 @@ def _nothing_installed(folder: Path) -> bool:
             'error[usage]: there is no option "--zzz"; see `patchlock list --help`',
         ),
         (
+            ("--catalogue", "x", "list"),
+            2,
+            'error[usage]: there is no option "--catalogue"; write options after the command; see `patchlock --help`',
+        ),
+        (
             ("info", "mini", "--profile", "x"),
             2,
             'error[usage]: there is no option "--profile"; see `patchlock info --help`',
@@ -80,6 +85,7 @@ def _nothing_installed(folder: Path) -> bool:
         "command",
         "option",
         "strange-option",
+        "option-before-command",
         "option-of-other-commands",
         "subcommand",
         "value",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -140,15 +141,17 @@ def _replay(dockerfile: str, context: Path, image: Path, env: dict[str, str]) ->
     (tools / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (tools / "python").chmod(0o755)
     (tools / "uv").symlink_to(uv.find())
+    copying = next(line for line in dockerfile.splitlines() if line.startswith("#   cp "))
+    shell = copying.removeprefix("#").replace("CHECKOUT", shlex.quote(str(ROOT)))
+    subprocess.run(["sh", "-euc", shell], cwd=context, check=True)
     lines = "\n".join(line for line in dockerfile.splitlines() if not line.startswith("#")).replace("\\\n", "")
     for line in lines.partition("useradd")[0].splitlines():
         word, _, rest = line.partition(" ")
         rest = re.sub(r"(?<![^ =])/(?=(tools|patchlock|app|environment|lock)\b)", f"{image}/", rest)
         if word == "COPY" and "--from" not in rest:
             source, target = rest.split()
-            start = ROOT if source in {"installer", "lockfiles/patchlock.txt"} else context
             Path(target).parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if (start / source).is_dir() else shutil.copy)(start / source, target)
+            (shutil.copytree if (context / source).is_dir() else shutil.copy)(context / source, target)
         elif word == "ENV":
             env |= [rest.split("=")]
         elif word == "RUN" and "apt-get" not in rest and "pip install" not in rest:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Patchlock, Said
+from conftest import ROOT, Patchlock, Said
 from miniature import World, seal, this_platform
 from test_update import change
 from test_users_tree import git
@@ -232,16 +232,13 @@ def test_bundle_and_another_source_do_not_go_together(bundle: Path, there: Calla
     assert "a bundle has upstream, its commit and all packages" in done.stderr
 
 
-def test_tool_is_carried_from_a_checkout_alone(locked: World, patchlock: Patchlock, tmp_path: Path) -> None:
-    done = patchlock("bundle", "mini", "-o", "x.bundle", "--with-tool", env=_ONLINE)
-    assert done.returncode == 2
-    assert "patchlock itself can only be bundled from a checkout" in done.stderr
-    assert not (tmp_path / "x.bundle").exists()
-
-
 @pytest.mark.online
 def test_bundle_with_the_tool_is_all_that_a_bare_machine_needs(patchlock: Patchlock, tmp_path: Path) -> None:
-    made = patchlock("bundle", "demo", "--profile", "cpu", "--with-tool", "-o", "demo.bundle")
+    for folder in ("profiles", "patches", "lockfiles/demo"):  # a catalogue of one's own, without patchlock itself
+        shutil.copytree(ROOT / folder, tmp_path / "own" / folder)
+    own = {"PATCHLOCK_CATALOGUE": str(tmp_path / "own")}
+    assert patchlock("trust", str(tmp_path / "own")).returncode == 0
+    made = patchlock("bundle", "demo", "--profile", "cpu", "--with-tool", "-o", "demo.bundle", env=own)
     assert made.returncode == 0, made.stderr
     with tarfile.open(tmp_path / "demo.bundle") as archive:
         for one in archive.getmembers():

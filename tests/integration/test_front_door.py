@@ -130,6 +130,20 @@ def test_outdated_asks_upstream(locked: World, face: Face) -> None:
     assert (told["app"], told["profile"], told["newer_lock"]) == ("mini", "tiny", False)
 
 
+def test_an_app_that_the_catalogue_lacks_has_no_newer_lock_there(locked: World, face: Face, tmp_path: Path) -> None:
+    assert face("install", "mini", "--profile", "tiny").returncode == 0
+    other = tmp_path / "other"
+    shutil.copytree(locked.catalogue, other)
+    shutil.rmtree(other / "lockfiles" / "mini")
+    told = "mini on tiny  the catalogue has no lock of it\n"
+    assert face("outdated", "--catalogue", str(other)).stdout == told
+    assert face("status", "--catalogue", str(other)).stdout.startswith(told)
+    shutil.rmtree(other / "patches" / "mini")
+    assert face("outdated", "--catalogue", str(other)).stdout == 'mini on tiny  not known: there is no app "mini"\n'
+    (found,) = json.loads(face("outdated", "--catalogue", str(other), "--json").stdout)["data"]["installed"]
+    assert (found["newer_lock"], found["failure"]) == (False, 'there is no app "mini"')
+
+
 def test_update_all_wants_no_app(face: Face) -> None:
     for words in ((), ("mini", "--all"), ("--all", "--commit", "x")):
         assert face("update", *words).returncode == 2

@@ -51,6 +51,7 @@ def _bytes(world: World) -> dict[str, bytes]:
 
 def test_nothing_is_different_right_after_locking(locked: World, face: Face) -> None:
     done = face("lock", "mini", "--diff", "--platform", "linux-x86_64")
+    assert "1 pair (" in done.stderr
     assert done.returncode == 0
     assert done.stdout == "mini × tiny × linux-x86_64  same       lockfiles/mini/tiny.linux-x86_64.txt\n"
 

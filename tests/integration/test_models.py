@@ -256,12 +256,12 @@ def test_server_that_does_not_answer_is_named(
     assert hub.url
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     models = json.loads(patchlock("models", "mini", "--json").stdout)["data"]["models"]
-    place, other = models[0]["files"][0]["place"], models[1]["files"][0]["place"]
+    place = models[0]["files"][0]["place"]
     done = patchlock("models", "mini", "--fetch")
     assert done.returncode == 1
     *_, told, too = done.stderr.splitlines()
     assert too.startswith("  missing, too: download http://127.0.0.1:")
-    assert too.endswith(f"in a browser, and save it as {other}")
+    assert too.endswith("source/voices/voice.bin")
     assert told == (
         "error[network]: 127.0.0.1 does not answer (maker/speaks, model.bin at main); "
         f"check the network, the proxy and HF_ENDPOINT; or download "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Patchlock
-from miniature import World, index, wheel
+from miniature import World, index, lock_here, wheel
 
 RULE = '\n[[constraint]]\nrequirement = "gamma<4"\nwhy = "4 has no wheels"\nsource = "tests"\n'
 
@@ -79,6 +79,64 @@ def test_a_cut_off_of_its_own_is_named_with_its_date(locked: World, patchlock: P
     assert told(patchlock, "gamma")["newer"] == [
         {"until": "2026-08-07T00:00:00Z", "where": place, "why": "2.0 is young"}
     ]
+
+
+def test_a_record_without_upload_times_is_said_not_to_be_limited_by_the_cut_off(
+    world: World, patchlock: Patchlock
+) -> None:
+    folder = world.catalogue / "profiles" / "indexes"
+    folder.mkdir()
+    record = '[index]\nurl = "https://vendor.invalid/whl"\n'
+    for name, uploaded in (("beta", ""), ("gamma", 'uploaded = "2025-06-01T00:00:00Z"\n')):
+        row = f'[[wheel]]\nfilename = "{name}-2.0-py3-none-any.whl"\nsha256 = "{"1" * 64}"\nsource = "tests"\n'
+        record += row + uploaded
+    (folder / "vendor.toml").write_text(record)
+    world.profile.write_text(world.profile.read_text().replace("specificity", 'indexes = ["vendor"]\nspecificity'))
+    assert patchlock(*lock_here()).returncode == 0
+    text = patchlock("why", "mini", "beta", "--profile", "tiny", "--alternatives").stdout
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert rows[rows.index("cut-off 2026-01-01T00:00:00Z") + 1 :] == [
+        "it does not hold for beta: profiles/indexes/vendor.toml does not say when each file was uploaded",
+        "newer none in the recorded index vendor",
+    ]
+    found = {name: told(patchlock, name) for name in ("alpha", "beta", "gamma")}
+    assert {name: one["as_of_holds"] for name, one in found.items()} == {"alpha": True, "beta": False, "gamma": True}
+    assert found["gamma"]["index"] == found["beta"]["index"] == "vendor (profiles/indexes/vendor.toml)"
+
+
+def test_line_numbers_are_said_to_be_of_the_patched_files_where_a_patch_is_for_them(
+    locked: World, patchlock: Patchlock
+) -> None:
+    words = "(line numbers are those of the patched files)"
+    assert patchlock("why", "mini", "gamma", "--profile", "tiny").stdout.count(words) == 1
+    locked.app.write_text(re.sub(r'(?s)\[\[patch\]\]\nid = "alpha.*?(?=\[\[patch\]\]\nid)', "", locked.app.read_text()))
+    assert words not in patchlock("why", "mini", "gamma", "--profile", "tiny").stdout
+
+
+def test_what_a_rule_or_a_patch_takes_out_is_named_with_its_place(locked: World, patchlock: Patchlock) -> None:
+    head = 'why = "it needs CUDA"\nsource = "tests"\nop = '
+    ensure = '[[patch.ensure]]\ncheck = "no-requirement"\nname = '
+    tail = '[[exclude]]\nname = "deepspeed"\nwhy = "it needs nvcc"\nsource = "tests"\n\n'
+    for name, op in (
+        ("one", '"drop-requirement"\nname = "one"'),
+        ("two", '"rename-requirement"\nname = "two"\nto = "six>1"'),
+    ):
+        tail += f'[[patch]]\nid = "no-{name}"\n{head}{op}\npaths = ["requirements.txt"]\n{ensure}"{name}"\n\n'
+    locked.app.write_text(f"{locked.app.read_text()}\n{tail}")
+    lines = locked.app.read_text().splitlines()
+    place = "patches/mini/app.toml"
+    excluded = lines.index("[[exclude]]") + 1
+    one, two = (lines.index(f'id = "no-{name}"') for name in ("one", "two"))
+    for name, words in {
+        "deepspeed": f"{place}:{excluded} excludes it: it needs nvcc",
+        "one": f"the patch no-one ({place}:{one}) drops it: it needs CUDA",
+        "two": f"the patch no-two ({place}:{two}) asks for six>1 instead: it needs CUDA",
+    }.items():
+        done = patchlock("why", "mini", name, "--profile", "tiny")
+        assert done.stderr == (
+            f"error[unknown-distribution]: {name} is not in the lock: {words} (lockfiles/mini/tiny.txt); "
+            "the app is meant to run without it\n"
+        )
 
 
 def test_newer_version_that_lost_is_named_with_the_line_that_kept_it_out(locked: World, patchlock: Patchlock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from patchlock import __version__
+from patchlock.core import command_lines
 from patchlock.model.errors import UsageError
 
 
@@ -32,7 +33,8 @@ def require_own(root: Path) -> None:
         raise UsageError(
             "this catalogue came with patchlock, whose updates replace it",
             where=str(root),
-            remedy="copy it, and name the copy with --catalogue FOLDER",
+            remedy=f"copy it with `{command_lines.copy(catalogue_root(None), 'my-catalogue')}`, and add "
+            "`--catalogue my-catalogue` to the command",
         )
 
 

@@ -61,7 +61,7 @@ def show(requests: Sequence[Request], *, as_json: bool) -> int:
         for request in requests:
             progress.say(f"{request.app.name} × {request.profile.name} × {request.platform.name}")
             lines.append(_ask(request, host))
-        progress.say(f"{sum(bool(line.opinions) for line in lines)} of {len(lines)} pairs")
+        progress.say(f"{sum(bool(line.opinions) for line in lines)} of {_lock_table.counted(len(lines))}")
     passed = all(line.good for line in lines)
     if as_json:
         bad = [(line.pair, _text(line)) for line in lines if not line.good]

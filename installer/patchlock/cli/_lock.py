@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     "--as-of",
     metavar="TIME",
     help="Ignore files uploaded later: `commit` (upstream's date), `now`, 2026-01-31T00:00:00Z, "
-    "or `none` for no bound (default: as the lock has it, or `commit`).",
+    "or `none` for no bound (default: as the lock has it, or `commit`). A recorded index without upload times is not "
+    "limited.",
 )
 @click.option("--platform", metavar="PLATFORM", help="Only this platform (default: all).")
 @click.option(

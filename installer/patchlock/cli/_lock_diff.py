@@ -77,7 +77,7 @@ def show(
             lines = list(
                 pool.map(lambda one: _line(one, lambda it: (_committed(it), relock.resolve(it, cut_off))), requests)
             )
-            progress.say(f"{len(lines)} pairs")
+            progress.say(_lock_table.counted(len(lines)))
     good = {"same", "refused"} | ({"different"} if against else set())
     changed = [line for line in lines if line.state not in good]
     if as_json:

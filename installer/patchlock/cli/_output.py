@@ -315,6 +315,8 @@ def _unknown_word(error: click.NoSuchOption | click.NoSuchCommand, context: clic
         word, what = error.command_name, "command"
         known = context.command.list_commands(context) if isinstance(context.command, click.Group) else []
     hint = similar(word.removeprefix("--"), [name.removeprefix("--") for name in known])
+    if what == "option" and not hint and isinstance(context.command, click.Group):
+        hint = "write options after the command;"
     if what == "option":
         hint = re.sub(r'"(\S+)"', r'"--\1"', hint)
     return f'there is no {what} "{word}"', f"{hint} " if hint else ""

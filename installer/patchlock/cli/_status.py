@@ -75,6 +75,8 @@ def _state(one: InstallationState) -> str:
             return "up to date with the catalogue"
         case "stale":
             return f"the catalogue has a newer lock; get it with: patchlock install {pair}"
+        case "unlisted":
+            return "the catalogue has no lock of it"
         case "interrupted":
             works = "; the version in use still works" if one.used else ""
             return f"the last install did not finish{works}. Finish it with: patchlock install {pair}"
@@ -165,6 +167,8 @@ def outdated_command(catalogue: Path | None, as_json: bool) -> None:
         lines = [f"not known: {one.failure}"] if one.failure else []
         if one.state.state == "stale":
             lines.append(f"the catalogue has a newer lock: patchlock install {pair}")
+        if one.state.state == "unlisted" and not one.failure:
+            lines.append("the catalogue has no lock of it")
         if one.upstream and one.state.used:
             commits = f"{one.state.used.upstream[:12]} -> {one.upstream[:12]}"
             lines.append(f"upstream's {one.branch} has moved, {commits}: patchlock update {pair}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -16,12 +16,14 @@ from patchlock.model.errors import UnknownDistributionError, UsageError, nearest
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+    from packaging.utils import NormalizedName
 
     from patchlock.catalogue.reader import Catalogue
     from patchlock.locks.alternatives import Newer
     from patchlock.locks.lock_request import Request, UpstreamRequirements
     from patchlock.locks.reasons import Chain
     from patchlock.model.lockfile import Lock, LockedPackage
+    from patchlock.model.recorded_index import RecordedIndex
 
 _SHOWN = 4
 """Distributions that are named whose bounds are not known here; --json has all."""
@@ -75,10 +77,12 @@ def why_command(
     name = canonicalize_name(distribution)
     package = next((one for one in lock.packages if one.name == name), None)
     if package is None:
+        taken_out = _taken_out(request, name)
         raise UnknownDistributionError(
-            f"{name} is not in the lock",
+            f"{name} is not in the lock{': ' if taken_out else ''}{'; '.join(taken_out)}",
             where=_lock_name(request),
-            remedy=similar(name, [one.name for one in lock.packages])
+            remedy=(taken_out and "the app is meant to run without it")
+            or similar(name, [one.name for one in lock.packages])
             or "that file lists what is installed with the app",
         )
     found = upstream = None
@@ -118,6 +122,23 @@ def _request(catalogue: Catalogue, app: str, profile: str | None, platform: str 
         cache=_options.cache(),
         source=source,
     )
+
+
+def _taken_out(request: Request, name: NormalizedName) -> list[str]:
+    """Say which rules and patches keep a distribution out of the lock, and where they stand."""
+    from patchlock.patches import engine
+    from patchlock.patches.ops.requirements import ops
+
+    told = [f"{one.origin} excludes it: {one.why}" for one in rules_of(request).exclusions if one.name == name]
+    for patch in engine.for_profile(request.app.patches, request.profile.name):
+        match patch.op:
+            case ops.DropRequirement(name=dropped) if dropped == name:
+                told.append(f"the patch {patch.id} ({patch.origin}) drops it: {patch.why}")
+            case ops.RenameRequirement(name=renamed, to=to) if renamed == name:
+                told.append(f"the patch {patch.id} ({patch.origin}) asks for {to} instead: {patch.why}")
+            case _:
+                pass
+    return told
 
 
 def _lock_name(request: Request) -> str:
@@ -196,17 +217,26 @@ def _written(requirement: Requirement) -> str:
     return text.partition(";")[0].strip() if requirement.marker else text
 
 
-def _index(request: Request, package: LockedPackage) -> str:
-    """Name where the file is from: a recorded index, or the machine's own."""
-    for name in request.profile.indexes:
-        if any(wheel.url == package.upstream.url for wheel in request.catalogue.index(name).wheels):
-            return f"{name} (profiles/indexes/{name}.toml)"
-    return "the default index"
+def _record(request: Request, package: LockedPackage) -> RecordedIndex | None:
+    """Give the recorded index that the file is from; None for the machine's own index."""
+    from patchlock.locks import lock_request
+
+    url = package.upstream.url
+    return next(
+        (
+            index
+            for index in lock_request.indexes_of(request)
+            if url in {wheel.url for wheel in index.wheels} | {sdist.url for sdist in index.sdists}
+        ),
+        None,
+    )
 
 
 def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | None, told: _Told) -> dict[str, object]:
-    from patchlock.locks import reasons
+    from patchlock.locks import reasons, resolution_inputs
 
+    record = _record(request, package)
+    untimed = resolution_inputs.untimed(resolution_inputs.fitting(record, request)) if record else frozenset()
     reason = reasons.reason(package, request.app.name, request.profile.name)
     return {
         "name": package.name,
@@ -218,12 +248,13 @@ def _data(request: Request, lock: Lock, package: LockedPackage, found: Newer | N
         ],
         "bounds": [{"requirement": one.requirement, "where": one.where, "why": one.why} for one in told.bounds],
         "bounds_unknown": [*told.lines_unread, *told.packages_unread],
-        "index": _index(request, package),
+        "index": f"{record.name} ({record.origin.file})" if record else "the default index",
         "url": package.url,
         "file": reason.file,
         "sha256": package.sha256,
         "patched": _patched_data(request, package),
         "as_of": lock.provenance.as_of,
+        "as_of_holds": record is None or package.name not in untimed,
         "newer": [
             {"until": until, "where": where, "why": why} for until, where, why in _exceptions(request, lock, package)
         ],
@@ -266,6 +297,9 @@ def _text(
     data: dict[str, object],
 ) -> str:
     ways = [f"{chain.asked}: {' → '.join(requirements)}" for chain, requirements in told.chains]
+    if _patches_requirements(request, [chain.asked for chain, _ in told.chains]):
+        ways.append("(line numbers are those of the patched files)")
+    record = _record(request, package)
     rows = [
         ("asked by", "\n".join(ways) or "(the lock does not say)"),
         ("bounded by", "\n".join(_bounds(request, told))),
@@ -276,6 +310,7 @@ def _text(
             "\n".join(
                 [
                     lock.provenance.as_of or "none",
+                    *_unlimited(package, record, is_limited=bool(data["as_of_holds"]) or not lock.provenance.as_of),
                     *(
                         f"{package.name} {f'until {until}' if until else 'of any date'}  {where}: {why}"
                         for until, where, why in _exceptions(request, lock, package)
@@ -291,8 +326,25 @@ def _text(
         words += _options.given("profile", "platform", "source", "catalogue")
         rows.append(("newer", f"not asked; this asks: {command_lines.joined([*words, '--alternatives'])}"))
     else:
-        rows.append(("newer", "\n".join(_lost(request, lock, package, found))))
+        rows.append(("newer", "\n".join(_lost(request, lock, package, found, record))))
     return f"{package.name} {package.version} in {data['lock']}\n{_output.rows(rows)}"
+
+
+def _patches_requirements(request: Request, places: list[str]) -> bool:
+    """Say whether a patch is for one of the files of some places, so that upstream's line may be another one."""
+    from patchlock.patches import engine, targets
+
+    files = dict.fromkeys((PurePosixPath(place.partition(" (patch ")[0].rpartition(":")[0]) for place in places), b"")
+    patches = engine.for_profile(request.app.patches, request.profile.name)
+    return any(path in files for patch in patches for path in targets.matching_files(patch, files))
+
+
+def _unlimited(package: LockedPackage, record: RecordedIndex | None, *, is_limited: bool) -> list[str]:
+    """Say that the cut-off did not keep younger files out, where the record cannot tell which are younger."""
+    if record is None or is_limited:
+        return []
+    file = record.origin.file
+    return [f"it does not hold for {package.name}: {file} does not say when each file was uploaded"]
 
 
 def _patched(request: Request, package: LockedPackage) -> list[str]:
@@ -337,7 +389,9 @@ def _exceptions(request: Request, lock: Lock, package: LockedPackage) -> list[tu
     return found
 
 
-def _lost(request: Request, lock: Lock, package: LockedPackage, found: Newer) -> list[str]:
+def _lost(
+    request: Request, lock: Lock, package: LockedPackage, found: Newer, record: RecordedIndex | None
+) -> list[str]:
     p = lock.provenance
     own = _exceptions(request, lock, package)
     cut_off = (own[-1][0] or "none") if own else p.as_of
@@ -354,4 +408,4 @@ def _lost(request: Request, lock: Lock, package: LockedPackage, found: Newer) ->
         lines.append(f"{found.younger} was uploaded after the cut-off, {cut_off}")
     if found.elsewhere is not None:
         lines.append(f"{found.elsewhere} has wheels, and none for Python {p.python} on {p.platform}")
-    return lines or ["there is none"]
+    return lines or [f"none in the recorded index {record.name}" if record else "there is none"]

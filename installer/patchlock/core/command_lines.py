@@ -41,6 +41,11 @@ def removal(*folders: Path, windows: bool = _IS_WINDOWS) -> str:
     return f"Remove-Item -Recurse -Force {', '.join(words)}" if windows else f"rm -rf {' '.join(words)}"
 
 
+def copy(folder: Path, target: str, *, windows: bool = _IS_WINDOWS) -> str:
+    """Write what copies a folder to where there is none yet."""
+    return f"{'Copy-Item -Recurse' if windows else 'cp -r'} {joined([str(folder), target], windows=windows)}"
+
+
 def sequence(commands: Iterable[str], *, windows: bool = _IS_WINDOWS) -> str:
     """Write commands in one line, one after the other; Windows PowerShell 5.1 has no `&&`."""
     return ("; " if windows else " && ").join(commands)

@@ -83,12 +83,18 @@ def find() -> Path:
     Raises:
         ProgramMissingError: it is not there.
     """
-    import uv
-
     try:
+        import uv
+
         return Path(uv.find_uv_bin())
-    except FileNotFoundError as error:
-        raise ProgramMissingError("uv is not installed with patchlock", remedy="install patchlock again") from error
+    except (FileNotFoundError, ModuleNotFoundError) as error:
+        looked = re.findall(r"^ - (.+)$", str(error), re.MULTILINE)
+        raise ProgramMissingError(
+            "the uv of the Python package `uv` is not there, and patchlock runs no other one, such as that on PATH",
+            where=", ".join(looked) or sys.prefix,
+            remedy="install patchlock again; if your distribution packages it, it must package that uv, too "
+            "(docs/install.md)",
+        ) from error
 
 
 def version() -> str:

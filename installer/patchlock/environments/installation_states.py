@@ -13,7 +13,7 @@ from patchlock.environments.failed_verify import FailedVerify
 from patchlock.environments.generations import Receipt
 from patchlock.model.installation import Installation
 
-State = Literal["current", "stale", "interrupted", "removed"]
+State = Literal["current", "stale", "unlisted", "interrupted", "removed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,8 +22,8 @@ class InstallationState:
 
     installation: Installation
     state: State
-    """`stale`: the catalogue has another lock. `interrupted`: an install was killed. `removed`: only files of the
-    user are left."""
+    """`stale`: the catalogue has another lock. `unlisted`: it has none. `interrupted`: an install was killed.
+    `removed`: only files of the user are left."""
     is_running: bool
     """Whether the app runs."""
     is_busy: bool
@@ -55,7 +55,7 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
     elif used is None:
         state = "interrupted" if busy or made else "removed"
     else:
-        state = "current" if _is_of(catalogue, used) else "stale"
+        state = _compared(catalogue, used)
     return InstallationState(
         installation=one,
         state=state,
@@ -67,10 +67,10 @@ def _state(one: Installation, catalogue: Path) -> InstallationState:
     )
 
 
-def _is_of(catalogue: Path, used: Receipt) -> bool:
-    """Say whether the catalogue has the same lock, which names all files of the catalogue that it was made from."""
+def _compared(catalogue: Path, used: Receipt) -> State:
+    """Compare with the catalogue's lock, which names all files of the catalogue that it was made from."""
     try:
         lock = freshness.lock_file(catalogue / "lockfiles" / used.app, used.profile, used.platform)
-        return hashlib.sha256(lock.read_bytes()).hexdigest() == used.lock
-    except OSError:  # the catalogue has no such pair any more
-        return False
+        return "current" if hashlib.sha256(lock.read_bytes()).hexdigest() == used.lock else "stale"
+    except OSError:
+        return "unlisted"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
-from patchlock.locks import _direct_files, _resolver, wheel_choice
+from patchlock.locks import _direct_files, _resolver, resolution_inputs
 from patchlock.model import toml_text
-from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
+from patchlock.model.recorded_index import RecordedSdist, RecordedWheel
 from patchlock.patches import resolver_files
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
     }
     for file, lines in given.items():
         (folder / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    fitting = {index.name: _fitting(index, order) for index in order.indexes}
+    fitting = {index.name: resolution_inputs.fitting(index, order) for index in order.indexes}
     for index, files in fitting.items():
         _write_index(folder / "indexes" / index, files)
     (folder / "uv.toml").write_text(_config(order, fitting, folder), encoding="utf-8")
@@ -53,12 +53,7 @@ def write(order: ResolutionInputs, folder: Path) -> tuple[str, ...]:
     return tuple(arguments)
 
 
-def _fitting(index: RecordedIndex, order: ResolutionInputs) -> tuple[RecordedWheel | RecordedSdist, ...]:
-    wheels = (w for w in index.wheels if wheel_choice.best_wheel([w.filename], order.platform, order.profile))
-    return (*wheels, *(sdist for sdist in index.sdists if sdist.name in order.rules.source_builds))
-
-
-def _write_index(folder: Path, files: tuple[RecordedWheel | RecordedSdist, ...]) -> None:
+def _write_index(folder: Path, files: resolution_inputs.RecordedFiles) -> None:
     """Write a PEP 503 index whose links lead to the vendor, so that uv locks the real address without asking it."""
     for name in {file.name for file in files}:
         rows = "".join(
@@ -75,12 +70,10 @@ def _time(file: RecordedWheel | RecordedSdist) -> str:
     return f' data-upload-time="{file.uploaded}"' if isinstance(file, RecordedWheel) and file.uploaded else ""
 
 
-def _config(
-    order: ResolutionInputs, fitting: Mapping[str, tuple[RecordedWheel | RecordedSdist, ...]], folder: Path
-) -> str:
+def _config(order: ResolutionInputs, fitting: Mapping[str, resolution_inputs.RecordedFiles], folder: Path) -> str:
     values: dict[str, object] = {"exclude-newer": order.as_of} if order.as_of else {}
     # uv drops a file without an upload time; recorded wheels without one are pinned by hash anyway.
-    untimed = {file.name: "" for files in fitting.values() for file in files if not _time(file)}
+    untimed = {name: "" for files in fitting.values() for name in resolution_inputs.untimed(files)}
     cut_offs = dict(order.cut_offs) | untimed
     if order.as_of and cut_offs:
         values["exclude-newer-package"] = {name: cut_offs[name] or False for name in sorted(cut_offs)}

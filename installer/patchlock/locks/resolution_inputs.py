@@ -10,15 +10,29 @@ from pathlib import Path, PurePosixPath
 from packaging.utils import NormalizedName
 
 from patchlock.catalogue.reader import Catalogue
-from patchlock.model.app import App, rules_of
+from patchlock.locks import wheel_choice
+from patchlock.model.app import App, PairLike, rules_of
 from patchlock.model.fits import Platform
 from patchlock.model.identities import CommitId, Sha256
 from patchlock.model.lock_rules import LockRules
 from patchlock.model.profile import Profile
 from patchlock.model.recipes import OtherBuild, fits
-from patchlock.model.recorded_index import RecordedIndex
+from patchlock.model.recorded_index import RecordedIndex, RecordedSdist, RecordedWheel
 from patchlock.patches import requirements_for_locks
 from patchlock.patches.requirements_for_locks import AskedRequirements, Pin
+
+RecordedFiles = tuple[RecordedWheel | RecordedSdist, ...]
+
+
+def fitting(index: RecordedIndex, pair: PairLike) -> RecordedFiles:
+    """Keep the files of a recorded index that a pair may install: wheels that run there, sdists that may be built."""
+    wheels = (w for w in index.wheels if wheel_choice.best_wheel([w.filename], pair.platform, pair.profile))
+    return (*wheels, *(sdist for sdist in index.sdists if sdist.name in rules_of(pair).source_builds))
+
+
+def untimed(files: RecordedFiles) -> frozenset[NormalizedName]:
+    """Name the distributions to which no cut-off applies: the record does not say when each file was uploaded."""
+    return frozenset(file.name for file in files if isinstance(file, RecordedSdist) or not file.uploaded)
 
 
 @dataclass(frozen=True, kw_only=True)

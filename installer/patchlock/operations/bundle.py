@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from patchlock import __version__
+from patchlock.catalogue import location
 from patchlock.catalogue.pairs import require_possible
 from patchlock.core import bundles
 from patchlock.core.bundles import Manifest
@@ -63,10 +64,16 @@ def make(
     Raises:
         LockMissingError, LockFormatError, LockStaleError: there is no lock that could be installed.
         UpstreamError: the commit, or its history, cannot be had.
-        UsageError: patchlock's own files are not those of a checkout.
+        UsageError: patchlock runs from a wheel, which lacks what a bundle needs.
         PatchlockError: a file cannot be fetched, patched or built.
     """
     require_possible(request.app, request.profile, request.platform)
+    if with_tool and location.is_bundled(own := location.catalogue_root(None)):
+        raise UsageError(
+            "patchlock itself can only be bundled from a checkout",
+            where=f"patchlock {__version__} in {own.parent}",
+            remedy="run `./install.sh bundle` in a git clone of patchlock, or leave --with-tool out",
+        )
     request.catalogue.require_trusted()
     lock, data = read_sealed_lock(request)
     path = request.catalogue.lock_path(request.app, request.profile, request.platform)
@@ -132,22 +139,18 @@ def _piece_of(model: CarriedModel) -> str:
 
 def _tool(request: Request, lock: Path, progress: Progress) -> dict[str, Path]:
     """List patchlock's own files and what of the catalogue the pair needs, and fetch its packages."""
-    root = request.catalogue.root
-    own = root / "lockfiles" / "patchlock.txt"
-    if not ((root / "install.sh").is_file() and own.is_file()):
-        raise UsageError(
-            "patchlock itself can only be bundled from a checkout",
-            where=str(root),
-            remedy="run `bundle` from a git clone of patchlock, or leave --with-tool out",
-        )
-    code = (one for one in (root / "installer").rglob("*") if one.is_file() and "__pycache__" not in one.parts)
-    files = [root / "install.sh", root / "install.ps1", own, lock, *code, *kept_catalogue.files(root, request.app)]
+    root, checkout = request.catalogue.root, location.catalogue_root(None)
+    own = checkout / "lockfiles" / "patchlock.txt"
+    code = [one for one in (checkout / "installer").rglob("*") if one.is_file() and "__pycache__" not in one.parts]
+    tool = (checkout / "install.sh", checkout / "install.ps1", own, *code)
+    files = [lock, *kept_catalogue.files(root, request.app)]
     embedded = root / "patches" / request.app.name / "upstream"
     files += [one for one in embedded.rglob("*") if one.is_file() and "__pycache__" not in one.parts]
     if (build := request.catalogue.build_path(lock)).is_file():
         files.append(build)
     wheels = bundled_files.tool_files(request, own, progress)
-    return {f"{_PATCHLOCK}/{file.relative_to(root).as_posix()}": file for file in files} | {
+    placed = [(file.relative_to(checkout), file) for file in tool] + [(file.relative_to(root), file) for file in files]
+    return {f"{_PATCHLOCK}/{path.as_posix()}": file for path, file in placed} | {
         f"{_TOOL}/{name}": file for name, file in wheels.items()
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.utils import NormalizedName
 
+from patchlock.catalogue import location
 from patchlock.catalogue.pairs import require_possible
 from patchlock.core import atomic_files, bundles, command_lines
 from patchlock.locks import addresses
@@ -93,6 +94,7 @@ def as_dockerfile(request: Request, base: str = "", bundle: Path | None = None) 
         base=base,
         packages=sorted(packages),
         bundle=_image_bundle(request, bundle) if bundle is not None else None,
+        is_in_checkout=location.is_bundled(root := request.catalogue.root) or (root / "installer").is_dir(),
     )
     if bundle is None:
         _upstream(request, lock)  # proves that the build can do it

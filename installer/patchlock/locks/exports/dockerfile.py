@@ -26,6 +26,12 @@ class ImageBundle:
     sha256: Sha256
 
 
+_OF_CHECKOUT = ("# The build context is a checkout of patchlock: docker build --file THIS-FILE .",)
+_OF_CATALOGUE = (
+    "# The build context is the catalogue's folder. In it, with CHECKOUT for a checkout of patchlock, run:",
+    "#   cp -r CHECKOUT/installer . && cp CHECKOUT/lockfiles/patchlock.txt lockfiles/",
+    "#   docker build --file THIS-FILE .",
+)
 _PLATFORM = {"x86_64": "linux/amd64", "aarch64": "linux/arm64"}
 _TOOLS = "python:3.11-slim"
 """What patchlock itself runs in while the image is built; nothing of it is in the image."""
@@ -54,8 +60,9 @@ def document(
     base: str = "",
     packages: Sequence[str] = (),
     bundle: ImageBundle | None = None,
+    is_in_checkout: bool = True,
 ) -> str:
-    """Write the Dockerfile; its build context is a checkout of patchlock, or a folder with a bundle.
+    """Write the Dockerfile; its build context is a checkout of patchlock, another catalogue, or a bundle's folder.
 
     Args:
         app: the app.
@@ -68,6 +75,7 @@ def document(
         packages: of Debian, that the app needs.
         bundle: takes the place of the checkout, of upstream and of the indexes: no step but that of the packages asks
             a network.
+        is_in_checkout: whether the catalogue is that of a checkout of patchlock, which the build needs, too.
 
     Raises:
         RefusedError: no image can be for that platform.
@@ -78,7 +86,10 @@ def document(
     # Where nothing can be installed, the image that has compilers builds.
     builder = base or f"python:{profile.python}" + ("" if sdists and bundle else "-slim")
     base = base or f"python:{profile.python}-slim"
-    head = _head(app, profile, platform, lock, base, bundle)
+    context = _OF_CHECKOUT if is_in_checkout else _OF_CATALOGUE
+    if bundle is not None:
+        context = (f"# The build context is a folder with {bundle.file}: docker build --file THIS-FILE .",)
+    head = _head(app, profile, platform, lock, base, context)
     image = _image(app, profile, base, target, packages)
     if bundle is not None:
         source = _source_of_bundle(app, profile, lock, sha256, bundle, target)
@@ -101,15 +112,13 @@ def require_linux(platform: Platform) -> None:
         )
 
 
-def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str, bundle: ImageBundle | None) -> str:
+def _head(app: App, profile: Profile, platform: Platform, lock: Lock, base: str, context: Sequence[str]) -> str:
     command = f"patchlock export {app.name} --profile {profile.name} --platform {platform.name} --format dockerfile"
     lines = [
         "# syntax=docker/dockerfile:1",
         f"# {app.name} at {lock.provenance.commit[:12]} on {profile.name} ({platform.name}). Written by",
         f"# `{command}`.",
-        "# The build context is a checkout of patchlock: docker build --file THIS-FILE ."
-        if bundle is None
-        else f"# The build context is a folder with {bundle.file}: docker build --file THIS-FILE .",
+        *context,
     ]
     if "@sha256:" not in base:
         lines.append(f"# {base} is a name that moves; for the same bytes every time, give it with its digest: --base.")
