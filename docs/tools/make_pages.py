@@ -227,10 +227,11 @@ def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairS
     if app.memory:
         yield "## Memory"
         rows = [
-            f"| {_cell(one.what)} | {_size(one.ram)} | {_size(one.device)} | {_source(one.source)} |"
+            f"| {_cell(one.what)} | {_size(one.device)} | {_size(one.ram)} | "
+            f"{_size(one.without_card)}{one.basis} | {_source(one.source)} |"
             for one in app.memory
         ]
-        yield "\n".join([*_head("what", "RAM", "GPU memory", "source"), *rows])
+        yield "\n".join([*_head("what", "GPU memory", "RAM with a GPU", "RAM without a GPU", "source"), *rows])
     if app.models:
         yield "## Models"
         rows = [f"| {_cell(one.repository)} | {_cell(one.why)} | {_cell(one.license)} |" for one in app.models]
