@@ -160,7 +160,9 @@ def _overview(
     yield "# Catalogue"
     yield (
         "Which app runs on which kind of machine. *Locked* means that a lockfile exists and passes all checks that do "
-        "not need the hardware. What has run on real hardware is on each app's page."
+        "not need the hardware. *Trial* means that the app is known to fail there "
+        "in part, so you get that profile only if you name it; the app's page says why. What has run on real hardware "
+        "is on each app's page."
     )
     yield "## Apps"
     yield "\n".join(
@@ -193,7 +195,8 @@ def _word(cell: str) -> str:
 
 def _state(one: pair_table.PairState) -> str:
     on_processor = f"; computes on the CPU there: {_cell(one.on_processor)}" if one.on_processor else ""
-    return f"{_word(one.state)}{on_processor}"
+    trial = f"; a trial: {_cell(one.trial)} ({_source(one.source)})" if one.trial else ""
+    return f"{_word(one.state)}{on_processor}{trial}"
 
 
 def _of_app(app: App, profiles: Iterable[Profile], states: list[pair_table.PairState]) -> Iterator[str]:
@@ -295,8 +298,8 @@ def _cell(text: str) -> str:
 
 
 def _source(text: str) -> str:
-    if text.startswith("https://"):
-        return f"[source]({text})"
+    if text.startswith("https://") and " " not in text.replace("; ", ""):
+        return ", ".join(f"[source]({one})" for one in text.split("; "))
     path = text.partition(":")[0]
     return f"[source]({REPOSITORY}/blob/main/{path})" if (ROOT / path).is_file() else _cell(text)
 
