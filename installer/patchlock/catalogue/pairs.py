@@ -68,7 +68,7 @@ def limits(app: AppSummary, profiles: Iterable[ProfileSummary], platform: Platfo
     there = tuple(one for one in profiles if platform in one.platforms)
     found = {one.name: refusal_reason(app, one, platform) for one in there}
     refused = {name: one[0] for name, one in found.items() if one is not None}
-    trials = {one.name: found.why for one in there if (found := trial(app, one, platform)) is not None}
+    trials = {one.name: tried.why for one in there if (tried := trial(app, one, platform)) is not None}
     return AppLimits(name=app.name, refused=refused, trials=trials, on_processor=app.on_processor)
 
 
