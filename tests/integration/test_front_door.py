@@ -72,21 +72,22 @@ def test_list_and_the_reader_know_the_same_options(face: Face) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "app", "place"),
+    ("machine", "app", "place", "need"),
     [
-        ("vega8-windows-directml", "xtts-webui", "the CPU"),
-        ("vega8-windows-directml", "diffrhythm2", "Radeon Vega 8 Graphics"),
-        ("rx6600-windows", "advanced-rvc-inference", "the CPU, with ONNX models on Radeon RX 6600"),
+        ("vega8-windows-directml", "xtts-webui", "the CPU", "FFmpeg"),
+        ("vega8-windows-directml", "diffrhythm2", "Radeon Vega 8 Graphics", "eSpeak NG"),
+        ("rx6600-windows", "advanced-rvc-inference", "the CPU, with ONNX models on Radeon RX 6600", "FFmpeg"),
     ],
 )
-def test_info_says_where_an_app_computes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str
+def test_info_says_where_an_app_computes_and_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, machine: str, app: str, place: str, need: str
 ) -> None:
     monkeypatch.setenv("PATCHLOCK_HOST", str(ROOT / "tests" / "hardware" / "hosts" / f"{machine}.json"))
     profiles, observed = profile_summaries.read_summaries(ROOT), host_overrides.observe(probes.basic)
     (seen,) = app_overview.overviews(ROOT, profiles, observed, tmp_path, [app])
     assert seen.computes_on == place
     assert not any(verdict.is_device for verdict in seen.memory)
+    assert need in [one.partition(":")[0] for one in seen.needs]
 
 
 @pytest.mark.parametrize("words", [("list",), ("info", "xtts-webui"), ("status",)], ids=" ".join)
