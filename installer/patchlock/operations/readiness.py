@@ -235,7 +235,7 @@ def _troubles(request: Request, lock: Lock) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             name=one.name,
-            what=one.title,
+            what=one.title if one.confidence == "certain" else f"{one.confidence}: {one.title}",
             remedy="; ".join(remedy.told for remedy in one.remedies),
             stops=False,
             source="; ".join(one.sources),
