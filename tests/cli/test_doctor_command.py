@@ -159,6 +159,16 @@ def test_what_a_machine_lacks_for_a_named_profile_is_found_as_by_plan(
     assert f"try `{advice}`" not in text, "it was named"
 
 
+def test_intels_driver_on_windows_is_that_for_windows(
+    face: Callable[..., Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATCHLOCK_HOST", str(HOSTS / "arc-b580-windows.json"))
+    told = json.loads(face("doctor", "--profile", "xpu-windows", "--json").stdout)["data"]["findings"]
+    (remedy,) = [one["remedies"][0]["do"] for one in told if one["name"] == "level-zero"]
+    page = "https://www.intel.com/content/www/us/en/download/785597/intel-arc-graphics-windows.html"
+    assert remedy == f"install it: `Start-Process {page}`"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_log_is_read_as_shells_write_it(face: Callable[..., Said], tmp_path: Path, encoding: str) -> None:
     (tmp_path / "log").write_bytes(f"first\n{DML}\n".encode(encoding))

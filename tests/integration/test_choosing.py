@@ -367,6 +367,7 @@ def test_profile_that_the_app_refuses_is_passed_over_and_told(
     for command in ("plan", "install"):
         (told,) = face(command, "mini", "--profile", "needy").stderr.splitlines()
         assert told.startswith("error[refused]: mini cannot run on needy on ")
+        assert told.endswith("; run `patchlock install mini --profile tiny`")
 
 
 def _platform() -> str:
