@@ -526,6 +526,18 @@ def test_the_guide_calls_no_app_one_of_the_gpu_that_has_only_onnx_models_there(p
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
+def test_the_guide_keeps_the_name_of_an_app_on_the_screen_and_shows_its_command_as_its_shell_has_it(
+    patchlock: Patchlock,
+) -> None:
+    host = ROOT / "tests" / "hardware" / "hosts" / "rx6800xt-and-granite-ridge-windows.json"
+    _, text = _guided("xtts-webui\nn\nq\n", patchlock, more={"PATCHLOCK_HOST": str(host)})
+    (page,) = re.findall(r"^xtts-webui: .*?Install it now\?", text.replace("\r", ""), re.DOTALL | re.MULTILINE)
+    assert page.count("\n") < 24
+    assert re.search(r"^  patchlock install xtts-webui$", page, re.MULTILINE)
+    assert "610M" not in page, "the card's sentence is enough"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pseudo-terminals of POSIX")
 def test_the_guide_asks_nothing_where_no_app_runs(patchlock: Patchlock) -> None:
     machine = {"PATCHLOCK_HOST": str(ROOT / "tests" / "hardware" / "hosts" / "windows-arm-snapdragon.json")}
     code, text = _guided("", patchlock, more=machine)

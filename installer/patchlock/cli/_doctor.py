@@ -84,16 +84,18 @@ def doctor_command(
     recording = _recording(observed.recording, environment, tuple(lines))
     cards = opened.cards() if recording.host.devices else ()
     installer = on_paper.system(observed.host) if observed.overrides else system.system()
+    packages = recording.packages or (_pins(opened.profile(profile)) if profile else {})
     findings: tuple[Finding, ...] = (
         *_failed_verifies(app, profile),
         *(
-            _lacking(opened, opened.profile(profile), look, recording)
+            _lacking(opened, opened.profile(profile), look)
             if profile
             else doctor.old_versions(look.ranking, look.choice, observed.host, opened.resource, installer)
         ),
-        *doctor.diagnose(recording, cards, opened.troubles(), opened.rules().families),
+        *doctor.diagnose(
+            dataclasses.replace(recording, packages=packages), cards, opened.troubles(), opened.rules().families
+        ),
     )
-    findings = tuple({one.name: one for one in reversed(findings)}.values())
     findings = tuple(sorted(findings, key=lambda one: -CONFIDENCES.index(one.confidence)))
     python = str(venv.interpreter(environment)) if environment is not None else ""
     certain = [finding for finding in findings if finding.confidence == "certain"]
@@ -119,8 +121,14 @@ def doctor_command(
     return 1 if certain else 0
 
 
-def _lacking(opened: Catalogue, profile: Profile, look: HostReport, recording: Recording) -> tuple[Finding, ...]:
-    """Find what the machine lacks for a profile that was named, and the troubles that its packages would meet."""
+def _pins(profile: Profile) -> dict[str, str]:
+    """Name the versions that every environment of a profile will have: what troubles its packages would meet."""
+    bounds = [(one.requirement.name, spec) for one in profile.rules.constraints for spec in one.requirement.specifier]
+    return {name: spec.version for name, spec in bounds if spec.operator == "=="}
+
+
+def _lacking(opened: Catalogue, profile: Profile, look: HostReport) -> tuple[Finding, ...]:
+    """Find what the machine lacks for a profile that was named."""
     from patchlock.hardware import doctor
     from patchlock.hardware.profile_choice import ProfileChoice
     from patchlock.operations import readiness
@@ -129,14 +137,7 @@ def _lacking(opened: Catalogue, profile: Profile, look: HostReport, recording: R
         return ()
     machine = ProfileChoice(choice=look.choice, observed=look.observed, selected=look.selected)
     lacks = readiness.lacks(opened, profile, machine, _options.home(), _options.cache())
-    pins = [(one.requirement.name, spec) for one in profile.rules.constraints for spec in one.requirement.specifier]
-    packages = {name: spec.version for name, spec in pins if spec.operator == "=="}
-    asked = dataclasses.replace(recording, packages=packages | dict(recording.packages), says=())
-    early = [one for one in opened.troubles() if one.before_install]
-    return (
-        *doctor.lacking(lacks, profile.name, look.observed.host),
-        *doctor.diagnose(asked, opened.cards() if asked.host.devices else (), early),
-    )
+    return doctor.lacking(lacks, profile.name, look.observed.host)
 
 
 def _failed_verifies(app: str | None, profile: str | None) -> list[Finding]:
